@@ -1,0 +1,25 @@
+#include <gyre/bridge/cuda/pinned.hpp>
+
+#include <cstring>
+
+namespace gyre::cuda {
+
+PinnedRegion::PinnedRegion(const Context& context, size_t bytes) : context_(context) {
+  const Driver& driver = context.driver();
+  const Context::Current current(context);
+  driver.check(driver.cuMemHostAlloc(&host_, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+               "allocating " + std::to_string(bytes) + " bytes of pinned memory for the region");
+  std::memset(host_, 0, bytes);
+  driver.check(driver.cuMemHostGetDevicePointer(&device_, host_, 0), "mapping the region's pinned memory");
+}
+
+PinnedRegion::~PinnedRegion() {
+  if (host_ == nullptr) return;
+  try {
+    const Context::Current current(context_);
+    context_.driver().cuMemFreeHost(host_);
+  } catch (...) {  // the context is dead; its memory went with it
+  }
+}
+
+}  // namespace gyre::cuda

@@ -1,0 +1,28 @@
+// Pinned host memory for a region: the CPU's own cache on one side, mapped over the bus on the other.
+#pragma once
+
+#include <gyre/bridge/cuda/driver.hpp>
+
+namespace gyre::cuda {
+
+/// Owns `bytes` of zeroed, page-locked host memory, mapped into every context. Move-only.
+class PinnedRegion {
+ public:
+  /// Throws Error. `context` must outlive this.
+  PinnedRegion(const Context& context, size_t bytes);
+  ~PinnedRegion();
+  PinnedRegion(const PinnedRegion&) = delete;
+  PinnedRegion& operator=(const PinnedRegion&) = delete;
+
+  void* host_address() const { return host_; }
+  CUdeviceptr device_address() const { return device_; }
+  /// Gives the memory up, for ever: somebody may still write to it.
+  void leak() { host_ = nullptr; }
+
+ private:
+  const Context& context_;
+  void* host_ = nullptr;
+  CUdeviceptr device_ = 0;
+};
+
+}  // namespace gyre::cuda

@@ -1,0 +1,34 @@
+// The threads that work on one packet burst together: a warp on the GPU, one thread on the CPU.
+#pragma once
+
+#include <gyre/messages/fixed_width.hpp>
+
+namespace gyre {
+
+/// One thread: the CPU side of every ring.
+struct SingleThread {
+  GYRE_DEVICE static constexpr uint32_t rank() { return 0; }
+  GYRE_DEVICE static constexpr uint32_t size() { return 1; }
+  /// True where `condition` holds in every thread. Collective.
+  GYRE_DEVICE static constexpr bool all(bool condition) { return condition; }
+  /// Rank 0's value, in every thread. Collective.
+  GYRE_DEVICE static constexpr uint32_t broadcast(uint32_t value) { return value; }
+  /// What one thread wrote to the group's own memory before it, all see after it. Collective.
+  GYRE_DEVICE static constexpr void sync() {}
+};
+
+#if defined(__CUDACC_RTC__)
+/// The calling warp; all 32 lanes must take part in collective calls.
+struct Warp {
+  __device__ static uint32_t rank() { return threadIdx.x & 31u; }
+  __device__ static constexpr uint32_t size() { return 32; }
+  __device__ static bool all(bool condition) { return __all_sync(0xffffffffu, condition); }
+  __device__ static uint32_t broadcast(uint32_t value) { return __shfl_sync(0xffffffffu, value, 0); }
+  __device__ static void sync() { __syncwarp(); }
+};
+using PollGroup = Warp;
+#else
+using PollGroup = SingleThread;
+#endif
+
+}  // namespace gyre

@@ -1,0 +1,30 @@
+// Plain memory for a region whose engine runs on the CPU.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace gyre {
+
+/// Owns `bytes` of zeroed, page-aligned memory. Move-only. Throws std::bad_alloc.
+class HeapRegion {
+ public:
+  explicit HeapRegion(size_t bytes) : memory_(std::aligned_alloc(page, (bytes + page - 1) / page * page)) {
+    if (!memory_) throw std::bad_alloc();
+    std::memset(memory_.get(), 0, bytes);
+  }
+  void* address() const { return memory_.get(); }
+  /// Gives the memory up, for ever: somebody may still write to it.
+  void leak() { (void)memory_.release(); }
+
+ private:
+  static constexpr size_t page = 4096;
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory_;
+};
+
+}  // namespace gyre

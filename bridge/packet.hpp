@@ -1,0 +1,134 @@
+// Packets and words: every access to memory that host and engine both touch. The only file that moves 16
+// bytes at once.
+//
+// A packet carries 12 data bytes and a 4-byte stamp, and is stored and loaded in one 16-byte access, so a
+// stamp that matches proves that the 12 bytes beside it are whole. Packets order nothing but themselves: no
+// access here is an acquire or a release unless its name says so.
+//
+// Why one access is single-copy atomic: CUDA C++ programming guide, "naturally aligned accesses of 1, 2, 4,
+// 8, 16 bytes to mapped memory are preserved as single accesses"; Intel SDM vol. 3A 9.1.1 and AMD APM vol.
+// 2 7.3.2: processors with AVX perform aligned 16-byte SSE/AVX accesses atomically (the runtime refuses a
+// processor without AVX).
+#pragma once
+
+#include <gyre/messages/fixed_width.hpp>
+
+#if !defined(__CUDACC_RTC__)
+#if !defined(__x86_64__)
+#error \
+    "Gyre's packets need single 16-byte accesses: build for x86-64 (processors with AVX); no other host is supported."
+#endif
+#include <immintrin.h>
+
+#include <atomic>
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define GYRE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GYRE_THREAD_SANITIZER 1
+#endif
+#endif
+
+namespace gyre {
+
+/// One packet: 12 bytes of payload and the stamp of the lap they belong to (0: never written).
+struct alignas(16) Packet {
+  uint32_t data[3];
+  uint32_t stamp;
+};
+static_assert(sizeof(Packet) == 16 && alignof(Packet) == 16, "a packet is one 16-byte access");
+
+#if defined(__CUDACC_RTC__)
+
+/// The GPU's side. Scalar .b128 accesses at system scope (PTX ISA 8.3, sm_70 and up).
+struct DeviceMemory {
+  using Cell = Packet;
+  using Word = uint64_t;
+
+  __device__ static Packet load(const Cell& cell) {
+    uint64_t low, high;
+    asm volatile("{ .reg .b128 t; ld.relaxed.sys.global.b128 t, [%2]; mov.b128 {%0, %1}, t; }"
+                 : "=l"(low), "=l"(high)
+                 : "l"(&cell)
+                 : "memory");
+    return Packet{{uint32_t(low), uint32_t(low >> 32), uint32_t(high)}, uint32_t(high >> 32)};
+  }
+  __device__ static void store(Cell& cell, const Packet& packet) {
+    const uint64_t low = packet.data[0] | uint64_t(packet.data[1]) << 32;
+    const uint64_t high = packet.data[2] | uint64_t(packet.stamp) << 32;
+    asm volatile("{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.sys.global.b128 [%0], t; }"
+                 :
+                 : "l"(&cell), "l"(low), "l"(high)
+                 : "memory");
+  }
+  __device__ static uint64_t load_relaxed(const Word& word) {
+    uint64_t value;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(&word) : "memory");
+    return value;
+  }
+  __device__ static uint64_t load_acquire(const Word& word) {
+    uint64_t value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(&word) : "memory");
+    return value;
+  }
+  __device__ static void store_relaxed(Word& word, uint64_t value) {
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(&word), "l"(value) : "memory");
+  }
+  __device__ static void store_release(Word& word, uint64_t value) {
+    asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(&word), "l"(value) : "memory");
+  }
+};
+using Memory = DeviceMemory;
+
+#else
+
+/// The CPU's side.
+struct HostMemory {
+  using Cell = Packet;
+  using Word = uint64_t;
+
+#if defined(GYRE_THREAD_SANITIZER)
+  // The same promise in words that ThreadSanitizer understands: relaxed atomics, stamp written last and read
+  // first. x86 keeps stores and loads in program order; relaxed accesses create no happens-before edge, so a
+  // race on memory that a packet merely announces is still reported.
+  static Packet load(const Cell& cell) {
+    Packet packet;
+    packet.stamp = __atomic_load_n(&cell.stamp, __ATOMIC_RELAXED);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (int i = 0; i < 3; ++i) packet.data[i] = __atomic_load_n(&cell.data[i], __ATOMIC_RELAXED);
+    return packet;
+  }
+  static void store(Cell& cell, const Packet& packet) {
+    for (int i = 0; i < 3; ++i) __atomic_store_n(&cell.data[i], packet.data[i], __ATOMIC_RELAXED);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    __atomic_store_n(&cell.stamp, packet.stamp, __ATOMIC_RELAXED);
+  }
+#else
+  static Packet load(const Cell& cell) {
+    __m128i value;
+    asm volatile("movdqa %1, %0" : "=x"(value) : "m"(cell));
+    return __builtin_bit_cast(Packet, value);
+  }
+  static void store(Cell& cell, const Packet& packet) {
+    asm volatile("movdqa %1, %0" : "=m"(cell) : "x"(__builtin_bit_cast(__m128i, packet)));
+  }
+#endif
+  static uint64_t load_relaxed(const Word& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
+  static uint64_t load_acquire(const Word& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
+  static void store_relaxed(Word& word, uint64_t value) { __atomic_store_n(&word, value, __ATOMIC_RELAXED); }
+  static void store_release(Word& word, uint64_t value) { __atomic_store_n(&word, value, __ATOMIC_RELEASE); }
+  /// On failure `expected` holds the value found.
+  static bool compare_exchange(Word& word, uint64_t& expected, uint64_t desired) {
+    return __atomic_compare_exchange_n(&word, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  }
+  static uint64_t fetch_or(Word& word, uint64_t bits) {
+    return __atomic_fetch_or(&word, bits, __ATOMIC_ACQ_REL);
+  }
+};
+using Memory = HostMemory;
+
+#endif
+
+}  // namespace gyre

@@ -1,0 +1,212 @@
+// The ring: slots of stamped packets, filled by tickets, read by one consumer. One text for g++, clang, NVRTC
+// and the model checker (tests/model), which supplies its own `Memory`.
+//
+//   ticket    0, 1, 2, … counts messages for ever; slot = ticket mod slots, lap = first_lap + ticket / slots
+//   stamp     the lap as 32 bits, never 0; every packet of a message carries its lap's stamp
+//   publish   store the packets; nothing else: no head, no tail, no fence
+//   receive   load the packets; the message is there when each packet that it needs carries the stamp
+//   credit    the consumer says, now and then, how many tickets it is done with; producers claim only below
+//   that
+//
+// Stamped slots follow NCCL's LL protocol (data and flag in one store), with laps in place of a flag that is
+// cleared.
+#pragma once
+
+#include <gyre/bridge/group.hpp>
+#include <gyre/bridge/packet.hpp>
+#include <gyre/messages/envelope.hpp>
+
+namespace gyre {
+
+inline constexpr uint32_t data_bytes_a_packet = 12;
+inline constexpr uint32_t words_a_packet = 3;
+
+namespace detail {
+/// log2 of a power of two.
+GYRE_DEVICE constexpr uint32_t log2_of(uint32_t power_of_two) {
+#if defined(__CUDACC_RTC__)
+  return __popc(power_of_two - 1);
+#else
+  return uint32_t(__builtin_ctz(power_of_two));
+#endif
+}
+}  // namespace detail
+
+/// How a ring's slots are laid out and numbered. A plain value, the same on both sides.
+struct RingShape {
+  uint32_t slots = 256;       ///< a power of two, at least 2
+  uint32_t slot_bytes = 512;  ///< bytes a slot, packets and stamps included; a multiple of 64
+  uint64_t first_lap = 1;     ///< lap of ticket 0; tests start it just below 2^32
+
+  GYRE_DEVICE constexpr uint32_t packets() const { return slot_bytes / 16; }
+  /// Bytes of envelope and body that one slot carries.
+  GYRE_DEVICE constexpr uint32_t payload_bytes() const { return packets() * data_bytes_a_packet; }
+  /// Largest body, in bytes, a multiple of 16.
+  GYRE_DEVICE constexpr uint32_t body_capacity() const {
+    return payload_bytes() - uint32_t(sizeof(Envelope));
+  }
+  GYRE_DEVICE constexpr uint64_t ring_bytes() const { return uint64_t(slots) * slot_bytes; }
+
+  /// Index of the ticket's first packet in the ring.
+  GYRE_DEVICE constexpr uint64_t first_packet(uint64_t ticket) const {
+    return (ticket & (slots - 1)) * packets();
+  }
+  GYRE_DEVICE constexpr uint64_t lap(uint64_t ticket) const {
+    return first_lap + (ticket >> detail::log2_of(slots));
+  }
+  /// 1 + (lap - 1) mod (2^32 - 1): consecutive laps differ, and 0 is left to memory that was never written.
+  GYRE_DEVICE constexpr uint32_t stamp(uint64_t ticket) const {
+    uint64_t folded = lap(ticket) - 1;
+    folded = (folded & 0xffffffffu) + (folded >> 32);
+    folded = (folded & 0xffffffffu) + (folded >> 32);
+    return folded == 0xffffffffu ? 1 : uint32_t(folded) + 1;
+  }
+  /// A short message leaves the tail packets of older laps in its slot. Every 65,536 laps all packets are
+  /// stamped, so that no stamp older than that survives to be mistaken for its own successor 2^32 - 1 laps
+  /// later.
+  GYRE_DEVICE constexpr bool stamps_whole_slot(uint64_t ticket) const { return (lap(ticket) & 0xffffu) == 0; }
+};
+
+/// Packets that carry an envelope and `body_bytes` of body.
+GYRE_DEVICE constexpr uint32_t packets_for(uint32_t body_bytes) {
+  return (uint32_t(sizeof(Envelope)) + body_bytes + data_bytes_a_packet - 1) / data_bytes_a_packet;
+}
+
+/// Publishes one message: `payload` is an envelope and its body, as 32-bit words, padded to whole packets (3
+/// words). Collective over `group`. The caller owns the ticket (claimed, and below the consumer's credit).
+/// Never blocks.
+template <class Memory, class Group>
+GYRE_DEVICE void publish(Group group, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
+                         const uint32_t* payload, uint32_t body_bytes) {
+  typename Memory::Cell* const slot = ring + shape.first_packet(ticket);
+  const uint32_t stamp = shape.stamp(ticket);
+  const uint32_t needed = packets_for(body_bytes);
+  for (uint32_t k = group.rank(); k < needed; k += group.size()) {
+    const uint32_t* data = payload + k * words_a_packet;
+    Memory::store(slot[k], Packet{{data[0], data[1], data[2]}, stamp});
+  }
+  if (shape.stamps_whole_slot(ticket)) {
+    for (uint32_t k = needed + group.rank(); k < shape.packets(); k += group.size()) {
+      Memory::store(slot[k], Packet{{0, 0, 0}, stamp});
+    }
+  }
+}
+
+enum class ReceiveOutcome : uint32_t {
+  nothing,  ///< the message is not there, or not whole, yet
+  message,  ///< the payload is whole
+  corrupt,  ///< the envelope claims more body than a slot holds: only its first 12 bytes were taken
+};
+
+/// Looks once for the message of `ticket` and unpacks it into `payload` (shape.payload_bytes() bytes).
+/// Collective over `group`; the outcome is the same in every thread. Never blocks.
+/// `polled_packets`, at least 1, is how many packets the first, speculative load covers on a group of many
+/// threads: few where idle workers share the bus, as many as the last message needed where one is expected.
+template <class Memory, class Group>
+GYRE_DEVICE ReceiveOutcome receive(Group group, const typename Memory::Cell* ring, const RingShape& shape,
+                                   uint64_t ticket, uint32_t polled_packets, uint32_t* payload) {
+  const typename Memory::Cell* const slot = ring + shape.first_packet(ticket);
+  const uint32_t stamp = shape.stamp(ticket);
+  const uint32_t rank = group.rank();
+  const uint32_t available = shape.packets();
+  const bool polls = rank < polled_packets && rank < available;
+  Packet packet{{0, 0, 0}, 0};
+  if (polls) packet = Memory::load(slot[rank]);
+  if (group.broadcast(packet.stamp) != stamp) return ReceiveOutcome::nothing;
+  const uint32_t body_bytes = group.broadcast(packet.data[2]);  // Envelope::body_bytes, bytes 8…11
+  if (body_bytes > shape.body_capacity()) return ReceiveOutcome::corrupt;
+  const uint32_t needed = packets_for(body_bytes);
+  bool whole = true;
+  for (uint32_t k = rank; k < needed; k += group.size()) {
+    if (k != rank || !polls) packet = Memory::load(slot[k]);
+    whole = whole && packet.stamp == stamp;
+    uint32_t* data = payload + k * words_a_packet;
+    data[0] = packet.data[0];
+    data[1] = packet.data[1];
+    data[2] = packet.data[2];
+  }
+  return group.all(whole) ? ReceiveOutcome::message : ReceiveOutcome::nothing;
+}
+
+/// The consumer's side of the credits. One per ring, used by one thread.
+template <class Memory>
+class CreditPublisher {
+ public:
+  /// `credit`: the word that producers read, in a line only this consumer writes.
+  GYRE_DEVICE CreditPublisher(typename Memory::Word& credit, uint32_t slots)
+      : credit_(&credit), quarter_(slots / 4) {}
+
+  /// True once a quarter of the ring is done with but not yet published.
+  GYRE_DEVICE bool due(uint64_t done) const { return done - published_ >= quarter_ && done != published_; }
+  GYRE_DEVICE bool behind(uint64_t done) const { return done != published_; }
+  /// Publishes that every ticket below `done` has been read (release: after the last read of those slots).
+  GYRE_DEVICE void publish(uint64_t done) {
+    Memory::store_release(*credit_, done);
+    published_ = done;
+  }
+
+ private:
+  typename Memory::Word* credit_;
+  uint64_t published_ = 0;
+  uint32_t quarter_;
+};
+
+#if !defined(__CUDACC_RTC__)
+
+enum class ClaimOutcome { claimed, full, closed };
+
+/// Claims tickets for many producer threads of the host: one word, compare-and-swap, no lock. Host memory
+/// only. A claim that was granted must be published: nothing between the two may throw or block.
+template <class Memory>
+class TicketClaim {
+ public:
+  static constexpr uint64_t closed_bit = uint64_t(1) << 63;
+
+  /// `credit`: the consumer's credit word. `slots`: the ring's.
+  TicketClaim(const typename Memory::Word& credit, uint32_t slots) : credit_(&credit), slots_(slots) {}
+
+  /// Claims the next ticket, or says why not; claims nothing unless `claimed`. Any thread. Never blocks.
+  ClaimOutcome try_claim(uint64_t& ticket) { return claim(ticket, false); }
+
+  /// Lets no later try_claim succeed; claims made before it stand. Any thread, any number of times.
+  void close() { Memory::fetch_or(tail_, closed_bit); }
+
+  /// Claims a ticket after close(), for the one message that must still go in. Only the thread that closed.
+  ClaimOutcome try_claim_closed(uint64_t& ticket) { return claim(ticket, true); }
+
+  bool closed() const { return (Memory::load_acquire(tail_) & closed_bit) != 0; }
+  /// Tickets claimed so far.
+  uint64_t claimed() const { return Memory::load_acquire(tail_) & ~closed_bit; }
+
+ private:
+  ClaimOutcome claim(uint64_t& ticket, bool after_close) {
+    uint64_t tail = Memory::load_relaxed(tail_);
+    for (;;) {
+      if ((tail & closed_bit) != 0 && !after_close) return ClaimOutcome::closed;
+      const uint64_t next = tail & ~closed_bit;
+      if (!has_room(next)) return ClaimOutcome::full;
+      if (Memory::compare_exchange(tail_, tail, tail + 1)) {
+        ticket = next;
+        return ClaimOutcome::claimed;
+      }
+    }
+  }
+
+  // Signed: `next` may be stale and lie below the credit; then the compare-and-swap fails and we look again.
+  bool has_room(uint64_t next) {
+    if (int64_t(next - Memory::load_acquire(credit_seen_)) < int64_t(slots_)) return true;
+    const uint64_t credit = Memory::load_acquire(*credit_);
+    if (int64_t(next - credit) >= int64_t(slots_)) return false;
+    Memory::store_release(credit_seen_, credit);
+    return true;
+  }
+
+  alignas(64) typename Memory::Word tail_{0};         // written by every producer
+  alignas(64) typename Memory::Word credit_seen_{0};  // written about once a lap
+  const typename Memory::Word* credit_;
+  uint32_t slots_;
+};
+
+#endif
+
+}  // namespace gyre

@@ -1,0 +1,43 @@
+# The libraries Gyre is built with, by their Debian packages (tools/setup.sh installs them).
+
+find_package(Threads REQUIRED)
+find_package(Boost 1.74 REQUIRED)          # libboost-dev: Lockfree, Outcome
+find_package(fmt REQUIRED)                 # libfmt-dev
+find_package(CLI11 CONFIG REQUIRED)        # libcli11-dev
+find_package(nlohmann_json CONFIG REQUIRED)  # nlohmann-json3-dev
+find_program(CAPNP_COMPILER capnp REQUIRED)
+find_program(CAPNP_CXX_PLUGIN capnpc-c++ REQUIRED)
+
+# libcapnp-dev. Not by its CMake package, which also looks for OpenSSL and libatomic for parts Gyre does not use.
+if(GYRE_STATIC)
+  set(capnp_names libcapnp.a)
+  set(kj_names libkj.a)
+else()
+  set(capnp_names capnp)
+  set(kj_names kj)
+endif()
+find_path(CAPNP_INCLUDE_DIR NAMES capnp/message.h REQUIRED)
+find_library(CAPNP_LIBRARY NAMES ${capnp_names} REQUIRED)
+find_library(KJ_LIBRARY NAMES ${kj_names} REQUIRED)
+add_library(gyre_capnp INTERFACE)
+target_include_directories(gyre_capnp SYSTEM INTERFACE ${CAPNP_INCLUDE_DIR})
+target_link_libraries(gyre_capnp INTERFACE ${CAPNP_LIBRARY} ${KJ_LIBRARY} Threads::Threads)
+
+# The CUDA toolkit: only its headers; driver and NVRTC are loaded at run time.
+if(GYRE_CUDA STREQUAL "OFF")
+  set(GYRE_WITH_CUDA OFF)
+else()
+  find_path(GYRE_CUDA_INCLUDE_DIR NAMES nvrtc.h PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+  if(GYRE_CUDA_INCLUDE_DIR)
+    set(GYRE_WITH_CUDA ON)
+  elseif(GYRE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "GYRE_CUDA is ON, and cuda.h and nvrtc.h were not found: install the CUDA toolkit (12 or 13), "
+                        "or set CUDA_HOME")
+  else()
+    set(GYRE_WITH_CUDA OFF)
+    message(STATUS "Gyre: no CUDA toolkit found: building with the CPU engine alone")
+  endif()
+endif()
+if(GYRE_WITH_CUDA)
+  message(STATUS "Gyre: building with the CUDA engine (headers in ${GYRE_CUDA_INCLUDE_DIR}) and the CPU engine")
+endif()

@@ -1,0 +1,20 @@
+// Echo: gives back what it was sent. The benchmark's actor.
+#pragma once
+
+#include <gyre/device/context.hpp>
+#include <gyre/messages/echo.view.hpp>
+
+namespace gyre::actors {
+
+namespace view = gyre::messages::view;
+
+struct Echo {
+  GYRE_DEVICE void on(gyre::Context& ctx, view::EchoRequest::Reader in, view::EchoResponse::Builder out) {
+    const auto payload = in.payload();
+    out.set_sequence(in.sequence());
+    auto echoed = out.init_payload(payload.size());
+    for (uint32_t i = ctx.rank(); i < echoed.size(); i += ctx.size()) echoed.set(i, payload[i]);
+  }
+};
+
+}  // namespace gyre::actors

@@ -1,0 +1,57 @@
+// What a handler knows of the worker that runs it.
+#pragma once
+
+#include <gyre/bridge/region.hpp>
+#include <gyre/device/platform.hpp>
+#include <gyre/messages/envelope.hpp>
+
+namespace gyre {
+
+/// A handler's view of its worker: the group that runs it, the message's address, a clock, and how to fail.
+/// On the GPU every thread of the group runs the handler with a Context of its own; on the CPU the group is
+/// one thread. Write loops as `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
+class Context {
+ public:
+  GYRE_DEVICE Context(const Envelope& envelope, const HostLine& host_line, uint32_t* shared_word)
+      : envelope_(&envelope), host_line_(&host_line), shared_word_(shared_word) {}
+
+  /// This thread's number in the group, below size().
+  GYRE_DEVICE static uint32_t rank() { return HandlerGroup::rank(); }
+  GYRE_DEVICE static uint32_t size() { return HandlerGroup::size(); }
+  /// Barrier of the group: what any thread wrote before it, all see after it. Every thread must call it.
+  GYRE_DEVICE static void sync() { HandlerGroup::sync(); }
+  /// Nanoseconds of the engine's clock. The GPU's steps by 32 ns to 1 µs.
+  GYRE_DEVICE static uint64_t now_ns() { return gyre::now_ns(); }
+
+  /// The key of the actor that the message is addressed to.
+  GYRE_DEVICE uint64_t key() const { return envelope_->key; }
+  GYRE_DEVICE bool is_ask() const { return (envelope_->flags & envelope_flags::ask) != 0; }
+
+  /// Ends the message with Status::handler_failed and `code`, of the handler's own choosing, in place of a
+  /// response. Call it in every thread, or in rank 0 alone; then return from the handler.
+  GYRE_DEVICE void fail(uint32_t code) {
+    status_ = Status::handler_failed;
+    detail_ = code;
+  }
+
+  /// True once the host commands the worker to stop: a long handler should then return. Every thread must
+  /// call it (it holds a barrier); all get the same answer. On the GPU it costs a bus crossing, about 1 µs.
+  GYRE_DEVICE bool should_stop() const {
+    sync();
+    if (rank() == 0) *shared_word_ = uint32_t(Memory::load_relaxed(host_line_->command));
+    sync();
+    return *shared_word_ != uint32_t(Command::run);
+  }
+
+  GYRE_DEVICE Status status() const { return status_; }
+  GYRE_DEVICE uint32_t detail() const { return detail_; }
+
+ private:
+  const Envelope* envelope_;
+  const HostLine* host_line_;
+  uint32_t* shared_word_;
+  Status status_ = Status::ok;
+  uint32_t detail_ = 0;
+};
+
+}  // namespace gyre

@@ -1,0 +1,58 @@
+// What a worker needs from the machine it runs on: its clock, its waiting, its handler group. One name a
+// concept, one definition a side.
+#pragma once
+
+#include <gyre/bridge/group.hpp>
+#include <gyre/messages/fixed_width.hpp>
+
+#if !defined(__CUDACC_RTC__)
+#include <chrono>
+#endif
+
+namespace gyre {
+
+#if defined(__CUDACC_RTC__)
+
+/// The threads that run a handler together: the block.
+struct HandlerGroup {
+  __device__ static uint32_t rank() { return threadIdx.x; }
+  __device__ static uint32_t size() { return blockDim.x; }
+  __device__ static void sync() { __syncthreads(); }
+};
+
+/// True in the threads that poll the ring: the block's first warp.
+__device__ inline bool polls() { return threadIdx.x < 32; }
+
+/// Nanoseconds of the GPU's global timer (its step is coarse: 32 ns to 1 µs, by model).
+__device__ inline uint64_t now_ns() {
+  uint64_t value;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
+  return value;
+}
+
+/// Reading the command word is a bus crossing: a working worker does it this often.
+inline constexpr uint64_t command_interval_ns = 50'000;
+
+#else
+
+struct HandlerGroup {
+  static constexpr uint32_t rank() { return 0; }
+  static constexpr uint32_t size() { return 1; }
+  static constexpr void sync() {}
+};
+
+constexpr bool polls() { return true; }
+
+/// Nanoseconds of the steady clock.
+inline uint64_t now_ns() {
+  return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                      std::chrono::steady_clock::now().time_since_epoch())
+                      .count());
+}
+
+/// On the CPU the command word is in the cache: looked at before each message.
+inline constexpr uint64_t command_interval_ns = 0;
+
+#endif
+
+}  // namespace gyre

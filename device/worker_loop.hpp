@@ -1,0 +1,246 @@
+// The worker: poll, dispatch, reply. One text for both engines; the GPU runs it as a block, the CPU as a
+// thread.
+#pragma once
+
+#include <gyre/bridge/region.hpp>
+#include <gyre/device/context.hpp>
+#include <gyre/device/dispatch.hpp>
+#include <gyre/device/platform.hpp>
+
+namespace gyre {
+
+enum class Decision : uint32_t { nothing, message, corrupt, stop };
+
+/// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
+struct WorkerShared {
+  Decision decision;
+  Status status;
+  uint32_t detail;
+  uint32_t response_bytes;
+  uint32_t context_word;
+};
+
+/// One persistent worker. On the GPU every thread of the block has one, with equal members; only `shared`,
+/// `request`, `response` and `actors` are common. Refers to all it is given, owns nothing.
+template <class... Actors>
+class Worker {
+ public:
+  /// `request`, `response`: bridge.shape.payload_bytes() bytes each, 16-aligned; the response zeroed.
+  GYRE_DEVICE Worker(const Bridge& bridge, uint32_t* request, uint32_t* response, WorkerShared& shared,
+                     ActorStates<Actors...>& actors)
+      : bridge_(bridge),
+        request_(request),
+        response_(response),
+        shared_(&shared),
+        actors_(&actors),
+        credits_(bridge.worker_line->h2d_credit, bridge.shape.slots) {}
+
+  /// Works until commanded to stop. `pause(n)` is called after the n-th empty poll in a row.
+  template <class Pause>
+  GYRE_DEVICE void run(Pause pause) {
+    start();
+    for (;;) {
+      if (polls()) {
+        Decision decision = poll();
+        while (decision == Decision::nothing) {
+          pause(empty_polls_);
+          decision = poll();
+        }
+        decide(decision);
+      }
+      HandlerGroup::sync();
+      const Decision decision = shared_->decision;
+      if (decision == Decision::stop) break;
+      take(decision);
+    }
+    finish();
+  }
+
+  /// One poll, and the message it found, if any. For engines that step their workers; the group must be one
+  /// thread.
+  GYRE_DEVICE Decision step() {
+    const Decision decision = poll();
+    decide(decision);
+    if (decision == Decision::message || decision == Decision::corrupt) take(decision);
+    return decision;
+  }
+
+  GYRE_DEVICE void start() {
+    if (HandlerGroup::rank() == 0) Memory::store_release(bridge_.worker_line->started, 1);
+  }
+
+  /// After the last message: publishes final counters.
+  GYRE_DEVICE void finish() {
+    if (HandlerGroup::rank() != 0) return;
+    publish_credit();
+    Memory::store_release(bridge_.worker_line->stopped, 1);
+  }
+
+ private:
+  static constexpr uint32_t idle_polled_packets = 4;  // one 64-byte line a poll: idle workers share the bus
+  static constexpr uint32_t patience = 200;           // empty polls before a worker counts as idle
+  static constexpr uint32_t polls_before_credit = 8;  // empty polls before the ring counts as empty
+
+  // Polling threads only.
+  GYRE_DEVICE Decision poll() {
+    if (commanded_to_stop()) return Decision::stop;
+    if (!reply_room()) return nothing();
+    switch (receive<Memory>(PollGroup{}, bridge_.h2d, bridge_.shape, ticket_, polled_packets_, request_)) {
+      case ReceiveOutcome::nothing:
+        return nothing();
+      case ReceiveOutcome::corrupt:
+        return Decision::corrupt;
+      case ReceiveOutcome::message:
+        break;
+    }
+    empty_polls_ = 0;
+    PollGroup::sync();
+    const uint32_t needed = packets_for(reinterpret_cast<const Envelope*>(request_)->body_bytes);
+    polled_packets_ = (needed + 3) / 4 * 4;
+    return Decision::message;
+  }
+
+  GYRE_DEVICE Decision nothing() {
+    ++empty_polls_;
+    if (empty_polls_ == polls_before_credit && credits_.behind(ticket_) && PollGroup::rank() == 0)
+      publish_credit();
+    if (empty_polls_ == patience) polled_packets_ = idle_polled_packets;
+    return Decision::nothing;
+  }
+
+  GYRE_DEVICE bool commanded_to_stop() {
+    if constexpr (command_interval_ns != 0) {
+      const uint32_t due = now_ns() - command_read_at_ >= command_interval_ns;
+      if (PollGroup::broadcast(due) == 0) return false;
+      command_read_at_ = now_ns();
+    }
+    return PollGroup::broadcast(uint32_t(Memory::load_relaxed(bridge_.host_line->command))) !=
+           uint32_t(Command::run);
+  }
+
+  // Replies are prepaid, so there is room; were the host wrong about that, the worker would wait here, not
+  // overwrite.
+  GYRE_DEVICE bool reply_room() {
+    const uint64_t slots = bridge_.shape.slots;
+    if (PollGroup::broadcast(d2h_ticket_ - d2h_credit_seen_ < slots)) return true;
+    d2h_credit_seen_ = Memory::load_acquire(bridge_.host_line->d2h_credit);
+    return PollGroup::broadcast(d2h_ticket_ - d2h_credit_seen_ < slots);
+  }
+
+  GYRE_DEVICE void decide(Decision decision) {
+    if (PollGroup::rank() != 0) return;
+    shared_->decision = decision;
+    shared_->status = Status::ok;
+    shared_->detail = 0;
+    shared_->response_bytes = 0;
+  }
+
+  // The whole group.
+  GYRE_DEVICE void take(Decision decision) {
+    if (decision == Decision::corrupt) {
+      ++corrupt_;
+    } else {
+      const Envelope envelope = *reinterpret_cast<const Envelope*>(request_);
+      if ((envelope.flags & envelope_flags::control) != 0) {
+        reply(envelope, envelope_flags::control, 0);
+      } else {
+        handle(envelope);
+      }
+    }
+    ++ticket_;
+    if (HandlerGroup::rank() == 0 && credits_.due(ticket_)) publish_credit();
+    HandlerGroup::sync();
+  }
+
+  GYRE_DEVICE void handle(const Envelope& envelope) {
+    const uint32_t capacity = bridge_.shape.body_capacity();
+    void* const response_body = response_ + sizeof(Envelope) / sizeof(uint32_t);
+    Context context(envelope, *bridge_.host_line, &shared_->context_word);
+    const Handled handled = dispatch(*actors_, context, envelope.actor_type, envelope.message_type,
+                                     request_ + sizeof(Envelope) / sizeof(uint32_t), envelope.body_bytes,
+                                     response_body, capacity);
+    if (handled.status != Status::ok) {  // any thread may be the one that failed
+      shared_->status = handled.status;
+      shared_->detail = handled.detail;
+    }
+    if (HandlerGroup::rank() == 0) shared_->response_bytes = handled.response_bytes;
+    HandlerGroup::sync();
+
+    const Status status = shared_->status;
+    const bool ask = (envelope.flags & envelope_flags::ask) != 0;
+    uint32_t dirty_bytes = shared_->response_bytes;
+    if (ask) {
+      ++(status == Status::ok ? answered_ : error_replies_);
+      if (status == Status::ok) {
+        reply(envelope, 0, dirty_bytes);
+      } else {
+        if (HandlerGroup::rank() == 0) *static_cast<ErrorBody*>(response_body) = {status, shared_->detail, 0};
+        if (dirty_bytes < sizeof(ErrorBody)) dirty_bytes = sizeof(ErrorBody);
+        reply(envelope, envelope_flags::error, sizeof(ErrorBody));
+      }
+    } else {
+      ++(status == Status::ok ? tells_processed_ : tells_failed_);
+      if (status != Status::ok && HandlerGroup::rank() == 0) log_failed_tell(envelope, status);
+    }
+    // Builders write into zeroed memory: clear what this message used.
+    HandlerGroup::sync();
+    const uint32_t dirty_words = (uint32_t(sizeof(Envelope)) + dirty_bytes) / sizeof(uint32_t);
+    for (uint32_t i = HandlerGroup::rank(); i < dirty_words; i += HandlerGroup::size()) response_[i] = 0;
+  }
+
+  // The whole group calls; the polling threads store.
+  GYRE_DEVICE void reply(const Envelope& request, uint8_t flags, uint32_t body_bytes) {
+    if (polls()) {
+      if (PollGroup::rank() == 0) {
+        Envelope envelope = request;
+        envelope.body_bytes = body_bytes;
+        envelope.flags = flags;
+        *reinterpret_cast<Envelope*>(response_) = envelope;
+      }
+      PollGroup::sync();
+      publish<Memory>(PollGroup{}, bridge_.d2h, bridge_.shape, d2h_ticket_, response_, body_bytes);
+    }
+    ++d2h_ticket_;
+  }
+
+  GYRE_DEVICE void log_failed_tell(const Envelope& envelope, Status status) {
+    const FailedTell failed{envelope, status};
+    const uint32_t* const words = reinterpret_cast<const uint32_t*>(&failed);
+    Packet* const entry =
+        bridge_.failure_log->packets + (tells_failed_ - 1) % failed_tells_kept * packets_a_failed_tell;
+    for (uint32_t k = 0; k < packets_a_failed_tell; ++k) {
+      Memory::store(entry[k],
+                    Packet{{words[3 * k], words[3 * k + 1], words[3 * k + 2]}, uint32_t(tells_failed_)});
+    }
+  }
+
+  GYRE_DEVICE void publish_credit() {
+    WorkerLine& line = *bridge_.worker_line;
+    Memory::store_relaxed(line.answered, answered_);
+    Memory::store_relaxed(line.error_replies, error_replies_);
+    Memory::store_relaxed(line.tells_processed, tells_processed_);
+    Memory::store_relaxed(line.tells_failed, tells_failed_);
+    Memory::store_relaxed(line.corrupt, corrupt_);
+    credits_.publish(ticket_);
+  }
+
+  Bridge bridge_;
+  uint32_t* request_;
+  uint32_t* response_;
+  WorkerShared* shared_;
+  ActorStates<Actors...>* actors_;
+  CreditPublisher<Memory> credits_;
+  uint64_t ticket_ = 0;      // of the next request
+  uint64_t d2h_ticket_ = 0;  // of the next reply
+  uint64_t d2h_credit_seen_ = 0;
+  uint64_t command_read_at_ = 0;
+  uint64_t answered_ = 0;
+  uint64_t error_replies_ = 0;
+  uint64_t tells_processed_ = 0;
+  uint64_t tells_failed_ = 0;
+  uint64_t corrupt_ = 0;
+  uint32_t empty_polls_ = 0;
+  uint32_t polled_packets_ = idle_polled_packets;
+};
+
+}  // namespace gyre

@@ -1,0 +1,32 @@
+// Integers and the function qualifier that g++, clang and NVRTC share. The lowest header of the project: it
+// includes nothing of Gyre, and under NVRTC nothing at all (system headers would cost a second of compile
+// time).
+#pragma once
+
+#if defined(__CUDACC_RTC__)
+// The same types that glibc's <stdint.h> has on x86-64, so that overloads resolve alike on both sides.
+using int8_t = signed char;
+using int16_t = short;
+using int32_t = int;
+using int64_t = long;
+using uint8_t = unsigned char;
+using uint16_t = unsigned short;
+using uint32_t = unsigned int;
+using uint64_t = unsigned long;
+using uintptr_t = unsigned long;
+using size_t = unsigned long;
+#define GYRE_DEVICE __device__
+#if !defined(offsetof)
+#define offsetof(type, member) \
+  size_t(__INTADDR__(&(((type*)0)->member)))  // what NVRTC's front end has for it
+#endif
+#else
+#include <stddef.h>
+#include <stdint.h>
+/// Marks a function that runs in a worker: on the GPU (compiled by NVRTC) and on the CPU (compiled by g++ or
+/// clang).
+#define GYRE_DEVICE
+#endif
+
+static_assert(sizeof(uint16_t) == 2 && sizeof(uint32_t) == 4 && sizeof(uint64_t) == 8 && sizeof(size_t) == 8,
+              "Gyre needs a 64-bit platform");

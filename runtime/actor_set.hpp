@@ -1,0 +1,112 @@
+// Which actor types run in a runtime's workers: the handlers' numbers that both sides agree on, the CPU's
+// compiled worker, and the source text that NVRTC compiles for the GPU.
+#pragma once
+
+#include <gyre/device/dispatch.hpp>
+#include <gyre/runtime/actor_sources.hpp>
+#include <gyre/runtime/cpu/worker.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gyre_type_name {
+// Outside namespace gyre: g++ leaves out of a name what encloses the function that asks for it.
+template <class T>
+constexpr std::string_view of() {
+  constexpr std::string_view text = __PRETTY_FUNCTION__;
+  constexpr size_t begin = text.find("T = ") + 4;
+  constexpr size_t end = text.find_first_of(";]", begin);
+  return text.substr(begin, end - begin);
+}
+}  // namespace gyre_type_name
+
+namespace gyre {
+
+/// The type's qualified name, as the compiler writes it.
+template <class T>
+constexpr std::string_view type_name() {
+  return gyre_type_name::of<T>();
+}
+
+/// 64-bit FNV-1a (Fowler, Noll, Vo).
+constexpr uint64_t fnv1a(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ uint8_t(c)) * 0x100000001b3u;
+  return hash;
+}
+
+/// An actor type's identity on the host.
+template <class Actor>
+inline constexpr uint64_t actor_id = fnv1a(type_name<Actor>());
+
+/// One handler of one actor: its identities on the host and its numbers in envelopes.
+struct Handler {
+  uint64_t actor;
+  uint64_t request;   ///< Cap'n Proto type id
+  uint64_t response;  ///< Cap'n Proto type id; 0: takes tells only
+  uint16_t actor_type;
+  uint16_t message_type;
+};
+
+/// A value: copy it freely.
+class ActorSet {
+ public:
+  /// The set of `Actors`; `sources` must embed the headers that define them.
+  template <class... Actors>
+  static ActorSet of(const ActorSources& sources) {
+    static_assert(sizeof...(Actors) > 0, "an actor set needs at least one actor type");
+    ActorSet set;
+    set.sources_ = sources;
+    set.make_worker_ = [](const Bridge& bridge, WaitPolicy wait) -> std::unique_ptr<CpuWorker> {
+      return std::make_unique<CpuWorkerOf<Actors...>>(bridge, wait);
+    };
+    set.kernel_ = "gyre::worker_kernel<";
+    uint16_t actor_type = 0;
+    (set.add<Actors>(actor_type++, HandlesOf<Actors>{}), ...);
+    set.kernel_ += ">";
+    return set;
+  }
+
+  /// Null where the set has no such handler.
+  const Handler* find(uint64_t actor, uint64_t request) const {
+    for (const Handler& handler : handlers_) {
+      if (handler.actor == actor && handler.request == request) return &handler;
+    }
+    return nullptr;
+  }
+
+  const std::vector<Handler>& handlers() const { return handlers_; }
+  /// The NVRTC name expression of the kernel: "gyre::worker_kernel<my::Counter, my::Sum>".
+  const std::string& kernel() const { return kernel_; }
+  const ActorSources& sources() const { return sources_; }
+  std::unique_ptr<CpuWorker> make_cpu_worker(const Bridge& bridge, WaitPolicy wait) const {
+    return make_worker_(bridge, wait);
+  }
+
+ private:
+  ActorSet() = default;
+
+  template <class Actor, class... Requests>
+  void add(uint16_t actor_type, Handles<Requests...>) {
+    if (actor_type != 0) kernel_ += ", ";
+    kernel_ += type_name<Actor>();
+    uint16_t message_type = 0;
+    (handlers_.push_back({actor_id<Actor>, Requests::type_id, response_id<ResponseOf<Actor, Requests>>(),
+                          actor_type, message_type++}),
+     ...);
+  }
+  template <class Response>
+  static constexpr uint64_t response_id() {
+    if constexpr (requires { Response::type_id; }) return Response::type_id;
+    return 0;
+  }
+
+  ActorSources sources_;
+  std::unique_ptr<CpuWorker> (*make_worker_)(const Bridge&, WaitPolicy) = nullptr;
+  std::string kernel_;
+  std::vector<Handler> handlers_;
+};
+
+}  // namespace gyre

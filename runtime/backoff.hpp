@@ -1,0 +1,41 @@
+// How a CPU thread waits for memory to change.
+#pragma once
+
+#include <gyre/runtime/options.hpp>
+
+#include <chrono>
+#include <thread>
+
+namespace gyre {
+
+/// Waits a little longer at each pause, as the policy allows. One thread's; not shared.
+class Backoff {
+ public:
+  explicit Backoff(WaitPolicy policy) : policy_(policy) {}
+
+  void pause() {
+    ++pauses_;
+    if (policy_ == WaitPolicy::spin || pauses_ < spins) {
+      __builtin_ia32_pause();
+    } else if (pauses_ < spins + yields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  /// Progress was made: wait from the beginning again.
+  void reset() { pauses_ = 0; }
+  /// True at every 64th pause, and at each that slept: the time for what must not be done at every turn.
+  bool worth_a_look() const {
+    return pauses_ % 64 == 0 || (policy_ == WaitPolicy::polite && pauses_ >= spins + yields);
+  }
+
+ private:
+  static constexpr uint32_t spins = 1000;  // some 20 to 50 µs
+  static constexpr uint32_t yields = 100;
+
+  WaitPolicy policy_;
+  uint32_t pauses_ = 0;
+};
+
+}  // namespace gyre

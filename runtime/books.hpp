@@ -1,0 +1,47 @@
+// The books: what became of every message. Each accepted ask has exactly one outcome, each accepted tell is
+// processed or a dead letter; what was refused is not accepted.
+#pragma once
+
+#include <gyre/messages/envelope.hpp>
+
+#include <cstdint>
+
+namespace gyre {
+
+struct AskAccounts {
+  uint64_t accepted = 0;
+  uint64_t answered = 0;
+  uint64_t error_replies = 0;
+  uint64_t timed_out = 0;
+  uint64_t dead_letters = 0;
+  uint64_t late_replies = 0;  ///< replies to asks that had another outcome: outside the sum
+
+  uint64_t in_flight() const { return accepted - answered - error_replies - timed_out - dead_letters; }
+};
+
+struct TellAccounts {
+  uint64_t accepted = 0;
+  uint64_t processed = 0;
+  uint64_t dead_letters = 0;
+
+  uint64_t in_flight() const { return accepted - processed - dead_letters; }
+};
+
+/// A value. Exact once the runtime has terminated; while it runs, workers report their counts with their
+/// credits.
+struct Books {
+  AskAccounts asks;
+  TellAccounts tells;
+  uint64_t dead_letters_dropped = 0;  ///< dead letters counted above that the bounded log had no room for
+  uint64_t corrupt_slots = 0;         ///< slots that held no message: 0 unless memory was overwritten
+
+  bool balanced() const { return asks.in_flight() == 0 && tells.in_flight() == 0 && corrupt_slots == 0; }
+};
+
+/// A message that was accepted and not delivered or not answered.
+struct DeadLetter {
+  Envelope envelope;
+  Status reason;
+};
+
+}  // namespace gyre

@@ -1,0 +1,115 @@
+// The calls in flight: a fixed table, its free slots in a Boost.Lockfree pool. An ask takes a slot before it
+// is sent; whoever drains the reply completes it; the caller's Future or Reply gives it back.
+#pragma once
+
+#include <capnp/message.h>
+#include <gyre/runtime/errors.hpp>
+
+#include <atomic>
+#include <boost/lockfree/stack.hpp>
+#include <memory>
+#include <new>
+#include <optional>
+#include <vector>
+
+namespace gyre {
+
+/// Names one use of one call slot: slot in the low 20 bits, generation above. It travels as
+/// Envelope::correlation.
+using CallId = uint64_t;
+
+/// Reads one Cap'n Proto segment in place. Refers to the bytes, owns nothing.
+class SegmentReader final : public capnp::MessageReader {
+ public:
+  SegmentReader(const capnp::word* words, size_t count)
+      : capnp::MessageReader(capnp::ReaderOptions()), words_(words, count) {}
+  kj::ArrayPtr<const capnp::word> getSegment(uint id) override { return id == 0 ? words_ : nullptr; }
+
+ private:
+  kj::ArrayPtr<const capnp::word> words_;
+};
+
+/// Thread-safe and lock-free throughout; nothing allocates after construction.
+class CallTable {
+ public:
+  static constexpr uint32_t max_calls = 1u << 20;
+
+  /// `calls`: how many may be in flight or unread, at most max_calls. `body_capacity`: largest reply body,
+  /// bytes.
+  CallTable(uint32_t calls, uint32_t body_capacity);
+
+  uint32_t calls() const { return uint32_t(slots_.size()); }
+
+  /// Takes a free slot; empty if there is none. The call is not in flight yet: arm() or release() it.
+  std::optional<CallId> acquire();
+  /// The call is accepted: from now on it has exactly one outcome.
+  void arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t timeout_us);
+
+  /// Takes the right to decide the call's outcome: true for one caller only, false if it is decided, late, or
+  /// not a call of this table. The one who got true calls complete_… at once.
+  bool begin_outcome(CallId call);
+  void complete_answered(CallId call, const uint32_t* body, uint32_t body_bytes);
+  void complete_failed(CallId call, const Failure& failure);
+
+  /// True once the outcome is there; acquires it.
+  bool done(CallId call) const;
+  int64_t deadline_ns(CallId call) const { return slot(call).deadline_ns.load(std::memory_order_relaxed); }
+  uint64_t timeout_us(CallId call) const { return slot(call).timeout_us.load(std::memory_order_relaxed); }
+  /// The worker that an armed call was sent to.
+  uint32_t worker(CallId call) const { return slot(call).worker.load(std::memory_order_relaxed); }
+  /// The outcome of a done() call: Status::ok and a body, or a failure.
+  const Failure& failure(CallId call) const { return slot(call).failure; }
+  /// The answer of a done() call without failure; stays valid until release(). One thread at a time.
+  capnp::MessageReader& body(CallId call);
+
+  /// Gives a done() or never armed call back.
+  void release(CallId call);
+  /// The caller no longer wants the outcome: the slot goes back once it is decided.
+  void abandon(CallId call);
+
+  /// Calls `expire(call)` for each call in flight whose deadline lies before `now_ns`.
+  template <class Expire>
+  void for_each_overdue(int64_t now_ns, Expire&& expire) {
+    for_each_in_flight([&](CallId call) {
+      if (slot(call).deadline_ns.load(std::memory_order_relaxed) < now_ns) expire(call);
+    });
+  }
+  /// Calls `visit(call)` for each call that was in flight when looked at.
+  template <class Visit>
+  void for_each_in_flight(Visit&& visit) {
+    for (uint32_t i = 0; i < slots_.size(); ++i) {
+      const uint64_t word = slots_[i].word.load(std::memory_order_acquire);
+      if ((word & phase_mask) == pending) visit(call_of(i, word >> generation_shift));
+    }
+  }
+
+ private:
+  // CallSlot::word: generation, abandoned bit, phase.
+  static constexpr uint64_t idle = 0, pending = 1, deciding = 2, decided = 3, phase_mask = 3, abandoned = 4;
+  static constexpr int generation_shift = 3;
+  static constexpr int index_bits = 20;
+
+  struct alignas(64) CallSlot {
+    std::atomic<uint64_t> word{0};
+    std::atomic<int64_t> deadline_ns{0};
+    std::atomic<uint64_t> timeout_us{0};
+    std::atomic<uint32_t> worker{0};
+    Failure failure;
+    uint32_t body_bytes = 0;
+    capnp::word* body = nullptr;
+    std::optional<SegmentReader> reader;
+  };
+
+  static CallId call_of(uint32_t index, uint64_t generation) { return generation << index_bits | index; }
+  static uint64_t generation_of(CallId call) { return call >> index_bits; }
+  CallSlot& slot(CallId call) { return slots_[call & (max_calls - 1)]; }
+  const CallSlot& slot(CallId call) const { return slots_[call & (max_calls - 1)]; }
+  void decide(CallId call);
+  void recycle(CallId call);
+
+  std::vector<CallSlot> slots_;
+  std::unique_ptr<capnp::word[]> bodies_;
+  boost::lockfree::stack<uint32_t> free_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,457 @@
+#include <gyre/runtime/core.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace gyre {
+
+std::string_view name(Lifecycle state) {
+  switch (state) {
+    case Lifecycle::launched:
+      return "launched";
+    case Lifecycle::active:
+      return "active";
+    case Lifecycle::draining:
+      return "draining";
+    case Lifecycle::terminated:
+      return "terminated";
+    case Lifecycle::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+namespace detail {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int64_t look_interval_ns = 1'000'000;
+constexpr size_t dead_letters_kept = 1024;
+
+// Twice what can be in flight, so that replies may wait unread while as many asks again are under way.
+uint32_t calls_for(const RegionLayout& layout) {
+  const uint64_t in_flight = uint64_t(layout.workers) * layout.shape.slots;
+  return uint32_t(std::clamp<uint64_t>(2 * in_flight, 1024, 65536));
+}
+
+Envelope envelope_of(const uint32_t* payload) {
+  Envelope envelope;
+  std::memcpy(&envelope, payload, sizeof envelope);
+  return envelope;
+}
+
+}  // namespace
+
+int64_t host_now_ns() { return int64_t(gyre::now_ns()); }
+
+Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine)
+    : actors_(std::move(actors)),
+      options_(options),
+      layout_{options.workers, options.ring_shape()},
+      engine_(std::move(engine)),
+      calls_(calls_for(layout_), layout_.shape.body_capacity()),
+      dead_letters_(dead_letters_kept),
+      drain_sent_(options.workers, false),
+      failed_tells_seen_(options.workers, 0) {
+  initialise_region(engine_->region(), layout_);
+  for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+    bridges_.emplace_back(Bridge::of(engine_->region(), layout_, worker));
+  }
+  engine_->launch();
+  launched_at_ns_ = host_now_ns();
+  state_.store(Lifecycle::active, std::memory_order_release);
+}
+
+Core::~Core() = default;
+
+double Core::uptime_s() const { return double(host_now_ns() - launched_at_ns_) * 1e-9; }
+
+// Repeats `attempt` until it says something else than full, or the deadline passes. While it waits it drains
+// replies: a thread that only sends still lets the workers answer.
+template <class Attempt>
+Status Core::attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when_full) {
+  Backoff backoff(options_.wait);
+  for (;;) {
+    const Status status = attempt();
+    if (status != Status::ring_full && status != Status::call_table_full) return status;
+    const uint32_t drained = drain_replies();
+    if (when_full == WhenFull::refuse) return drained != 0 ? attempt() : status;
+    if (drained != 0) {
+      backoff.reset();
+      continue;
+    }
+    if (backoff.worth_a_look()) {
+      const int64_t now = host_now_ns();
+      look_after(now);
+      if (now >= deadline_ns) return status;
+    }
+    backoff.pause();
+  }
+}
+
+Result<CallId> Core::ask(const Destination& to, uint32_t* payload, uint32_t body_bytes,
+                         std::chrono::nanoseconds timeout, WhenFull when_full) {
+  const int64_t deadline_ns = host_now_ns() + timeout.count();
+  const uint64_t timeout_us = uint64_t(timeout.count() / 1000);
+  HostBridge& bridge = bridges_[to.worker];
+  std::optional<CallId> call;
+  bool prepaid = false;
+  uint64_t ticket = 0;
+  const Status status = attempt_until(
+      [&] {
+        if (!call && !(call = calls_.acquire())) return Status::call_table_full;
+        if (!prepaid && !(prepaid = bridge.try_prepay_reply())) {
+          return bridge.closed() ? refusal_.load(std::memory_order_acquire) : Status::ring_full;
+        }
+        switch (bridge.try_claim(ticket)) {
+          case ClaimOutcome::claimed:
+            return Status::ok;
+          case ClaimOutcome::full:
+            return Status::ring_full;
+          case ClaimOutcome::closed:
+            break;
+        }
+        return refusal_.load(std::memory_order_acquire);
+      },
+      deadline_ns, when_full);
+  if (status != Status::ok) {
+    if (prepaid) bridge.return_reply();
+    if (call) calls_.release(*call);
+    if (status == Status::call_table_full) return Failure{status, 0, 0, calls_.calls()};
+    return Failure{status, 0, when_full == WhenFull::wait ? timeout_us : 0, shape().slots};
+  }
+  asks_accepted_.add();
+  calls_.arm(*call, to.worker, deadline_ns, timeout_us);
+  const Envelope envelope{*call, body_bytes,         0, to.key, to.actor_type, to.message_type, 0,
+                          0,     envelope_flags::ask};
+  std::memcpy(payload, &envelope, sizeof envelope);
+  bridge.publish(ticket, payload, body_bytes);
+  return *call;
+}
+
+Result<void> Core::tell(const Destination& to, uint32_t* payload, uint32_t body_bytes,
+                        std::chrono::nanoseconds timeout, WhenFull when_full) {
+  HostBridge& bridge = bridges_[to.worker];
+  uint64_t ticket = 0;
+  const Status status = attempt_until(
+      [&] {
+        switch (bridge.try_claim(ticket)) {
+          case ClaimOutcome::claimed:
+            return Status::ok;
+          case ClaimOutcome::full:
+            return Status::ring_full;
+          case ClaimOutcome::closed:
+            break;
+        }
+        return refusal_.load(std::memory_order_acquire);
+      },
+      host_now_ns() + timeout.count(), when_full);
+  if (status != Status::ok) {
+    return Failure{status, 0, when_full == WhenFull::wait ? uint64_t(timeout.count() / 1000) : 0,
+                   shape().slots};
+  }
+  tells_accepted_.add();
+  const Envelope envelope{0, body_bytes, 0, to.key, to.actor_type, to.message_type, 0, 0, 0};
+  std::memcpy(payload, &envelope, sizeof envelope);
+  bridge.publish(ticket, payload, body_bytes);
+  return success();
+}
+
+void Core::wait(CallId call) {
+  HostBridge& bridge = bridges_[calls_.worker(call)];
+  Backoff backoff(options_.wait);
+  while (!calls_.done(call)) {
+    if (drain_replies(bridge) != 0) {
+      backoff.reset();
+      continue;
+    }
+    if (backoff.worth_a_look()) {
+      const int64_t now = host_now_ns();
+      look_after(now);
+      if (now >= calls_.deadline_ns(call)) expire(call);
+    }
+    backoff.pause();
+  }
+}
+
+bool Core::poll(CallId call) {
+  if (calls_.done(call)) return true;
+  drain_replies(bridges_[calls_.worker(call)]);
+  const int64_t now = host_now_ns();
+  look_after(now);
+  if (now >= calls_.deadline_ns(call)) expire(call);
+  return calls_.done(call);
+}
+
+uint32_t Core::drain_replies() {
+  uint32_t count = 0;
+  for (HostBridge& bridge : bridges_) count += drain_replies(bridge);
+  return count;
+}
+
+uint32_t Core::drain_replies(HostBridge& bridge) {
+  return bridge.drain([&](const uint32_t* payload) { take_reply(bridge, payload); });
+}
+
+void Core::take_reply(HostBridge& bridge, const uint32_t* payload) {
+  const Envelope envelope = envelope_of(payload);
+  if ((envelope.flags & envelope_flags::control) != 0) {
+    drain_acknowledgements_.fetch_add(1, std::memory_order_release);
+    return;
+  }
+  bridge.return_reply();
+  if (!calls_.begin_outcome(envelope.correlation)) {
+    asks_late_.add();
+    return;
+  }
+  const uint32_t* const body = payload + sizeof(Envelope) / sizeof(uint32_t);
+  if ((envelope.flags & envelope_flags::error) == 0) {
+    asks_answered_.add();
+    calls_.complete_answered(envelope.correlation, body, envelope.body_bytes);
+    return;
+  }
+  ErrorBody error{};
+  std::memcpy(&error, body, sizeof error);
+  asks_error_replies_.add();
+  calls_.complete_failed(envelope.correlation,
+                         Failure{error.status, error.detail, 0, shape().body_capacity()});
+}
+
+void Core::expire(CallId call) {
+  const uint64_t timeout_us = calls_.timeout_us(call);
+  if (!calls_.begin_outcome(call)) return;
+  asks_timed_out_.add();
+  calls_.complete_failed(call, Failure{Status::timed_out, 0, timeout_us, timeout_us});
+}
+
+// What somebody must do now and then: whoever waits, the first to come each millisecond.
+void Core::look_after(int64_t now_ns) {
+  int64_t next = next_look_ns_.load(std::memory_order_relaxed);
+  if (now_ns < next ||
+      !next_look_ns_.compare_exchange_strong(next, now_ns + look_interval_ns, std::memory_order_relaxed)) {
+    return;
+  }
+  drain_replies();
+  calls_.for_each_overdue(now_ns, [this](CallId call) { expire(call); });
+  check_engine();
+}
+
+void Core::check_engine() {
+  const Lifecycle state = state_.load(std::memory_order_acquire);
+  if (state == Lifecycle::failed) {
+    end_calls_in_flight(Status::engine_failed);  // calls that were being sent when it failed
+  } else if (state != Lifecycle::terminated && !terminating_.load(std::memory_order_acquire)) {
+    if (const auto cause = engine_->failure()) fail(*cause);
+  }
+}
+
+void Core::fail(const std::string& cause) {
+  {
+    const std::lock_guard lock(failure_mutex_);
+    if (!failure_.empty()) return;
+    failure_ = cause;
+  }
+  refusal_.store(Status::engine_failed, std::memory_order_release);
+  state_.store(Lifecycle::failed, std::memory_order_release);
+  for (HostBridge& bridge : bridges_) bridge.close();
+  drain_replies();
+  end_calls_in_flight(Status::engine_failed);
+}
+
+void Core::end_calls_in_flight(Status reason) {
+  calls_.for_each_in_flight([&](CallId call) {
+    if (!calls_.begin_outcome(call)) return;
+    asks_dead_.add();
+    calls_.complete_failed(call, Failure{reason});
+  });
+}
+
+Result<void> Core::drain(std::chrono::nanoseconds timeout) {
+  const int64_t deadline_ns = host_now_ns() + timeout.count();
+  const std::lock_guard lock(lifecycle_mutex_);
+  if (termination_) return Failure{Status::terminated};
+  if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
+  refusal_.store(Status::draining, std::memory_order_release);
+  state_.store(Lifecycle::draining, std::memory_order_release);
+  for (HostBridge& bridge : bridges_) bridge.close();
+
+  Backoff backoff(options_.wait);
+  const auto drained = [this] {
+    bool all_sent = true;
+    for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+      uint64_t ticket = 0;
+      if (!drain_sent_[worker] && bridges_[worker].try_claim_closed(ticket)) {
+        const Envelope envelope{0, 0, 0, 0, 0, uint16_t(Control::drain), 0, 0, envelope_flags::control};
+        uint32_t payload[packets_for(0) * words_a_packet] = {};
+        std::memcpy(payload, &envelope, sizeof envelope);
+        bridges_[worker].publish(ticket, payload, 0);
+        drain_sent_[worker] = true;
+      }
+      all_sent = all_sent && drain_sent_[worker];
+    }
+    return all_sent && drain_acknowledgements_.load(std::memory_order_acquire) == layout_.workers;
+  };
+  while (!drained()) {
+    if (drain_replies() != 0) backoff.reset();
+    if (backoff.worth_a_look()) {
+      const int64_t now = host_now_ns();
+      look_after(now);
+      if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
+      if (terminating_.load(std::memory_order_acquire)) return Failure{Status::terminated};
+      if (now >= deadline_ns)
+        return Failure{Status::worker_stuck, 0, 0, uint64_t(timeout.count() / 1'000'000)};
+    }
+    backoff.pause();
+  }
+  return success();
+}
+
+Termination Core::terminate(std::chrono::nanoseconds timeout) {
+  terminating_.store(true, std::memory_order_release);
+  const std::lock_guard lock(lifecycle_mutex_);
+  if (termination_) return *termination_;
+  const int64_t begin_ns = host_now_ns();
+  Termination report;
+  report.uptime_s = uptime_s();
+
+  bool failed = state() == Lifecycle::failed;
+  if (!failed) refusal_.store(Status::terminated, std::memory_order_release);
+  for (HostBridge& bridge : bridges_) {
+    bridge.close();
+    bridge.command(Command::stop);
+  }
+  Backoff backoff(options_.wait);
+  while (!engine_->finished()) {
+    if (drain_replies() != 0) backoff.reset();
+    if (!failed) {
+      if (const auto cause = engine_->failure()) {
+        fail(*cause);
+        failed = true;
+      }
+    }
+    if (host_now_ns() - begin_ns >= timeout.count()) {
+      report.worker_stuck = true;
+      break;
+    }
+    backoff.pause();
+  }
+  drain_replies();
+
+  const Status reason = failed ? Status::engine_failed : Status::terminated;
+  if (!failed && !report.worker_stuck) {
+    for (HostBridge& bridge : bridges_) bury_unprocessed(bridge, reason);
+  }
+  end_calls_in_flight(reason);
+  collect_failed_tells();
+  if (failed || report.worker_stuck) {
+    // Workers that died or hang never said what they did last: what they did not report is not known to be
+    // done.
+    tells_unprocessed_.add(count_books().tells.in_flight());
+  }
+  if (report.worker_stuck) engine_->leak();
+  report.books = count_books();
+  report.terminate_ms = double(host_now_ns() - begin_ns) * 1e-6;
+  termination_ = report;
+  if (!failed) state_.store(Lifecycle::terminated, std::memory_order_release);
+  return report;
+}
+
+// The requests that a stopped worker never took: each was claimed, so each is or will be published.
+void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
+  std::vector<Packet> scratch(shape().packets());
+  uint32_t* const payload = scratch.front().data;
+  const uint64_t claimed = bridge.claimed();
+  for (uint64_t ticket = bridge.consumed(); ticket < claimed; ++ticket) {
+    while (!bridge.read_back(ticket, payload))
+      std::this_thread::yield();  // its producer is between claim and publish
+    const Envelope envelope = envelope_of(payload);
+    if ((envelope.flags & envelope_flags::control) != 0) continue;
+    if ((envelope.flags & envelope_flags::ask) == 0) {
+      tells_unprocessed_.add();
+      dead_letter(envelope, reason);
+    } else if (calls_.begin_outcome(envelope.correlation)) {
+      asks_dead_.add();
+      dead_letter(envelope, reason);
+      calls_.complete_failed(envelope.correlation, Failure{reason});
+    }
+  }
+}
+
+void Core::dead_letter(const Envelope& envelope, Status reason) {
+  if (!dead_letters_.bounded_push(DeadLetter{envelope, reason})) dead_letters_dropped_.add();
+}
+
+// Moves what the workers' logs of failed tells hold to the dead letters. Those overwritten meanwhile are
+// counted.
+void Core::collect_failed_tells() {
+  for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+    const Bridge& bridge = bridges_[worker].bridge();
+    const uint64_t failed = Memory::load_acquire(bridge.worker_line->tells_failed);
+    for (uint64_t n = failed_tells_seen_[worker] + 1; n <= failed; ++n) {
+      const Packet* const entry =
+          bridge.failure_log->packets + (n - 1) % failed_tells_kept * packets_a_failed_tell;
+      uint32_t words[packets_a_failed_tell * words_a_packet];
+      bool whole = true;
+      for (uint32_t k = 0; k < packets_a_failed_tell; ++k) {
+        const Packet packet = Memory::load(entry[k]);
+        whole = whole && packet.stamp == uint32_t(n);
+        std::memcpy(words + k * words_a_packet, packet.data, sizeof packet.data);
+      }
+      if (whole) {
+        FailedTell tell;
+        std::memcpy(static_cast<void*>(&tell), words, sizeof words);
+        dead_letter(tell.envelope, tell.status);
+      } else {
+        dead_letters_dropped_.add();
+      }
+    }
+    failed_tells_seen_[worker] = failed;
+  }
+}
+
+std::vector<DeadLetter> Core::take_dead_letters() {
+  const std::lock_guard lock(lifecycle_mutex_);
+  if (!termination_) collect_failed_tells();
+  std::vector<DeadLetter> letters;
+  DeadLetter letter;
+  while (dead_letters_.pop(letter)) letters.push_back(letter);
+  return letters;
+}
+
+Books Core::books() const {
+  const std::lock_guard lock(lifecycle_mutex_);
+  return termination_ ? termination_->books : count_books();
+}
+
+Books Core::count_books() const {
+  Books books;
+  // Outcomes before acceptances: an ask is counted as accepted first, so in flight is never negative.
+  books.asks.answered = asks_answered_.get();
+  books.asks.error_replies = asks_error_replies_.get();
+  books.asks.timed_out = asks_timed_out_.get();
+  books.asks.dead_letters = asks_dead_.get();
+  books.asks.late_replies = asks_late_.get();
+  books.tells.dead_letters = tells_unprocessed_.get();
+  for (const HostBridge& bridge : bridges_) {
+    const WorkerLine& line = *bridge.bridge().worker_line;
+    (void)Memory::load_acquire(line.h2d_credit);  // the counters were stored before it
+    books.tells.processed += Memory::load_relaxed(line.tells_processed);
+    books.tells.dead_letters += Memory::load_relaxed(line.tells_failed);
+    books.corrupt_slots += Memory::load_relaxed(line.corrupt);
+  }
+  books.asks.accepted = asks_accepted_.get();
+  books.tells.accepted = tells_accepted_.get();
+  books.dead_letters_dropped = dead_letters_dropped_.get();
+  return books;
+}
+
+std::string Core::failure() const {
+  const std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
+}  // namespace detail
+}  // namespace gyre

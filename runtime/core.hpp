@@ -1,0 +1,139 @@
+// What Runtime, Client and Future share: the message path of the host, and its end. Not for users.
+#pragma once
+
+#include <gyre/runtime/backoff.hpp>
+#include <gyre/runtime/books.hpp>
+#include <gyre/runtime/call_table.hpp>
+#include <gyre/runtime/engine.hpp>
+#include <gyre/runtime/host_bridge.hpp>
+
+#include <atomic>
+#include <boost/lockfree/queue.hpp>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace gyre {
+
+/// created → launched → active → draining → terminated, and failed from anywhere. (Inactive is a later
+/// stage.)
+enum class Lifecycle { launched, active, draining, terminated, failed };
+std::string_view name(Lifecycle state);
+
+/// What Runtime::terminate reports.
+struct Termination {
+  Books books;
+  double uptime_s = 0;
+  double terminate_ms = 0;
+  bool worker_stuck = false;  ///< a worker did not stop in time; its memory was left allocated
+};
+
+namespace detail {
+
+/// Nanoseconds of the host's steady clock.
+int64_t host_now_ns();
+
+/// Where a message goes.
+struct Destination {
+  uint32_t worker;
+  uint16_t actor_type;
+  uint16_t message_type;
+  uint64_t key;
+};
+
+enum class WhenFull { refuse, wait };
+
+class Core {
+ public:
+  /// Initialises the region and launches the engine's workers. Throws Error.
+  Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  const ActorSet& actors() const { return actors_; }
+  const Options& options() const { return options_; }
+  Engine& engine() { return *engine_; }
+  CallTable& calls() { return calls_; }
+  const RingShape& shape() const { return layout_.shape; }
+  uint64_t region_bytes() const { return layout_.region_bytes(); }
+  uint32_t worker_of(uint64_t key) const { return uint32_t(key % layout_.workers); }
+  Lifecycle state() const { return state_.load(std::memory_order_acquire); }
+  double uptime_s() const;
+
+  /// Sends a request. `payload`: room for an envelope, then the body; the envelope is written here. Takes
+  /// nothing and loses nothing unless the result has a value. Blocks up to the timeout for room, if it may
+  /// wait.
+  Result<CallId> ask(const Destination& to, uint32_t* payload, uint32_t body_bytes,
+                     std::chrono::nanoseconds timeout, WhenFull when_full);
+  Result<void> tell(const Destination& to, uint32_t* payload, uint32_t body_bytes,
+                    std::chrono::nanoseconds timeout, WhenFull when_full);
+
+  /// Waits until the call is done, at its deadline the latest; completes for others what it finds meanwhile.
+  void wait(CallId call);
+  /// Completes what is there, without waiting; true if the call is done.
+  bool poll(CallId call);
+
+  /// Refuses new messages, and waits until the workers have done all they accepted. Failure: worker_stuck,
+  /// engine_failed, terminated.
+  Result<void> drain(std::chrono::nanoseconds timeout);
+  /// Ends the workers after the message in hand; the rest become dead letters. Repeatable: later calls report
+  /// the first.
+  Termination terminate(std::chrono::nanoseconds timeout);
+
+  Books books() const;
+  /// Dead letters since the last call, oldest first.
+  std::vector<DeadLetter> take_dead_letters();
+  /// Why the engine failed; empty if it did not.
+  std::string failure() const;
+
+ private:
+  template <class Attempt>
+  Status attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when_full);
+  uint32_t drain_replies();
+  uint32_t drain_replies(HostBridge& bridge);
+  void take_reply(HostBridge& bridge, const uint32_t* payload);
+  void expire(CallId call);
+  void look_after(int64_t now_ns);
+  void check_engine();
+  void fail(const std::string& cause);
+  void dead_letter(const Envelope& envelope, Status reason);
+  void collect_failed_tells();
+  void bury_unprocessed(HostBridge& bridge, Status reason);
+  void end_calls_in_flight(Status reason);
+  Books count_books() const;
+
+  const ActorSet actors_;
+  const Options options_;
+  const RegionLayout layout_;
+  std::unique_ptr<Engine> engine_;
+  std::deque<HostBridge> bridges_;  // one a worker; never moved
+  CallTable calls_;
+
+  std::atomic<Lifecycle> state_{Lifecycle::launched};
+  std::atomic<Status> refusal_{Status::terminated};  // what a message sent after the rings closed is told
+  std::atomic<uint32_t> drain_acknowledgements_{0};
+  std::atomic<int64_t> next_look_ns_{0};
+  int64_t launched_at_ns_ = 0;
+
+  struct alignas(64) Counter {
+    std::atomic<uint64_t> value{0};
+    void add(uint64_t n = 1) { value.fetch_add(n, std::memory_order_relaxed); }
+    uint64_t get() const { return value.load(std::memory_order_relaxed); }
+  };
+  Counter asks_accepted_, asks_answered_, asks_error_replies_, asks_timed_out_, asks_dead_, asks_late_;
+  Counter tells_accepted_, tells_unprocessed_, dead_letters_dropped_;
+
+  boost::lockfree::queue<DeadLetter> dead_letters_;
+  mutable std::mutex lifecycle_mutex_;  // drain and terminate, one at a time; never on the message path
+  std::atomic<bool> terminating_{false};
+  std::optional<Termination> termination_;
+  std::vector<bool> drain_sent_;
+  std::vector<uint64_t> failed_tells_seen_;
+  mutable std::mutex failure_mutex_;
+  std::string failure_;
+};
+
+}  // namespace detail
+}  // namespace gyre

@@ -1,0 +1,41 @@
+// The CPU engine: a thread a worker, plain memory for the region.
+#pragma once
+
+#include <gyre/bridge/heap.hpp>
+#include <gyre/runtime/engine.hpp>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace gyre {
+
+class CpuEngine final : public Engine {
+ public:
+  /// Throws std::bad_alloc where the region does not fit in memory.
+  CpuEngine(const ActorSet& actors, const Options& options);
+  ~CpuEngine() override;
+
+  EngineKind kind() const override { return EngineKind::cpu; }
+  TransportKind transport() const override { return TransportKind::heap; }
+  std::string device_name() const override;
+  void* region() override { return region_.address(); }
+  double compile_ms() const override { return 0; }
+  void launch() override;
+  bool finished() override;
+  /// Always empty: what kills a worker thread kills the process.
+  std::optional<std::string> failure() override { return std::nullopt; }
+  void leak() override;
+
+ private:
+  const ActorSet actors_;
+  const RegionLayout layout_;
+  const WaitPolicy wait_;
+  HeapRegion region_;
+  std::vector<std::unique_ptr<CpuWorker>> workers_;
+  std::vector<std::thread> threads_;
+  // Shared with the threads: a leaked one outlives the engine.
+  std::shared_ptr<std::atomic<uint32_t>> running_ = std::make_shared<std::atomic<uint32_t>>(0);
+};
+
+}  // namespace gyre

@@ -1,0 +1,60 @@
+// The stepped engine: the CPU engine's workers without threads, moved one poll at a time by whoever holds it.
+// It makes full rings, slow workers and late replies happen exactly when a test, or a demonstration, wants
+// them.
+#pragma once
+
+#include <gyre/bridge/heap.hpp>
+#include <gyre/runtime/engine.hpp>
+
+#include <vector>
+
+namespace gyre {
+
+/// Not thread-safe: step and the engine's own calls come from one thread.
+class SteppedEngine final : public Engine {
+ public:
+  SteppedEngine(const ActorSet& actors, const Options& options)
+      : actors_(actors),
+        layout_{options.workers, options.ring_shape()},
+        wait_(options.wait),
+        region_(layout_.region_bytes()) {}
+
+  EngineKind kind() const override { return EngineKind::cpu; }
+  TransportKind transport() const override { return TransportKind::heap; }
+  std::string device_name() const override { return "CPU, stepped"; }
+  void* region() override { return region_.address(); }
+  double compile_ms() const override { return 0; }
+  void launch() override {
+    for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+      workers_.push_back(actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), wait_));
+    }
+  }
+  /// Polls each worker once: commanded to stop, they do.
+  bool finished() override {
+    if (failure_) return true;
+    bool all = true;
+    for (auto& worker : workers_) {
+      const bool stopped = worker->step() == Decision::stop;
+      if (stopped) worker->finish();
+      all = all && stopped;
+    }
+    return all;
+  }
+  std::optional<std::string> failure() override { return failure_; }
+  void leak() override {}
+
+  /// One poll of one worker, and the message it finds, if any.
+  Decision step(uint32_t worker = 0) { return workers_[worker]->step(); }
+  /// From now on the workers count as dead of `cause`.
+  void fail(std::string cause) { failure_ = std::move(cause); }
+
+ private:
+  const ActorSet actors_;
+  const RegionLayout layout_;
+  const WaitPolicy wait_;
+  HeapRegion region_;
+  std::vector<std::unique_ptr<CpuWorker>> workers_;
+  std::optional<std::string> failure_;
+};
+
+}  // namespace gyre

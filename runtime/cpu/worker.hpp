@@ -1,0 +1,54 @@
+// A worker on the CPU: the device's Worker with memory of its own.
+#pragma once
+
+#include <gyre/device/worker_loop.hpp>
+#include <gyre/runtime/backoff.hpp>
+
+#include <vector>
+
+namespace gyre {
+
+/// One worker of any actor set. Run it from one thread.
+class CpuWorker {
+ public:
+  virtual ~CpuWorker() = default;
+  /// Works until commanded to stop.
+  virtual void run() = 0;
+  /// At most one message.
+  virtual Decision step() = 0;
+  /// Publishes final counters, after step() said stop.
+  virtual void finish() = 0;
+};
+
+template <class... Actors>
+class CpuWorkerOf final : public CpuWorker {
+ public:
+  CpuWorkerOf(const Bridge& bridge, WaitPolicy wait)
+      : request_(bridge.shape.packets()),
+        response_(bridge.shape.packets()),
+        wait_(wait),
+        worker_(bridge, words(request_), words(response_), shared_, actors_) {}
+
+  void run() override {
+    Backoff backoff(wait_);
+    worker_.run([&backoff](uint32_t empty_polls) {
+      if (empty_polls == 1) backoff.reset();
+      backoff.pause();
+    });
+  }
+  Decision step() override { return worker_.step(); }
+  void finish() override { worker_.finish(); }
+
+ private:
+  // A packet's 16 bytes for its 12 of payload: enough, zeroed and 16-aligned.
+  static uint32_t* words(std::vector<Packet>& packets) { return packets.front().data; }
+
+  std::vector<Packet> request_;
+  std::vector<Packet> response_;
+  WaitPolicy wait_;
+  WorkerShared shared_{};
+  ActorStates<Actors...> actors_{};
+  Worker<Actors...> worker_;
+};
+
+}  // namespace gyre

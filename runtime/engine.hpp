@@ -1,0 +1,42 @@
+// What runs the workers. The rest of the runtime knows an engine only through this.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/options.hpp>
+
+namespace gyre {
+
+/// Owns the region's memory and the workers on it. Used by one thread at a time, but for failure().
+/// Created ready to launch: whatever is slow, can fail, or would block beside live workers has been done.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual EngineKind kind() const = 0;
+  virtual TransportKind transport() const = 0;
+  /// What it runs on: "NVIDIA H200", "CPU, 2 threads".
+  virtual std::string device_name() const = 0;
+  /// The host's address of the zeroed region, RegionLayout{…}.region_bytes() bytes.
+  virtual void* region() = 0;
+  /// Milliseconds that compiling the actors took; 0 where they are compiled in.
+  virtual double compile_ms() const = 0;
+
+  /// Starts the workers on the initialised region; throws Error. Once.
+  virtual void launch() = 0;
+  /// True once every worker has left its loop and its memory may be reused. Never blocks for long.
+  virtual bool finished() = 0;
+  /// Why the workers died, if they did. Thread-safe; costs a driver call on CUDA.
+  virtual std::optional<std::string> failure() = 0;
+  /// Workers that do not stop may still write: leaves all memory allocated, for good.
+  virtual void leak() = 0;
+};
+
+/// Makes the engine that `options.engine` asks for, for `layout` (options' own). Throws EngineUnavailable or
+/// Error.
+std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options);
+
+}  // namespace gyre

@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+#include <gyre/runtime/errors.hpp>
+
+namespace gyre {
+
+std::string_view name(Status status) {
+  switch (status) {
+    case Status::ok:
+      return "ok";
+    case Status::ring_full:
+      return "ring_full";
+    case Status::call_table_full:
+      return "call_table_full";
+    case Status::too_large:
+      return "too_large";
+    case Status::unknown_actor:
+      return "unknown_actor";
+    case Status::nested_fill:
+      return "nested_fill";
+    case Status::draining:
+      return "draining";
+    case Status::terminated:
+      return "terminated";
+    case Status::engine_failed:
+      return "engine_failed";
+    case Status::timed_out:
+      return "timed_out";
+    case Status::malformed:
+      return "malformed";
+    case Status::unknown_message:
+      return "unknown_message";
+    case Status::reply_too_large:
+      return "reply_too_large";
+    case Status::handler_failed:
+      return "handler_failed";
+    case Status::worker_stuck:
+      return "worker_stuck";
+  }
+  return "unknown status";
+}
+
+std::string Failure::message() const {
+  const auto text = [this]() -> std::string {
+    switch (status) {
+      case Status::ok:
+        return "nothing failed";
+      case Status::ring_full:
+        return fmt::format(
+            "sending a message: the worker's ring had no room for it within {} us (it has {} slots); read "
+            "replies, send "
+            "less, or launch with more --slots",
+            asked, limit);
+      case Status::call_table_full:
+        return fmt::format(
+            "sending a request: all {} call slots are taken by requests in flight and replies not yet "
+            "released; read "
+            "and release replies, or launch with more --slots",
+            limit);
+      case Status::too_large:
+        return fmt::format(
+            "building a request: its body needs at least {} bytes, and a slot carries {} body bytes; launch "
+            "with "
+            "larger --slot-bytes",
+            asked, limit);
+      case Status::unknown_actor:
+        return "addressing a message: the actor type is not in the actor set that was launched; add it to "
+               "ActorSet::of<…>()";
+      case Status::nested_fill:
+        return "building a message: the fill function sent a message of its own; send it before or after";
+      case Status::draining:
+        return "sending a message: the runtime is draining and accepts no more messages";
+      case Status::terminated:
+        return "the runtime has terminated: the message was not delivered or not answered; launch a new "
+               "runtime";
+      case Status::engine_failed:
+        return "the engine failed while the message was in flight; Runtime::failure() says why";
+      case Status::timed_out:
+        return fmt::format(
+            "waiting for a reply: none came within {} us; the handler may be slow or the worker busy", limit);
+      case Status::malformed:
+        return fmt::format(
+            "reading a message: its body is not valid Cap'n Proto (the pointer at word {} is wrong); check "
+            "who built "
+            "it",
+            detail);
+      case Status::unknown_message:
+        return "handling a message: the actor has no handler for its type; add an on(…) for it, or send "
+               "another";
+      case Status::reply_too_large:
+        return fmt::format(
+            "answering a message: the response does not fit the {} body bytes of a slot; launch with larger "
+            "--slot-bytes",
+            limit);
+      case Status::handler_failed:
+        return fmt::format("handling a message: the handler failed with code {}", detail);
+      case Status::worker_stuck:
+        return fmt::format(
+            "ending the workers: one did not answer within {} ms; a handler does not return. Its memory is "
+            "left "
+            "allocated",
+            limit);
+    }
+    return "an unknown failure";
+  }();
+  return fmt::format("{}: {}", name(status), text);
+}
+
+}  // namespace gyre

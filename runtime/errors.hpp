@@ -1,0 +1,48 @@
+// Errors: an exception at set-up, a result on the message path. Both say what was being done, what is wrong
+// with the actual numbers, and what to do.
+#pragma once
+
+#include <gyre/bridge/error.hpp>
+
+#include <boost/outcome/basic_result.hpp>
+#include <boost/outcome/policy/base.hpp>
+#include <string>
+#include <string_view>
+
+namespace gyre {
+
+/// Why a message or an operation failed. A small value: no allocation until its text is asked for.
+struct Failure {
+  Status status = Status::ok;
+  uint32_t detail = 0;  ///< see ErrorBody::detail
+  uint64_t asked = 0;   ///< the number that was too much: bytes, slots, microseconds; by status
+  uint64_t limit = 0;   ///< what it was held against, in the same unit
+
+  /// One line: what failed, the numbers, what to do.
+  std::string message() const;
+};
+
+/// The status's name as written in the source: "ring_full".
+std::string_view name(Status status);
+
+namespace detail {
+struct ThrowGyreError : BOOST_OUTCOME_V2_NAMESPACE::policy::base {
+  template <class Impl>
+  static void wide_value_check(Impl&& self) {
+    if (!base::_has_value(self)) throw Error(base::_error(self).message(), base::_error(self).status);
+  }
+  template <class Impl>
+  static void wide_error_check(Impl&& self) {
+    if (!base::_has_error(self)) throw Error("asked a result that has a value for its error");
+  }
+};
+}  // namespace detail
+
+/// A value or a Failure (Boost.Outcome). `if (result) use(result.value()); else
+/// log(result.error().message());` value() throws gyre::Error where there is none.
+template <class T>
+using Result = BOOST_OUTCOME_V2_NAMESPACE::basic_result<T, Failure, detail::ThrowGyreError>;
+
+inline auto success() { return BOOST_OUTCOME_V2_NAMESPACE::success(); }
+
+}  // namespace gyre

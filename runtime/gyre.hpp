@@ -1,0 +1,8 @@
+// Gyre: actors on the GPU, and on CPU threads where there is none. This header is the whole public C++ API.
+#pragma once
+
+#include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/client.hpp>
+#include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/options.hpp>
+#include <gyre/runtime/runtime.hpp>

@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+#include <gyre/bridge/region.hpp>
+#include <gyre/runtime/options.hpp>
+
+#include <bit>
+
+namespace gyre {
+
+std::string_view name(EngineKind kind) {
+  switch (kind) {
+    case EngineKind::automatic:
+      return "auto";
+    case EngineKind::cuda:
+      return "cuda";
+    case EngineKind::cpu:
+      return "cpu";
+  }
+  return "?";
+}
+
+std::string_view name(TransportKind kind) {
+  switch (kind) {
+    case TransportKind::automatic:
+      return "auto";
+    case TransportKind::pinned:
+      return "pinned";
+    case TransportKind::heap:
+      return "heap";
+  }
+  return "?";
+}
+
+std::string_view name(WaitPolicy policy) { return policy == WaitPolicy::spin ? "spin" : "polite"; }
+
+std::string Options::problems() const {
+  std::string problems;
+  const auto wrong = [&problems](const std::string& line) { problems += "  " + line + "\n"; };
+  if (device < 0) wrong(fmt::format("--device {}: must be 0 or more", device));
+  if (workers < 1 || workers > 65535) wrong(fmt::format("--workers {}: must be 1 to 65535", workers));
+  if (block < 32 || block > 1024 || block % 32 != 0) {
+    wrong(fmt::format("--block {}: must be a multiple of 32 (a warp), 32 to 1024 (the hardware's most)",
+                      block));
+  }
+  const bool slots_valid = std::has_single_bit(slots) && slots >= 2 && slots <= 65536;
+  if (!slots_valid) wrong(fmt::format("--slots {}: must be a power of two, 2 to 65536", slots));
+  const bool slot_bytes_valid = slot_bytes % 64 == 0 && slot_bytes >= 64 && slot_bytes <= 16384;
+  if (!slot_bytes_valid) {
+    wrong(fmt::format("--slot-bytes {}: must be a multiple of 64 (a cache line), 64 to 16384", slot_bytes));
+  }
+  if (timeout.count() < 1) wrong(fmt::format("--timeout {}: must be 1 ms or more", timeout.count()));
+  if (first_lap < 1) wrong("first_lap 0: must be 1 or more; stamp 0 means never written");
+  if (slots_valid && slot_bytes_valid) {
+    const uint64_t bytes = RegionLayout{workers, ring_shape()}.region_bytes();
+    if (bytes > region_budget) {
+      wrong(
+          fmt::format("--workers {} --slots {} --slot-bytes {}: the region would take {} bytes, over its "
+                      "budget of {}; ask for "
+                      "less, or raise Options::region_budget",
+                      workers, slots, slot_bytes, bytes, region_budget));
+    }
+  }
+  return problems;
+}
+
+}  // namespace gyre

@@ -1,0 +1,47 @@
+// What a runtime is launched with; the same names in every tool.
+#pragma once
+
+#include <gyre/bridge/ring.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gyre {
+
+enum class EngineKind { automatic, cuda, cpu };
+enum class TransportKind { automatic, pinned, heap };
+
+/// How a thread waits for the other side.
+enum class WaitPolicy {
+  polite,  ///< spin for a bounded time, then yield, then sleep for 50 µs at a time
+  spin,    ///< spin: lowest latency, a core each
+};
+
+std::string_view name(EngineKind kind);
+std::string_view name(TransportKind kind);
+std::string_view name(WaitPolicy policy);
+
+/// Plain values with working defaults. Runtime::launch checks them all at once and throws BadOptions.
+struct Options {
+  EngineKind engine = EngineKind::automatic;           ///< CUDA where a device exists, else the CPU
+  int device = 0;                                      ///< CUDA device number
+  TransportKind transport = TransportKind::automatic;  ///< pinned on CUDA, heap on the CPU
+  uint32_t workers = 1;                                ///< blocks on CUDA, threads on the CPU
+  uint32_t block = 32;                      ///< CUDA threads a block, a multiple of 32; the CPU ignores it
+  uint32_t slots = 256;                     ///< slots a ring, a power of two
+  uint32_t slot_bytes = 512;                ///< bytes a slot, a multiple of 64
+  std::chrono::milliseconds timeout{5000};  ///< of an ask, and for room in a full ring
+  WaitPolicy wait = WaitPolicy::polite;
+  uint64_t region_budget = uint64_t(1) << 30;  ///< bytes; a larger region is refused
+  bool verbose = false;                        ///< log launch parameters to stderr
+  uint64_t first_lap = 1;                      ///< lap of the rings' first ticket; for tests of the wrap
+
+  RingShape ring_shape() const { return RingShape{slots, slot_bytes, first_lap}; }
+  /// Everything that is wrong with these values, a line each with the number, the limit and its reason; empty
+  /// if valid.
+  std::string problems() const;
+};
+
+}  // namespace gyre

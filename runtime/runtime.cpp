@@ -1,0 +1,40 @@
+#include <gyre/runtime/runtime.hpp>
+
+namespace gyre {
+
+Runtime Runtime::launch(ActorSet actors, const Options& options) {
+  const int64_t begin_ns = detail::host_now_ns();
+  if (const std::string problems = options.problems(); !problems.empty()) {
+    throw BadOptions("launching a runtime: these options are wrong:\n" + problems);
+  }
+  if (!__builtin_cpu_supports("avx")) {
+    throw EngineUnavailable(
+        "launching a runtime: this processor has no AVX, and without it no promise that a 16-byte store is "
+        "one store; "
+        "use an x86-64 processor with AVX (2011 and later)");
+  }
+  std::unique_ptr<Engine> engine = make_engine(actors, options);
+  const double compile_ms = engine->compile_ms();
+  auto core = std::make_shared<detail::Core>(std::move(actors), options, std::move(engine));
+  const double total_ms = double(detail::host_now_ns() - begin_ns) * 1e-6;
+  return Runtime(std::move(core), Timings{compile_ms, total_ms - compile_ms});
+}
+
+Runtime& Runtime::operator=(Runtime&& other) noexcept {
+  if (this != &other) {
+    if (core_) terminate();
+    core_ = std::move(other.core_);
+    timings_ = other.timings_;
+  }
+  return *this;
+}
+
+Runtime::~Runtime() {
+  if (core_) terminate();
+}
+
+Result<void> Runtime::drain(std::chrono::nanoseconds timeout) { return core_->drain(timeout); }
+
+Termination Runtime::terminate(std::chrono::nanoseconds timeout) { return core_->terminate(timeout); }
+
+}  // namespace gyre

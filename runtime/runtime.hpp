@@ -1,0 +1,60 @@
+// The runtime: launches workers, hands out clients, drains and terminates.
+#pragma once
+
+#include <gyre/runtime/client.hpp>
+
+namespace gyre {
+
+/// How long set-up took, in milliseconds.
+struct Timings {
+  double compile_ms = 0;  ///< actors' source to machine code; 0 where they are compiled in
+  double launch_ms = 0;   ///< all of Runtime::launch but compiling
+};
+
+/// One launched set of workers. Move-only; its destructor terminates. Its memory is freed when the last
+/// Client, Future and Reply that refer to it are gone.
+class Runtime {
+ public:
+  /// Checks `options`, makes the engine and starts the workers. Throws BadOptions (everything that is wrong,
+  /// at once), EngineUnavailable (no such engine here: why, and what to install), Error.
+  static Runtime launch(ActorSet actors, const Options& options = {});
+
+  Runtime(Runtime&&) noexcept = default;
+  Runtime& operator=(Runtime&& other) noexcept;
+  /// terminate() with the default deadline.
+  ~Runtime();
+
+  Client client() const { return Client(core_); }
+
+  /// Refuses new messages and waits until all accepted ones are done. May be repeated after a time-out.
+  /// Failures: worker_stuck, engine_failed, terminated.
+  Result<void> drain(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
+  /// Lets each worker finish the message in hand and ends them; the rest become dead letters. Every future in
+  /// flight completes. Repeatable: later calls report what the first did.
+  Termination terminate(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
+
+  /// Where the messages are; exact after terminate(). Any thread.
+  Books books() const { return core_->books(); }
+  /// The dead letters since the last call, at most 1,024 kept. Any thread.
+  std::vector<DeadLetter> take_dead_letters() { return core_->take_dead_letters(); }
+
+  EngineKind engine() const { return core_->engine().kind(); }
+  TransportKind transport() const { return core_->engine().transport(); }
+  std::string device_name() const { return core_->engine().device_name(); }
+  Lifecycle state() const { return core_->state(); }
+  /// Why the engine failed; empty if it did not. Any thread.
+  std::string failure() const { return core_->failure(); }
+  const Options& options() const { return core_->options(); }
+  uint64_t region_bytes() const { return core_->region_bytes(); }
+  double uptime_s() const { return core_->uptime_s(); }
+  const Timings& timings() const { return timings_; }
+
+ private:
+  Runtime(std::shared_ptr<detail::Core> core, const Timings& timings)
+      : core_(std::move(core)), timings_(timings) {}
+
+  std::shared_ptr<detail::Core> core_;
+  Timings timings_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,14 @@
+@0xe2f09d7c35a14b86;
+# An enum that other schemas import.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("gyre::test::enums");
+
+struct Palette {
+  enum Colour {
+    red @0;
+    green @1;
+    infraRed @2;
+    default @3;  # a keyword in C++
+  }
+}

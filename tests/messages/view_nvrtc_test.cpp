@@ -1,0 +1,99 @@
+// The views and the generated code compile with NVRTC, for the oldest and the newest architectures. No GPU is
+// needed. Use: view_nvrtc_test INCLUDE_DIR...   Exit status: 0 as it should be, 1 not, 77 no NVRTC here.
+#include <dlfcn.h>
+#include <nvrtc.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+// Reads and writes each kind of field, as a handler would.
+constexpr const char* source = R"(
+#include <gyre/messages/vector_add.view.hpp>
+#include <tests/messages/kinds.view.hpp>
+
+namespace view = gyre::messages::view;
+namespace kinds = gyre::test::view;
+
+__device__ void add(view::VectorAddRequest::Reader in, view::VectorAddResponse::Builder out) {
+  const auto a = in.a(), b = in.b();
+  auto result = out.init_result(a.size());
+  for (uint32_t i = threadIdx.x; i < result.size(); i += blockDim.x) result.set(i, a[i] + b[i]);
+  out.set_success(in.operation() == view::Operation::add);
+  out.set_error(view::VectorAddResponse::Error::none);
+  out.set_processed(a.size());
+}
+
+__device__ double every_kind(kinds::Kinds::Reader in, kinds::Kinds::Builder out) {
+  out.set_i64_default(in.i64_default());
+  out.set_f32_none(in.f32_none());
+  out.set_f64_infinite(in.f64_infinite());
+  out.set_colour_default(in.colour_default());
+  out.set_boolean_default(in.boolean_default());
+  out.init_f64s(in.f64s().size()).set(0, in.f64s()[0]);
+  out.init_colours(1).set(0, in.colours()[0]);
+  return in.u8s().data() == nullptr ? 0.0 : in.f64_default();
+}
+
+extern "C" __global__ void kernel(const void* request, uint32_t bytes, void* reply, uint32_t capacity,
+                                  unsigned long long* said) {
+  gyre::wire::Message message(request, bytes);
+  gyre::wire::Body body(reply, capacity);
+  using Request = view::VectorAddRequest;
+  using Response = view::VectorAddResponse;
+  add(Request::Reader(message.root()),
+      Response::Builder(body.init_root(Response::data_words, Response::pointers)));
+  said[0] = every_kind(kinds::Kinds::Reader(message.root()),
+                       kinds::Kinds::Builder(body.init_root(kinds::Kinds::data_words, kinds::Kinds::pointers)));
+  said[1] = message.failed() ? message.failed_word() : body.full() ? 0 : body.used_bytes();
+  said[2] = Request::type_id;
+  said[3] = Request::type_name[threadIdx.x];
+}
+)";
+
+template <class Function>
+Function load(void* library, const char* name) {
+  return reinterpret_cast<Function>(dlsym(library, name));
+}
+#define NVRTC(name) const auto name = load<decltype(&::name)>(library, #name)
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  void* const library = dlopen("libnvrtc.so.13", RTLD_NOW);
+  if (library == nullptr) {
+    std::printf("skipped: %s\n", dlerror());
+    return 77;
+  }
+  NVRTC(nvrtcCreateProgram);
+  NVRTC(nvrtcCompileProgram);
+  NVRTC(nvrtcGetProgramLogSize);
+  NVRTC(nvrtcGetProgramLog);
+  NVRTC(nvrtcGetCUBINSize);
+  NVRTC(nvrtcDestroyProgram);
+
+  int failures = 0;
+  for (const char* architecture : {"sm_75", "sm_90", "sm_120"}) {
+    std::vector<std::string> options = {"--std=c++20", std::string("--gpu-architecture=") + architecture};
+    for (int i = 1; i < argc; ++i) options.push_back(std::string("--include-path=") + argv[i]);
+    std::vector<const char*> arguments;
+    for (const std::string& option : options) arguments.push_back(option.c_str());
+
+    nvrtcProgram program;
+    nvrtcCreateProgram(&program, source, "view_nvrtc_test.cu", 0, nullptr, nullptr);
+    const nvrtcResult result = nvrtcCompileProgram(program, int(arguments.size()), arguments.data());
+    size_t log_size = 0, cubin_size = 0;
+    nvrtcGetProgramLogSize(program, &log_size);
+    std::string log(log_size, '\0');
+    nvrtcGetProgramLog(program, log.data());
+    nvrtcGetCUBINSize(program, &cubin_size);
+    const bool ok = result == NVRTC_SUCCESS && log_size <= 1 && cubin_size > 0;  // a warning fails too
+    std::printf("%s: %s, cubin of %zu bytes\n%s", architecture, ok ? "compiled" : "FAILED", cubin_size,
+                log.c_str());
+    failures += ok ? 0 : 1;
+    nvrtcDestroyProgram(&program);
+  }
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,91 @@
+#include "common_options.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+namespace gyre::tools {
+
+namespace {
+volatile std::sig_atomic_t interrupt_seen = 0;
+extern "C" void remember_interrupt(int) { interrupt_seen = 1; }
+}  // namespace
+
+void add_common_options(CLI::App& command, Options& options, std::string& json_file) {
+  const std::map<std::string, EngineKind> engines = {
+      {"auto", EngineKind::automatic}, {"cuda", EngineKind::cuda}, {"cpu", EngineKind::cpu}};
+  const std::map<std::string, TransportKind> transports = {
+      {"auto", TransportKind::automatic}, {"pinned", TransportKind::pinned}, {"heap", TransportKind::heap}};
+  const std::map<std::string, WaitPolicy> waits = {{"polite", WaitPolicy::polite},
+                                                   {"spin", WaitPolicy::spin}};
+  const auto choice = [&command](const std::string& flag, auto& value, const auto& names,
+                                 const std::string& text) {
+    command.add_option(flag, value, text)
+        ->transform(CLI::CheckedTransformer(names).description(""))
+        ->type_name("NAME");
+  };
+  choice("--engine", options.engine, engines,
+         "auto (default: cuda where there is a GPU, else cpu), cuda, cpu");
+  command.add_option("--device", options.device, "CUDA device number")->capture_default_str();
+  choice("--transport", options.transport, transports, "auto (default), pinned (CUDA), heap (CPU)");
+  command.add_option("--workers", options.workers, "workers: blocks on CUDA, threads on the CPU")
+      ->capture_default_str();
+  command.add_option("--block", options.block, "CUDA threads a worker, a multiple of 32")
+      ->capture_default_str();
+  command.add_option("--slots", options.slots, "slots a ring, a power of two")->capture_default_str();
+  command
+      .add_option("--slot-bytes", options.slot_bytes,
+                  "bytes a slot, a multiple of 64; 3/4 of it, less 32, is body")
+      ->capture_default_str();
+  command
+      .add_option_function<int64_t>(
+          "--timeout", [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); },
+          "milliseconds an ask may take (default " + std::to_string(options.timeout.count()) + ")")
+      ->type_name("MS");
+  choice("--wait", options.wait, waits,
+         "polite (default: spin a little, then sleep) or spin (a core each, lowest latency)");
+  command.add_flag("--verbose", options.verbose, "log launch parameters to standard error");
+  command.add_option("--json", json_file, "write the results there as JSON; - is standard output")
+      ->type_name("FILE");
+}
+
+int run_reporting_errors(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const BadOptions& error) {
+    std::cerr << "gyre: " << error.what() << "\n";
+    return bad_usage;
+  } catch (const EngineUnavailable& error) {
+    std::cerr << "gyre: " << error.what() << "\n";
+    return engine_unavailable;
+  } catch (const std::exception& error) {
+    std::cerr << "gyre: " << error.what() << "\n";
+    return case_failed;
+  }
+}
+
+void write_json(const std::string& json_file, const nlohmann::json& document) {
+  if (json_file.empty()) return;
+  if (json_file == "-") {
+    std::cout << document.dump(2) << std::endl;
+    return;
+  }
+  std::ofstream file(json_file);
+  file << document.dump(2) << "\n";
+  if (!file.flush())
+    throw Error("writing the results to " + json_file + ": the file cannot be written; check its path");
+}
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = remember_interrupt;
+  action.sa_flags = SA_RESETHAND;  // a second one kills
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool interrupt_requested() { return interrupt_seen != 0; }
+
+}  // namespace gyre::tools

@@ -1,0 +1,12 @@
+// The subcommands of gyre: each adds itself to the command line, and sets `chosen` when it is the one called.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+namespace gyre::tools {
+
+void add_validate(CLI::App& app, std::function<int()>& chosen);
+
+}  // namespace gyre::tools

@@ -1,0 +1,562 @@
+// gyre validate: sends VectorAdd requests to running workers and checks every element of every response.
+#include <fmt/format.h>
+#include <gyre/gyre.hpp>
+#include <gyre/runtime/builtin_actors.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "common_options.hpp"
+#include "subcommands.hpp"
+
+namespace gyre::tools {
+
+namespace {
+
+using messages::Operation;
+using messages::VectorAddRequest;
+using messages::VectorAddResponse;
+using Clock = std::chrono::steady_clock;
+
+constexpr Address<actors::VectorAdd> vector_add{};
+
+struct Settings {
+  Options options;
+  std::string json_file;
+  uint32_t random_messages = 100'000;
+  bool slots_given = false;
+};
+
+// One row.
+struct Case {
+  std::string name;
+  size_t n = 0;
+  std::string operation;
+  std::string path = "inline";
+  bool passed = false;
+  uint64_t messages = 0;
+  double send_ns = 0, receive_ns = 0, latency_ns = 0;  // medians over the case's messages
+  std::string remark = {};
+};
+
+std::string_view operation_name(Operation operation) {
+  switch (operation) {
+    case Operation::ADD:
+      return "add";
+    case Operation::SUBTRACT:
+      return "subtract";
+    case Operation::MULTIPLY:
+      return "multiply";
+    case Operation::DIVIDE:
+      return "divide";
+  }
+  return "?";
+}
+
+float apply(Operation operation, float a, float b) {
+  switch (operation) {
+    case Operation::ADD:
+      return a + b;
+    case Operation::SUBTRACT:
+      return a - b;
+    case Operation::MULTIPLY:
+      return a * b;
+    case Operation::DIVIDE:
+      return a / b;
+  }
+  return 0;
+}
+
+// Equal bits; any NaN equals any NaN, for the engines' NaNs have different bits.
+bool same(float a, float b) {
+  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+struct Vectors {
+  Operation operation = Operation::ADD;
+  std::vector<float> a, b;
+};
+
+void fill(const Vectors& vectors, VectorAddRequest::Builder request) {
+  request.setOperation(vectors.operation);
+  request.setA(kj::arrayPtr(vectors.a.data(), vectors.a.size()));
+  request.setB(kj::arrayPtr(vectors.b.data(), vectors.b.size()));
+}
+
+// What is wrong with the response; empty if every element is right.
+std::string check(const Vectors& sent, const VectorAddResponse::Reader& got) {
+  const size_t n = sent.a.size();
+  if (!got.getSuccess()) return fmt::format("success is false, error {}", unsigned(got.getError()));
+  if (got.getProcessed() != n) return fmt::format("processed {} of {} elements", got.getProcessed(), n);
+  const auto result = got.getResult();
+  if (result.size() != n) return fmt::format("{} elements came back, not {}", result.size(), n);
+  for (uint32_t i = 0; i < n; ++i) {
+    const float expected = apply(sent.operation, sent.a[i], sent.b[i]);
+    if (!same(result[i], expected)) {
+      return fmt::format("element {}: {} {} {} gave {} (bits {:08x}), not {} ({:08x})", i, sent.a[i],
+                         operation_name(sent.operation), sent.b[i], result[i],
+                         std::bit_cast<uint32_t>(result[i]), expected, std::bit_cast<uint32_t>(expected));
+    }
+  }
+  return {};
+}
+
+// A[i] = i, B[i] = factor * i, i = 1..n.
+Vectors ramp(size_t n, float factor, Operation operation) {
+  Vectors vectors{operation, std::vector<float>(n), std::vector<float>(n)};
+  for (size_t i = 0; i < n; ++i) {
+    vectors.a[i] = float(i + 1);
+    vectors.b[i] = factor * float(i + 1);
+  }
+  return vectors;
+}
+
+// Bytes of a VectorAdd request's body: root pointer, one data word and two pointers, two lists of whole
+// words.
+size_t request_bytes(size_t n) { return 8 + 8 + 16 + 2 * ((n + 1) / 2 * 8); }
+
+size_t largest_inline(uint32_t body_capacity) {
+  size_t n = 0;
+  while (request_bytes(n + 1) <= body_capacity) ++n;
+  return n;
+}
+
+// The times of a case's messages, in nanoseconds.
+struct Samples {
+  std::vector<double> send, receive, latency;
+
+  void add(Clock::time_point begin, Clock::time_point sent, Clock::time_point received) {
+    const auto ns = [](auto duration) { return std::chrono::duration<double, std::nano>(duration).count(); };
+    send.push_back(ns(sent - begin));
+    receive.push_back(ns(received - sent));
+    latency.push_back(ns(received - begin));
+  }
+  void add(const Samples& other) {
+    send.insert(send.end(), other.send.begin(), other.send.end());
+    receive.insert(receive.end(), other.receive.begin(), other.receive.end());
+    latency.insert(latency.end(), other.latency.begin(), other.latency.end());
+  }
+  static double median(std::vector<double>& values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + ptrdiff_t(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  }
+  void summarise(Case& row) {
+    row.messages = latency.size();
+    row.send_ns = median(send);
+    row.receive_ns = median(receive);
+    row.latency_ns = median(latency);
+  }
+};
+
+// All cases on one launched runtime.
+class Validation {
+ public:
+  Validation(Runtime& runtime, const Settings& settings, std::FILE* out)
+      : client_(runtime.client()), settings_(settings), slots_(runtime.options().slots), out_(out) {}
+
+  std::vector<Case> run() {
+    const size_t largest = largest_inline(client_.body_capacity());
+    std::fprintf(out_, "\n  %-34s %6s %-9s %8s %8s %9s %9s %9s\n", "case", "n", "operation", "path",
+                 "messages", "send us", "recv us", "total us");
+    one("empty vector", 0, 2, Operation::ADD);
+    one("single element", 1, 2, Operation::ADD);
+    one("small vector", 10, 2, Operation::ADD);
+    one("boundary vector", 25, 3, Operation::ADD);
+    one("large vector", 100, 4, Operation::ADD);
+    one("largest that fits a slot", largest, 5, Operation::ADD);
+    one("one more than fits", largest + 1, 5, Operation::ADD);
+    for (const Operation operation : {Operation::SUBTRACT, Operation::MULTIPLY, Operation::DIVIDE}) {
+      one("boundary vector", 25, 3, operation);
+    }
+    for (const Operation operation :
+         {Operation::ADD, Operation::SUBTRACT, Operation::MULTIPLY, Operation::DIVIDE}) {
+      special_values(operation, largest);
+    }
+    three_laps();
+    random_from_threads(largest);
+    return std::move(cases_);
+  }
+
+ private:
+  // Empty if the reply came and every element is right.
+  std::string round_trip(const Vectors& vectors, Samples& samples) {
+    const auto begin = Clock::now();
+    auto future = client_.ask<VectorAddRequest>(
+        vector_add, [&](VectorAddRequest::Builder request) { fill(vectors, request); });
+    const auto sent = Clock::now();
+    const auto reply = future.get();
+    const auto received = Clock::now();
+    if (!reply) return reply.error().message();
+    samples.add(begin, sent, received);
+    return check(vectors, *reply.value());
+  }
+
+  void one(const std::string& name, size_t n, float factor, Operation operation) {
+    if (interrupt_requested()) return;
+    Case row{.name = name, .n = n, .operation = std::string(operation_name(operation))};
+    const Vectors vectors = ramp(n, factor, operation);
+    if (request_bytes(n) > client_.body_capacity()) {
+      must_be_refused(vectors, row);
+    } else {
+      Samples samples;
+      finish(row, samples, round_trip(vectors, samples));
+    }
+    print(row);
+  }
+
+  // A request that does not fit must be refused by name, with its numbers, and nothing sent.
+  void must_be_refused(const Vectors& vectors, Case& row) {
+    const auto refused =
+        client_.try_ask<VectorAddRequest>(vector_add, [&](VectorAddRequest::Builder r) { fill(vectors, r); });
+    row.passed = !refused && refused.error().status == Status::too_large;
+    row.remark = refused ? "was accepted, and cannot fit" : refused.error().message();
+  }
+
+  void special_values(Operation operation, size_t largest) {
+    if (interrupt_requested()) return;
+    using Limits = std::numeric_limits<float>;
+    const float values[] = {0.0f,
+                            -0.0f,
+                            1.0f,
+                            -1.0f,
+                            1.0f / 3,
+                            Limits::max(),
+                            Limits::min(),
+                            Limits::denorm_min(),
+                            -Limits::denorm_min(),
+                            Limits::infinity(),
+                            -Limits::infinity(),
+                            Limits::quiet_NaN()};
+    Case row{.name = "zeros, denormals, infinities, NaN",
+             .n = largest,
+             .operation = std::string(operation_name(operation))};
+    Samples samples;
+    std::string wrong;
+    Vectors pairs{operation, {}, {}};
+    for (const float a : values) {
+      for (const float b : values) {
+        pairs.a.push_back(a);
+        pairs.b.push_back(b);
+        if (pairs.a.size() < largest) continue;
+        if (wrong.empty()) wrong = round_trip(pairs, samples);
+        pairs = Vectors{operation, {}, {}};
+      }
+    }
+    if (!pairs.a.empty() && wrong.empty()) wrong = round_trip(pairs, samples);
+    finish(row, samples, wrong);
+    print(row);
+  }
+
+  void three_laps() {
+    if (interrupt_requested()) return;
+    Case row{.name = fmt::format("three laps of {} slots", slots_), .n = 10, .operation = "add"};
+    Samples samples;
+    std::string wrong;
+    for (uint32_t i = 0; i < 3 * slots_ && wrong.empty() && !interrupt_requested(); ++i) {
+      wrong = round_trip(ramp(10, float(i), Operation::ADD), samples);
+    }
+    finish(row, samples, wrong);
+    print(row);
+  }
+
+  void random_from_threads(size_t largest) {
+    if (interrupt_requested()) return;
+    constexpr uint32_t threads = 4;
+    Case row{.name = "random sizes, 4 threads", .n = largest, .operation = "all"};
+    Samples samples;
+    std::string wrong;
+    std::mutex mutex;
+    std::vector<std::jthread> senders;
+    for (uint32_t t = 0; t < threads; ++t) {
+      const uint32_t share =
+          settings_.random_messages / threads + (t < settings_.random_messages % threads ? 1 : 0);
+      senders.emplace_back([&, t, share] {
+        Samples own;
+        const std::string own_wrong = random_messages(t, share, largest, own);
+        const std::lock_guard lock(mutex);
+        samples.add(own);
+        if (wrong.empty()) wrong = own_wrong;
+      });
+    }
+    senders.clear();
+    if (wrong.empty() && samples.latency.size() != settings_.random_messages && !interrupt_requested()) {
+      wrong =
+          fmt::format("{} of {} messages were answered", samples.latency.size(), settings_.random_messages);
+    }
+    finish(row, samples, wrong);
+    print(row);
+  }
+
+  // Some in flight at a time; each reply is checked against the request it belongs to.
+  std::string random_messages(uint32_t seed, uint32_t count, size_t largest, Samples& samples) {
+    struct InFlight {
+      Vectors vectors;
+      Clock::time_point begin, sent;
+      Future<Reply<VectorAddResponse>> future;
+    };
+    std::mt19937 random(seed);
+    std::deque<InFlight> in_flight;
+    Client client = client_;
+    const auto settle = [&]() -> std::string {
+      InFlight oldest = std::move(in_flight.front());
+      in_flight.pop_front();
+      const auto reply = oldest.future.get();
+      const auto received = Clock::now();
+      if (!reply) return reply.error().message();
+      samples.add(oldest.begin, oldest.sent, received);
+      return check(oldest.vectors, *reply.value());
+    };
+    for (uint32_t i = 0; i < count && !interrupt_requested(); ++i) {
+      const size_t n = random() % (largest + 1);
+      Vectors vectors{Operation(random() % 4), std::vector<float>(n), std::vector<float>(n)};
+      for (float& value : vectors.a) value = std::bit_cast<float>(uint32_t(random()));
+      for (float& value : vectors.b) value = std::bit_cast<float>(uint32_t(random()));
+      const auto begin = Clock::now();
+      auto future = client.ask<VectorAddRequest>(
+          vector_add, [&](VectorAddRequest::Builder request) { fill(vectors, request); });
+      const auto sent = Clock::now();
+      in_flight.push_back({std::move(vectors), begin, sent, std::move(future)});
+      if (in_flight.size() == 8) {
+        if (std::string wrong = settle(); !wrong.empty()) return wrong;
+      }
+    }
+    while (!in_flight.empty()) {
+      if (std::string wrong = settle(); !wrong.empty()) return wrong;
+    }
+    return {};
+  }
+
+  static void finish(Case& row, Samples& samples, const std::string& wrong) {
+    samples.summarise(row);
+    row.passed = wrong.empty();
+    row.remark = wrong;
+  }
+
+  void print(const Case& row) {
+    std::fprintf(out_, "%s %-34s %6zu %-9s %8s %8llu %9.2f %9.2f %9.2f%s%s\n", row.passed ? "✓" : "✗",
+                 row.name.c_str(), row.n, row.operation.c_str(), row.path.c_str(),
+                 static_cast<unsigned long long>(row.messages), row.send_ns * 1e-3, row.receive_ns * 1e-3,
+                 row.latency_ns * 1e-3, row.remark.empty() ? "" : "  ", row.remark.c_str());
+    std::fflush(out_);
+    cases_.push_back(row);
+  }
+
+  Client client_;
+  const Settings& settings_;
+  const uint32_t slots_;
+  std::FILE* out_;
+  std::vector<Case> cases_;
+};
+
+// What one launch contributes to the report.
+struct LaunchReport {
+  std::string engine, device, transport;
+  Options options;
+  uint64_t region_bytes = 0;
+  Timings timings;
+  double first_reply_ms = 0;
+  Termination termination;
+  std::vector<Case> cases;
+};
+
+// Drains in short steps, so that an interrupt is not kept waiting. Empty if all is done.
+std::string drain(Runtime& runtime) {
+  const auto deadline = Clock::now() + runtime.options().timeout;
+  for (;;) {
+    const auto drained = runtime.drain(std::chrono::milliseconds(100));
+    if (drained) return {};
+    if (drained.error().status != Status::worker_stuck || Clock::now() > deadline)
+      return drained.error().message();
+    if (interrupt_requested()) return "interrupted";
+  }
+}
+
+LaunchReport validate_one_launch(const Settings& settings, const Options& options, std::FILE* out) {
+  const auto step = [out](const std::string& text) {
+    std::fprintf(out, "✓ %s\n", text.c_str());
+    std::fflush(out);
+  };
+  const auto begin = Clock::now();
+  Runtime runtime = Runtime::launch(builtin_actors(), options);
+  LaunchReport report;
+  report.engine = std::string(name(runtime.engine()));
+  report.device = runtime.device_name();
+  report.transport = std::string(name(runtime.transport()));
+  report.options = options;
+  report.region_bytes = runtime.region_bytes();
+  report.timings = runtime.timings();
+  step(fmt::format("engine {} on {}, transport {}", report.engine, report.device, report.transport));
+  if (runtime.engine() == EngineKind::cuda)
+    step(fmt::format("actors compiled in {:.1f} ms", report.timings.compile_ms));
+  step(fmt::format(
+      "launched {} worker{}: rings of {} slots of {} bytes ({} body bytes), region {} bytes, {:.1f} ms",
+      options.workers, options.workers == 1 ? "" : "s", options.slots, options.slot_bytes,
+      options.ring_shape().body_capacity(), report.region_bytes, report.timings.launch_ms));
+
+  Client client = runtime.client();
+  const Vectors hello = ramp(1, 2, Operation::ADD);
+  const auto first =
+      client.ask<VectorAddRequest>(vector_add, [&](VectorAddRequest::Builder r) { fill(hello, r); }).get();
+  report.first_reply_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  if (!first)
+    throw Error("waiting for the first reply: " + first.error().message() + "\n" + runtime.failure());
+  if (const std::string wrong = check(hello, *first.value()); !wrong.empty())
+    throw Error("the first reply: " + wrong);
+  step(fmt::format("first reply, checked, {:.1f} ms after the start", report.first_reply_ms));
+
+  report.cases = Validation(runtime, settings, out).run();
+  std::fprintf(out, "\n");
+
+  Case books{.name = "drained, books balanced", .operation = "-", .path = "inline"};
+  books.remark = drain(runtime);
+  report.termination = runtime.terminate(options.timeout);
+  const Books& b = report.termination.books;
+  if (books.remark.empty() && !b.balanced()) books.remark = "the books do not balance";
+  if (books.remark.empty() && b.asks.answered != b.asks.accepted) books.remark = "not every ask was answered";
+  if (report.termination.worker_stuck) books.remark = "a worker did not stop";
+  books.passed = books.remark.empty();
+  if (books.passed) {
+    step("drained");
+    step(fmt::format("terminated in {:.2f} ms, uptime {:.2f} s", report.termination.terminate_ms,
+                     report.termination.uptime_s));
+  } else {
+    std::fprintf(out, "✗ ending: %s %s\n", books.remark.c_str(), runtime.failure().c_str());
+  }
+  report.cases.push_back(books);
+  return report;
+}
+
+nlohmann::json to_json(const std::vector<LaunchReport>& launches) {
+  using nlohmann::json;
+  const LaunchReport& first = launches.front();
+  json cases = json::array(), runs = json::array();
+  uint64_t passed = 0, failed = 0;
+  Books total;
+  double uptime_s = 0;
+  for (const LaunchReport& launch : launches) {
+    for (const Case& row : launch.cases) {
+      ++(row.passed ? passed : failed);
+      json entry = {{"name", row.name},
+                    {"n", row.n},
+                    {"operation", row.operation},
+                    {"path", row.path},
+                    {"passed", row.passed},
+                    {"messages", row.messages},
+                    {"send_ns", row.send_ns},
+                    {"receive_ns", row.receive_ns},
+                    {"latency_ns", row.latency_ns},
+                    {"slots", launch.options.slots}};
+      if (!row.remark.empty()) entry["remark"] = row.remark;
+      cases.push_back(entry);
+    }
+    const Books& books = launch.termination.books;
+    total.asks.accepted += books.asks.accepted;
+    total.asks.answered += books.asks.answered;
+    total.asks.error_replies += books.asks.error_replies;
+    total.asks.timed_out += books.asks.timed_out;
+    total.asks.dead_letters += books.asks.dead_letters;
+    total.asks.late_replies += books.asks.late_replies;
+    total.tells.accepted += books.tells.accepted;
+    total.tells.processed += books.tells.processed;
+    total.tells.dead_letters += books.tells.dead_letters;
+    uptime_s += launch.termination.uptime_s;
+    runs.push_back({{"slots", launch.options.slots},
+                    {"slot_bytes", launch.options.slot_bytes},
+                    {"region_bytes", launch.region_bytes},
+                    {"uptime_s", launch.termination.uptime_s},
+                    {"terminate_ms", launch.termination.terminate_ms}});
+  }
+  return {{"engine", first.engine},
+          {"device", first.device},
+          {"transport", first.transport},
+          {"workers", first.options.workers},
+          {"region_bytes", first.region_bytes},
+          {"uptime_s", uptime_s},
+          {"timings",
+           {{"compile_ms", first.timings.compile_ms},
+            {"launch_ms", first.timings.launch_ms},
+            {"first_reply_ms", first.first_reply_ms},
+            {"terminate_ms", first.termination.terminate_ms}}},
+          {"cases", cases},
+          {"passed", passed},
+          {"failed", failed},
+          {"asks",
+           {{"accepted", total.asks.accepted},
+            {"answered", total.asks.answered},
+            {"error_replies", total.asks.error_replies},
+            {"timed_out", total.asks.timed_out},
+            {"dead_letters", total.asks.dead_letters},
+            {"late_replies", total.asks.late_replies}}},
+          {"tells",
+           {{"accepted", total.tells.accepted},
+            {"processed", total.tells.processed},
+            {"dead_letters", total.tells.dead_letters}}},
+          {"launches", runs}};
+}
+
+int validate(const Settings& settings) {
+  catch_interrupts();
+  std::FILE* const out = settings.json_file == "-" ? stderr : stdout;
+  std::vector<uint32_t> slots = {settings.options.slots};
+  if (!settings.slots_given) slots = {256, 4096};
+
+  std::vector<LaunchReport> launches;
+  for (const uint32_t count : slots) {
+    if (interrupt_requested()) break;
+    Options options = settings.options;
+    options.slots = count;
+    if (!launches.empty()) std::fprintf(out, "\n");
+    launches.push_back(validate_one_launch(settings, options, out));
+  }
+  if (launches.empty()) return interrupted;
+
+  const nlohmann::json document = to_json(launches);
+  write_json(settings.json_file, document);
+  const auto& asks = document["asks"];
+  const auto& tells = document["tells"];
+  fmt::print(out, "\n{} passed, {} failed; uptime {:.2f} s\n", document["passed"].get<uint64_t>(),
+             document["failed"].get<uint64_t>(), document["uptime_s"].get<double>());
+  fmt::print(out,
+             "asks: {} accepted = {} answered + {} error replies + {} timed out + {} dead letters; {} late "
+             "replies\n",
+             asks["accepted"].get<uint64_t>(), asks["answered"].get<uint64_t>(),
+             asks["error_replies"].get<uint64_t>(), asks["timed_out"].get<uint64_t>(),
+             asks["dead_letters"].get<uint64_t>(), asks["late_replies"].get<uint64_t>());
+  fmt::print(out, "tells: {} accepted = {} processed + {} dead letters\n", tells["accepted"].get<uint64_t>(),
+             tells["processed"].get<uint64_t>(), tells["dead_letters"].get<uint64_t>());
+  if (interrupt_requested()) {
+    fmt::print(out, "interrupted: not all cases ran\n");
+    return interrupted;
+  }
+  return document["failed"].get<uint64_t>() == 0 ? all_passed : case_failed;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, std::function<int()>& chosen) {
+  auto settings = std::make_shared<Settings>();
+  CLI::App* const command = app.add_subcommand(
+      "validate", "Send VectorAdd requests to running workers and check every element of every response.");
+  add_common_options(*command, settings->options, settings->json_file);
+  command->add_option("--messages", settings->random_messages, "messages of the random case")
+      ->capture_default_str();
+  command->footer(
+      "Without --slots it runs twice, with rings of 256 and of 4096 slots.\n"
+      "Exit: 0 all passed, 1 a case failed, 2 bad usage, 3 engine not available here.");
+  command->callback([settings, command, &chosen] {
+    settings->slots_given = command->count("--slots") != 0;
+    chosen = [settings] { return validate(*settings); };
+  });
+}
+
+}  // namespace gyre::tools
