@@ -197,6 +197,10 @@ uint32_t Core::drain_replies(HostBridge& bridge) {
 }
 
 void Core::take_reply(HostBridge& bridge, const uint32_t* payload) {
+  if (payload == nullptr) {
+    fail("reading a reply: a slot of the D2H ring held no message; something wrote over the region");
+    return;
+  }
   const Envelope envelope = envelope_of(payload);
   if ((envelope.flags & envelope_flags::control) != 0) {
     drain_acknowledgements_.fetch_add(1, std::memory_order_release);

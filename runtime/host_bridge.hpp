@@ -66,8 +66,11 @@ class HostBridge {
     uint32_t count = 0;
     uint64_t ticket = d2h_ticket_.load(std::memory_order_relaxed);
     uint32_t* const payload = drained_.front().data;
-    while (receive<Memory>(SingleThread{}, bridge_.d2h, bridge_.shape, ticket, 1, payload) ==
-           ReceiveOutcome::message) {
+    for (;;) {
+      const ReceiveOutcome outcome =
+          receive<Memory>(SingleThread{}, bridge_.d2h, bridge_.shape, ticket, 1, payload);
+      if (outcome == ReceiveOutcome::corrupt) take(static_cast<const uint32_t*>(nullptr));
+      if (outcome != ReceiveOutcome::message) break;
       take(static_cast<const uint32_t*>(payload));
       ++ticket;
       ++count;

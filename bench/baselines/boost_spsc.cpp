@@ -1,0 +1,84 @@
+#include "baselines/boost_spsc.hpp"
+
+#include <fmt/format.h>
+#include <immintrin.h>
+
+#include <atomic>
+#include <boost/lockfree/spsc_queue.hpp>
+#include <thread>
+
+#include "affinity.hpp"
+#include "echo_message.hpp"
+
+namespace gyre::bench {
+
+namespace {
+
+// A queue of words: a message goes in and comes out by one call of the bulk interface, which publishes all
+// its words by one store of the index.
+class alignas(128) MessageQueue {
+ public:
+  MessageQueue(size_t words, size_t messages) : words_(words), queue_(words * messages) {}
+
+  bool try_push(const uint64_t* message) {
+    return queue_.write_available() >= words_ && queue_.push(message, words_) == words_;
+  }
+  bool try_pop(uint64_t* message) { return queue_.pop(message, words_) == words_; }
+
+ private:
+  size_t words_;
+  boost::lockfree::spsc_queue<uint64_t> queue_;
+};
+
+// Echoes every request as its response.
+class EchoThread {
+ public:
+  EchoThread(size_t words, size_t messages)
+      : requests(words, messages), responses(words, messages), thread_([this, words] { run(words); }) {}
+  ~EchoThread() {
+    stopping_.store(true, std::memory_order_relaxed);
+    thread_.join();
+  }
+  EchoThread(const EchoThread&) = delete;
+  EchoThread& operator=(const EchoThread&) = delete;
+
+  pthread_t handle() { return thread_.native_handle(); }
+
+  MessageQueue requests, responses;
+
+ private:
+  void run(size_t words) {
+    std::vector<uint64_t> message(words);
+    while (!stopping_.load(std::memory_order_relaxed)) {
+      if (!requests.try_pop(message.data())) {
+        _mm_pause();
+      } else {
+        while (!responses.try_push(message.data()) && !stopping_.load(std::memory_order_relaxed)) _mm_pause();
+      }
+    }
+  }
+
+  alignas(128) std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace
+
+Row measure_boost_spsc(const Plan& plan, uint32_t size) {
+  Row row{.name = "boost-spsc", .transport = "heap", .size = size, .wait = "spin"};
+  const size_t words = size / sizeof(uint64_t);
+  EchoMessage message(fmt::format("boost-spsc at {} bytes", size), words);
+  EchoThread echo(words, plan.options.slots);
+  const Pinned here(pthread_self(), plan.own_cpu), there(echo.handle(), plan.baseline_cpu);
+  std::vector<uint64_t> reply(words);
+  row.summary = summarise(measure(
+      plan, [&] { message.next(); },
+      [&] {
+        while (!echo.requests.try_push(message.words().data())) _mm_pause();
+        while (!echo.responses.try_pop(reply.data())) _mm_pause();
+        message.expect(reply);
+      }));
+  return row;
+}
+
+}  // namespace gyre::bench

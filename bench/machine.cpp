@@ -1,0 +1,118 @@
+#include "machine.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <ctime>
+#include <fstream>
+#include <regex>
+#include <thread>
+
+#if defined(GYRE_WITH_CUDA)
+#include <gyre/bridge/cuda/driver.hpp>
+#endif
+
+namespace gyre::bench {
+
+namespace {
+
+constexpr const char* unknown = "unknown";
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    const size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
+    if (begin != std::string::npos) return line.substr(begin);
+  }
+  return unknown;
+}
+
+std::string kernel_release() {
+  utsname names{};
+  return uname(&names) == 0 ? std::string(names.sysname) + " " + names.release : unknown;
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return fmt::format("clang {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
+#else
+  return fmt::format("g++ {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+#endif
+}
+
+std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+#if defined(GYRE_WITH_CUDA)
+// The first line reads "NVRM version: NVIDIA UNIX … Kernel Module  580.65.06  Sun …".
+std::string nvidia_driver() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  std::getline(file, line);
+  std::smatch version;
+  return std::regex_search(line, version, std::regex("[0-9]+[.][0-9.]*[0-9]")) ? version.str() : unknown;
+}
+
+void describe_gpu(Machine& machine, const Runtime& runtime) {
+  machine.gpu = runtime.device_name();
+  machine.driver = nvidia_driver();
+  const cuda::Driver driver = cuda::Driver::load();
+  int version = 0;
+  driver.check(driver.cuDriverGetVersion(&version), "reading the CUDA version that the driver supports");
+  machine.cuda = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+#else
+void describe_gpu(Machine&, const Runtime&) {}
+#endif
+
+}  // namespace
+
+Machine describe_machine(const Runtime& runtime) {
+  Machine machine;
+  machine.cpu = cpu_model();
+  machine.cpus = std::thread::hardware_concurrency();
+  machine.kernel = kernel_release();
+  machine.compiler = compiler();
+  machine.build = GYRE_BENCH_BUILD;
+  machine.date = utc_now();
+  machine.engine = runtime.engine();
+  machine.transport = runtime.transport();
+  machine.options = runtime.options();
+  if (machine.engine == EngineKind::cuda) describe_gpu(machine, runtime);
+  return machine;
+}
+
+void print(std::FILE* out, const Machine& machine) {
+  const Options& options = machine.options;
+  const std::string gpu = machine.gpu.empty() ? ""
+                                              : fmt::format("; {}, driver {}, CUDA {}", machine.gpu,
+                                                            machine.driver, machine.cuda);
+  fmt::print(out, "machine: {}, {} CPUs, {}{}; {}, build {}; {}\n", machine.cpu, machine.cpus, machine.kernel,
+             gpu, machine.compiler, machine.build, machine.date);
+  fmt::print(out, "gyre: engine {}, transport {}, waiting {}, {} worker{}, block {}, {} slots of {} bytes\n",
+             name(machine.engine), name(machine.transport), name(options.wait), options.workers,
+             options.workers == 1 ? "" : "s", options.block, options.slots, options.slot_bytes);
+}
+
+nlohmann::json to_json(const Machine& machine) {
+  const Options& options = machine.options;
+  return {{"cpu", machine.cpu},
+          {"cpus", machine.cpus},
+          {"kernel", machine.kernel},
+          {"gpu", machine.gpu},
+          {"driver", machine.driver},
+          {"cuda", machine.cuda},
+          {"compiler", machine.compiler},
+          {"build", machine.build},
+          {"date", machine.date},
+          {"engine", name(machine.engine)},
+          {"transport", name(machine.transport)},
+          {"wait", name(options.wait)},
+          {"workers", options.workers},
+          {"block", options.block},
+          {"slots", options.slots},
+          {"slot_bytes", options.slot_bytes}};
+}
+
+}  // namespace gyre::bench

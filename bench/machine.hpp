@@ -1,0 +1,35 @@
+// What a benchmark ran on and how: figures mean nothing without it.
+#pragma once
+
+#include <gyre/gyre.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <string>
+
+namespace gyre::bench {
+
+/// "unknown" where the machine does not tell; gpu, driver and cuda are empty without the CUDA engine.
+struct Machine {
+  std::string cpu;     ///< model
+  unsigned cpus = 0;   ///< that this process may use
+  std::string kernel;  ///< the operating system's
+  std::string gpu;
+  std::string driver;    ///< NVIDIA's: "580.65.06"
+  std::string cuda;      ///< the newest that the driver supports: "13.0"
+  std::string compiler;  ///< of this program
+  std::string build;     ///< build type and flags of this program
+  std::string date;      ///< UTC, "2025-11-21T13:30:00Z"
+  EngineKind engine = EngineKind::automatic;
+  TransportKind transport = TransportKind::automatic;
+  Options options;
+};
+
+/// Describes this machine and a runtime launched on it.
+Machine describe_machine(const Runtime& runtime);
+
+/// Two lines.
+void print(std::FILE* out, const Machine& machine);
+nlohmann::json to_json(const Machine& machine);
+
+}  // namespace gyre::bench

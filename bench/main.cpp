@@ -1,0 +1,17 @@
+// gyre-bench: the measuring tool. One file a subcommand.
+#include "common_options.hpp"
+#include "subcommands.hpp"
+
+int main(int argc, char** argv) {
+  using namespace gyre::tools;
+  CLI::App app{"Measures Gyre beside its alternatives, in one run.", "gyre-bench"};
+  app.require_subcommand(1);
+  std::function<int()> chosen;
+  gyre::bench::add_rtt(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? all_passed : bad_usage;
+  }
+  return run_reporting_errors(chosen);
+}

@@ -1,0 +1,27 @@
+// The bare kernel of the raw row compiles with NVRTC, for every number of packets a slot can have. No GPU is
+// needed.
+#include "bench/baselines/raw.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace gyre;
+
+TEST_CASE("the raw kernel compiles for old and new architectures, without a warning") {
+  if (!cuda::nvrtc_available()) {
+    WARN("skipped: NVRTC is not installed here");
+    return;
+  }
+  const RingShape largest{.slots = 256, .slot_bytes = 16384};
+  for (const int architecture : {75, 90, 120}) {
+    for (const uint32_t size : {32u, 64u, 352u, 360u, 4096u, largest.body_capacity()}) {
+      const cuda::CompiledKernel kernel = bench::compile_raw_kernel(architecture, size);
+      INFO("sm_" << architecture << ", " << size << " bytes");
+      CHECK(kernel.log == "");
+      CHECK(!kernel.cubin.empty());
+      CHECK(kernel.lowered_name.find("raw_echo") != std::string::npos);
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# gyre-bench rtt on the CPU engine: all rows and fields are there and make sense; bad usage exits with 2. No time is
+# asserted. Use: rtt_test.sh GYRE_BENCH
+set -euo pipefail
+bench=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+"$bench" rtt --engine cpu --messages 2000 --size 64 --size 256 --json - >"$folder/rtt.json" 2>"$folder/text"
+
+python3 - "$folder/rtt.json" <<'CHECK'
+import json, sys
+with open(sys.argv[1]) as file:
+    document = json.load(file)
+
+machine = document["machine"]
+for field in ("cpu", "kernel", "compiler", "build", "date"):
+    assert isinstance(machine[field], str) and machine[field], (field, machine)
+for field, value in {"engine": "cpu", "transport": "heap", "wait": "spin", "gpu": "", "driver": "", "pinned": False,
+                     "workers": 1, "block": 32, "slots": 256, "slot_bytes": 512}.items():
+    assert machine[field] == value, (field, machine)
+assert machine["cpus"] >= 1 and machine["clock_ns"] > 0, machine
+
+rows = document["rows"]
+found = sorted((row["name"], row["size"]) for row in rows)
+expected = [("boost-spsc", 64), ("boost-spsc", 256), ("floor", 8), ("gyre", 64), ("gyre", 256)]
+assert found == expected, found
+for row in rows:
+    assert row["transport"] == "heap" and row["wait"] == "spin" and row["checked"] is True, row
+    assert row["messages"] == 2000, row
+    assert 0 < row["p50_ns"] <= row["p99_ns"] <= row["p999_ns"] <= row["max_ns"], row
+    assert 0 < row["mean_ns"] <= row["max_ns"] and row["messages_per_s"] > 0 and row["p50_ratio"] > 0, row
+    assert row["name"] != "boost-spsc" or row["p50_ratio"] == 1, row
+assert document["reference"] == "boost-spsc"
+CHECK
+
+for word in machine: "waiting spin" "not measured:" p99.9 gyre boost-spsc floor; do
+  grep -q -- "$word" "$folder/text" || { echo "the table lacks '$word':"; cat "$folder/text"; exit 1; }
+done
+
+# exits_with CODE TEXT ARGUMENTS...: that exit status, and an error that says TEXT.
+exits_with() {
+  local code=$1 text=$2 status=0
+  shift 2
+  "$bench" "$@" >"$folder/out" 2>"$folder/error" || status=$?
+  if [ "$status" != "$code" ] || ! cat "$folder/out" "$folder/error" | grep -q -- "$text"; then
+    echo "gyre-bench $*: exit $status, not $code with '$text':"
+    cat "$folder/out" "$folder/error"
+    exit 1
+  fi
+}
+exits_with 2 "--size 63: must be a multiple of 8" rtt --engine cpu --size 63
+exits_with 2 "--size 24: must be a multiple of 8" rtt --engine cpu --size 24
+exits_with 2 "give --slot-bytes 576" rtt --engine cpu --size 360
+exits_with 2 "--slots 100: must be a power of two" rtt --engine cpu --slots 100
+exits_with 2 "--messages" rtt --engine cpu --messages 0
+exits_with 2 "" rtt --no-such-option
+exits_with 2 "" no-such-subcommand
+exits_with 2 ""
+exits_with 0 "--size" rtt --help
+exits_with 0 "352" rtt --engine cpu --messages 10 --size 352
+
+# Interrupted, it ends its threads and says so.
+status=0
+"$bench" rtt --engine cpu --messages 20000000 >"$folder/out" 2>&1 &
+pid=$!
+sleep 1
+kill -INT "$pid"
+wait "$pid" || status=$?
+if [ "$status" != 130 ] || ! grep -q "interrupted" "$folder/out"; then
+  echo "interrupted: exit $status, not 130:"
+  cat "$folder/out"
+  exit 1
+fi
+echo "gyre-bench rtt: as it should be"

@@ -1,0 +1,57 @@
+#include <gyre/bridge/heap.hpp>
+#include <gyre/bridge/region.hpp>
+
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace gyre;
+
+TEST_CASE("no two parts of a region overlap, and all lie within it") {
+  const RegionLayout layout{3, RingShape{16, 192, 1}};
+  std::vector<std::pair<uint64_t, uint64_t>> parts = {{0, sizeof(RegionHeader)}};
+  for (uint32_t w = 0; w < layout.workers; ++w) {
+    parts.push_back({layout.host_line(w), sizeof(HostLine)});
+    parts.push_back({layout.worker_line(w), sizeof(WorkerLine)});
+    parts.push_back({layout.failure_log(w), sizeof(FailureLog)});
+    parts.push_back({layout.h2d_ring(w), layout.shape.ring_bytes()});
+    parts.push_back({layout.d2h_ring(w), layout.shape.ring_bytes()});
+  }
+  uint64_t end = 0;
+  for (const auto& [offset, bytes] : parts) {
+    CHECK(offset == end);
+    end = offset + bytes;
+  }
+  CHECK(end == layout.region_bytes());
+}
+
+TEST_CASE("lines that different sides write lie 128 bytes apart") {
+  for (const uint32_t slot_bytes : {64u, 192u, 512u}) {
+    const RegionLayout layout{2, RingShape{2, slot_bytes, 1}};
+    for (uint32_t w = 0; w < 2; ++w) {
+      CHECK(layout.host_line(w) % 128 == 0);
+      CHECK(layout.worker_line(w) % 128 == 0);
+      CHECK(layout.h2d_ring(w) % 64 == 0);
+      CHECK(layout.d2h_ring(w) % 64 == 0);
+    }
+  }
+}
+
+TEST_CASE("a region's header says what the region holds, and the rest is zero") {
+  const RegionLayout layout{2, RingShape{4, 128, 9}};
+  HeapRegion region(layout.region_bytes());
+  initialise_region(region.address(), layout);
+  const auto& header = *static_cast<const RegionHeader*>(region.address());
+  CHECK(header.magic == region_magic);
+  CHECK(header.version == region_version);
+  CHECK(header.workers == 2);
+  CHECK(header.region_bytes == layout.region_bytes());
+  CHECK(header.worker_stride == layout.worker_stride());
+  CHECK(header.shape.slots == 4);
+  CHECK(header.shape.slot_bytes == 128);
+  CHECK(header.shape.first_lap == 9);
+  const auto* bytes = static_cast<const unsigned char*>(region.address());
+  uint64_t other = 0;
+  for (uint64_t i = sizeof(RegionHeader); i < layout.region_bytes(); ++i) other += bytes[i] != 0;
+  CHECK(other == 0);
+}

@@ -1,0 +1,203 @@
+#include <gyre/bridge/ring.hpp>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace gyre;
+
+namespace {
+
+constexpr uint64_t just_below_the_wrap = (uint64_t(1) << 32) - 3;
+constexpr SingleThread alone;
+
+// A ring in plain memory, with room to build and to read messages.
+struct TestRing {
+  explicit TestRing(RingShape shape)
+      : shape(shape), cells(shape.slots * shape.packets(), Packet{}), payload(shape.payload_bytes() / 4) {}
+
+  // A message whose every body byte depends on `seed`.
+  void send(uint64_t ticket, uint32_t body_bytes, uint32_t seed) {
+    std::vector<uint32_t> message(shape.payload_bytes() / 4);
+    const Envelope envelope{seed, body_bytes, 1, seed * 2ull, 3, 4, 5, 6, 7};
+    std::memcpy(message.data(), &envelope, sizeof envelope);
+    for (uint32_t i = 0; i < body_bytes / 4; ++i) message[8 + i] = seed * 2654435761u + i;
+    publish<HostMemory>(alone, cells.data(), shape, ticket, message.data(), body_bytes);
+  }
+  ReceiveOutcome look(uint64_t ticket) {
+    return receive<HostMemory>(alone, cells.data(), shape, ticket, 1, payload.data());
+  }
+  // True if the message last received is the one that send(…, body_bytes, seed) made.
+  bool holds(uint32_t body_bytes, uint32_t seed) const {
+    Envelope envelope;
+    std::memcpy(&envelope, payload.data(), sizeof envelope);
+    bool same = envelope.correlation == seed && envelope.body_bytes == body_bytes &&
+                envelope.key == seed * 2ull && envelope.actor_type == 3 && envelope.message_type == 4 &&
+                envelope.origin == 5 && envelope.priority == 6 && envelope.flags == 7 &&
+                envelope.deadline_us == 1;
+    for (uint32_t i = 0; i < body_bytes / 4; ++i) same = same && payload[8 + i] == seed * 2654435761u + i;
+    return same;
+  }
+
+  RingShape shape;
+  std::vector<Packet> cells;
+  std::vector<uint32_t> payload;
+};
+
+}  // namespace
+
+TEST_CASE("a slot's body is three quarters of its bytes, less the envelope") {
+  CHECK(RingShape{256, 64, 1}.body_capacity() == 16);
+  CHECK(RingShape{256, 128, 1}.body_capacity() == 64);
+  CHECK(RingShape{256, 512, 1}.body_capacity() == 352);
+  CHECK(RingShape{256, 2048, 1}.body_capacity() == 1504);
+}
+
+TEST_CASE("a message needs the packets that its envelope and body fill") {
+  CHECK(packets_for(0) == 3);
+  CHECK(packets_for(8) == 4);
+  CHECK(packets_for(64) == 8);
+  CHECK(packets_for(RingShape{256, 512, 1}.body_capacity()) == 32);
+}
+
+TEST_CASE("stamps count laps, are never 0, and go on past 2^32") {
+  const RingShape shape{4, 64, just_below_the_wrap};
+  CHECK(shape.stamp(0) == 0xfffffffdu);
+  CHECK(shape.stamp(3) == 0xfffffffdu);
+  CHECK(shape.stamp(4) == 0xfffffffeu);
+  CHECK(shape.stamp(8) == 0xffffffffu);
+  CHECK(shape.stamp(12) == 1);  // 0 is left to memory that was never written
+  CHECK(shape.stamp(16) == 2);
+  const uint64_t period = (uint64_t(1) << 32) - 1;
+  CHECK(shape.stamp(4 * period) == shape.stamp(0));
+  CHECK(shape.stamp(4 * 5 * period + 8) == 0xffffffffu);
+  CHECK(RingShape{2, 64, 1}.stamp(0) == 1);
+}
+
+TEST_CASE("consecutive laps have different stamps, wherever the count stands") {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100'000; ++i) {
+    const RingShape shape{8, 64, 1 + random() % (uint64_t(1) << 50)};
+    REQUIRE(shape.stamp(0) != 0);
+    REQUIRE(shape.stamp(0) != shape.stamp(8));
+  }
+}
+
+TEST_CASE("every body size comes out as it went in") {
+  for (const uint32_t slot_bytes : {64u, 128u, 512u, 1024u, 16384u}) {
+    TestRing ring(RingShape{2, slot_bytes, 1});
+    uint64_t ticket = 0;
+    for (uint32_t body = 0; body <= ring.shape.body_capacity(); body += 8, ++ticket) {
+      REQUIRE(ring.look(ticket) == ReceiveOutcome::nothing);
+      ring.send(ticket, body, uint32_t(ticket) + 1);
+      REQUIRE(ring.look(ticket) == ReceiveOutcome::message);
+      REQUIRE(ring.holds(body, uint32_t(ticket) + 1));
+    }
+  }
+}
+
+TEST_CASE("a message of an older lap is not taken for the one expected") {
+  TestRing ring(RingShape{2, 128, 1});
+  ring.send(0, 64, 11);
+  CHECK(ring.look(0) == ReceiveOutcome::message);
+  CHECK(ring.look(2) == ReceiveOutcome::nothing);  // same slot, next lap
+  ring.send(2, 8, 12);
+  CHECK(ring.look(2) == ReceiveOutcome::message);
+  CHECK(ring.holds(8, 12));
+  CHECK(ring.look(0) == ReceiveOutcome::nothing);  // gone
+}
+
+TEST_CASE("a message is there only when each packet that it needs is") {
+  TestRing whole(RingShape{2, 512, 1});
+  whole.send(0, 352, 21);
+  for (uint32_t missing = 0; missing < 32; ++missing) {
+    TestRing ring(RingShape{2, 512, 1});
+    ring.cells = whole.cells;
+    ring.cells[missing].stamp = 0;
+    REQUIRE(ring.look(0) == ReceiveOutcome::nothing);
+    ring.cells[missing].stamp = 1;
+    REQUIRE(ring.look(0) == ReceiveOutcome::message);
+    REQUIRE(ring.holds(352, 21));
+  }
+}
+
+TEST_CASE("packets that a short message does not need may hold anything") {
+  TestRing ring(RingShape{2, 512, 1});
+  ring.send(0, 352, 31);
+  ring.send(2, 8, 32);  // leaves 28 packets of lap 1
+  CHECK(ring.cells[31].stamp == 1);
+  CHECK(ring.look(2) == ReceiveOutcome::message);
+  CHECK(ring.holds(8, 32));
+  ring.send(4, 352, 33);
+  CHECK(ring.look(4) == ReceiveOutcome::message);
+  CHECK(ring.holds(352, 33));
+}
+
+TEST_CASE("an envelope that claims more body than a slot holds is corrupt, not a message") {
+  TestRing ring(RingShape{2, 128, 1});
+  for (const uint32_t claimed : {65u, 72u, 0x7fffffffu, 0xffffffffu}) {
+    ring.cells[0] = Packet{{1, 2, claimed}, 1};
+    CHECK(ring.look(0) == ReceiveOutcome::corrupt);
+  }
+}
+
+TEST_CASE("every 65,536 laps a short message stamps its whole slot") {
+  TestRing ring(RingShape{2, 512, 0xffff});
+  ring.send(0, 352, 41);
+  CHECK(ring.cells[31].stamp == 0xffffu);
+  ring.send(2, 0, 42);  // lap 0x10000
+  for (uint32_t k = 0; k < 32; ++k) CHECK(ring.cells[k].stamp == 0x10000u);
+  CHECK(ring.look(2) == ReceiveOutcome::message);
+  CHECK(ring.holds(0, 42));
+  ring.send(4, 0, 43);
+  CHECK(ring.cells[2].stamp == 0x10001u);
+  CHECK(ring.cells[3].stamp == 0x10000u);
+}
+
+TEST_CASE("so no stamp is old enough to come round again") {
+  // Between any lap and the one that has its stamp again, 2^32 - 1 laps on, the whole slot is stamped many
+  // times.
+  const uint64_t period = (uint64_t(1) << 32) - 1;
+  for (const uint64_t lap : {uint64_t(1), uint64_t(0xffff), uint64_t(0x10000), just_below_the_wrap}) {
+    const uint64_t next_whole = (lap / 0x10000 + 1) * 0x10000;
+    CHECK(RingShape{2, 64, next_whole}.stamps_whole_slot(0));
+    CHECK(next_whole < lap + period);
+    CHECK(RingShape{2, 64, next_whole}.stamp(0) != RingShape{2, 64, lap + period}.stamp(0));
+  }
+}
+
+TEST_CASE("messages pass the wrap of the stamps in order, each once") {
+  TestRing ring(RingShape{4, 128, just_below_the_wrap});
+  for (uint64_t ticket = 0; ticket < 4 * 8; ++ticket) {
+    REQUIRE(ring.look(ticket) == ReceiveOutcome::nothing);
+    ring.send(ticket, uint32_t(ticket % 9) * 8, uint32_t(ticket) + 51);
+    REQUIRE(ring.look(ticket) == ReceiveOutcome::message);
+    REQUIRE(ring.holds(uint32_t(ticket % 9) * 8, uint32_t(ticket) + 51));
+  }
+}
+
+TEST_CASE("credit is due at a quarter of the ring, and not before") {
+  uint64_t word = 0;
+  CreditPublisher<HostMemory> credits(word, 16);
+  CHECK_FALSE(credits.due(3));
+  CHECK(credits.behind(3));
+  CHECK(credits.due(4));
+  CHECK(word == 0);
+  credits.publish(4);
+  CHECK(word == 4);
+  CHECK_FALSE(credits.behind(4));
+  CHECK_FALSE(credits.due(7));
+  CHECK(credits.due(8));
+}
+
+TEST_CASE("the smallest ring's credit is due at once") {
+  uint64_t word = 0;
+  CreditPublisher<HostMemory> credits(word, 2);
+  CHECK_FALSE(credits.due(0));
+  CHECK(credits.due(1));
+}

@@ -1,0 +1,84 @@
+// What only a GPU can show.
+#include <gyre/runtime/builtin_actors.hpp>
+#include <gyre/runtime/cuda/engine.hpp>
+
+#include "support/catch.hpp"
+#include "support/stepped.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+
+namespace {
+Options on_cuda(Options options = {}) {
+  options.engine = EngineKind::cuda;
+  return options;
+}
+bool echoes(Runtime& runtime) {
+  const auto reply = runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 21)).get();
+  return reply && reply.value()->getValue() == 43;
+}
+}  // namespace
+
+TEST_CASE("auto chooses the GPU where there is one", "[gpu]") {
+  Runtime runtime = Runtime::launch(probe_actors(), {.engine = EngineKind::automatic});
+  CHECK(runtime.engine() == EngineKind::cuda);
+  CHECK(runtime.transport() == TransportKind::pinned);
+  CHECK(runtime.timings().compile_ms > 0);
+  CHECK(echoes(runtime));
+}
+
+TEST_CASE("blocks of one to thirty-two warps answer alike", "[gpu]") {
+  for (const uint32_t block : {32u, 64u, 96u, 256u, 512u}) {
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda({.block = block}));
+    CHECK(echoes(runtime));
+    const auto reply = runtime.client().ask<ProbeRequest>(probe, asking(Action::GROW, 40)).get();
+    REQUIRE(reply);
+    for (uint32_t i = 0; i < 40; ++i) REQUIRE(reply.value()->getFiller()[i] == i);
+  }
+}
+
+TEST_CASE("a second launch beside live workers is refused by name, and the first goes on", "[gpu]") {
+  Runtime first = Runtime::launch(probe_actors(), on_cuda());
+  try {
+    Runtime::launch(probe_actors(), on_cuda());
+    FAIL("it launched");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find("already has workers") != std::string::npos);
+  }
+  CHECK(echoes(first));
+}
+
+TEST_CASE("a grid that cannot be resident is refused with numbers, and the next launch works", "[gpu]") {
+  try {
+    Runtime::launch(probe_actors(), on_cuda({.workers = 60'000, .slots = 2}));
+    FAIL("it launched");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find("60000 workers") != std::string::npos);
+    CHECK(std::string(error.what()).find("a multiprocessor") != std::string::npos);
+  }
+  Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+  CHECK(echoes(runtime));
+}
+
+TEST_CASE("a device that is not there is refused with the number of those that are", "[gpu]") {
+  CHECK_THROWS_AS(Runtime::launch(probe_actors(), on_cuda({.device = 63})), EngineUnavailable);
+}
+
+TEST_CASE("ten launches, one after another, in one process", "[gpu]") {
+  for (int i = 0; i < 10; ++i) {
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda({.workers = 4}));
+    CHECK(echoes(runtime));
+    CHECK(runtime.terminate().books.balanced());
+  }
+}
+
+TEST_CASE("a worker on every multiprocessor, each asked", "[gpu]") {
+  Runtime runtime = Runtime::launch(probe_actors(), on_cuda({.workers = 132}));
+  Client client = runtime.client();
+  for (uint64_t key = 0; key < 132; ++key) {
+    const auto reply = client.ask<ProbeRequest>(Address<Probe>{key}, asking(Action::ANSWER, key)).get();
+    REQUIRE(reply);
+    CHECK(reply.value()->getValue() == 2 * key + 1);
+    CHECK(reply.value()->getKey() == key);
+  }
+}

@@ -1,0 +1,59 @@
+#include <gyre/runtime/errors.hpp>
+
+#include <set>
+#include <string>
+
+#include "support/catch.hpp"
+
+using namespace gyre;
+
+namespace {
+constexpr Status every_status[] = {Status::ok,
+                                   Status::ring_full,
+                                   Status::call_table_full,
+                                   Status::too_large,
+                                   Status::unknown_actor,
+                                   Status::nested_fill,
+                                   Status::draining,
+                                   Status::terminated,
+                                   Status::engine_failed,
+                                   Status::timed_out,
+                                   Status::malformed,
+                                   Status::unknown_message,
+                                   Status::reply_too_large,
+                                   Status::handler_failed,
+                                   Status::worker_stuck};
+}
+
+TEST_CASE("each status has a name of its own, and its message begins with it") {
+  std::set<std::string> names;
+  for (const Status status : every_status) {
+    const std::string text(name(status));
+    CHECK(text != "unknown status");
+    CHECK(names.insert(text).second);
+    CHECK(Failure{status}.message().rfind(text + ": ", 0) == 0);
+  }
+}
+
+TEST_CASE("messages carry the actual numbers") {
+  CHECK(Failure{Status::too_large, 0, 840, 352}.message().find("840") != std::string::npos);
+  CHECK(Failure{Status::too_large, 0, 840, 352}.message().find("352") != std::string::npos);
+  CHECK(Failure{Status::handler_failed, 17}.message().find("17") != std::string::npos);
+  CHECK(Failure{Status::timed_out, 0, 2500, 2500}.message().find("2500") != std::string::npos);
+  CHECK(Failure{Status::call_table_full, 0, 0, 1024}.message().find("1024") != std::string::npos);
+}
+
+TEST_CASE("a result without a value throws its failure when asked for the value") {
+  const Result<int> failed = Failure{Status::malformed, 3};
+  REQUIRE_FALSE(failed);
+  try {
+    (void)failed.value();
+    FAIL("value() returned");
+  } catch (const Error& error) {
+    CHECK(error.status() == Status::malformed);
+    CHECK(std::string(error.what()).find("word 3") != std::string::npos);
+  }
+  const Result<int> fine = 5;
+  CHECK(fine.value() == 5);
+  CHECK_THROWS_AS((void)fine.error(), Error);
+}

@@ -1,0 +1,52 @@
+#include <gyre/bridge/region.hpp>
+#include <gyre/runtime/options.hpp>
+
+#include <string>
+
+#include "support/catch.hpp"
+
+using gyre::Options;
+
+TEST_CASE("the default options are valid") { CHECK(Options{}.problems().empty()); }
+
+TEST_CASE("everything that is wrong is said at once, each with its number") {
+  Options options;
+  options.workers = 0;
+  options.block = 1;
+  options.slots = 100;
+  options.slot_bytes = 65;
+  options.timeout = std::chrono::milliseconds(0);
+  options.device = -3;
+  const std::string problems = options.problems();
+  for (const char* const said : {"--workers 0", "--block 1:", "multiple of 32", "--slots 100",
+                                 "--slot-bytes 65", "--timeout 0", "--device -3"}) {
+    INFO(problems);
+    CHECK(problems.find(said) != std::string::npos);
+  }
+}
+
+TEST_CASE("limits are inclusive on both ends") {
+  for (const auto& [low, high] : {std::pair(2u, 65536u)}) {
+    CHECK(Options{.slots = low}.problems().empty());
+    CHECK(Options{.slots = high, .slot_bytes = 64}.problems().empty());
+    CHECK_FALSE(Options{.slots = low / 2}.problems().empty());
+    CHECK_FALSE(Options{.slots = high * 2, .slot_bytes = 64}.problems().empty());
+  }
+  CHECK(Options{.slot_bytes = 64}.problems().empty());
+  CHECK(Options{.slot_bytes = 16384}.problems().empty());
+  CHECK_FALSE(Options{.slot_bytes = 16448}.problems().empty());
+  CHECK(Options{.block = 1024}.problems().empty());
+  CHECK_FALSE(Options{.block = 1056}.problems().empty());
+  CHECK_FALSE(Options{.block = 2048}.problems().empty());
+}
+
+TEST_CASE("a region over its budget is refused with both sizes") {
+  Options options{.workers = 2, .slots = 4096, .slot_bytes = 1024};
+  CHECK(options.problems().empty());
+  options.region_budget = 1 << 20;
+  const std::string problems = options.problems();
+  INFO(problems);
+  CHECK(problems.find("1048576") != std::string::npos);
+  CHECK(problems.find(std::to_string(gyre::RegionLayout{2, options.ring_shape()}.region_bytes())) !=
+        std::string::npos);
+}

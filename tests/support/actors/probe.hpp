@@ -1,0 +1,53 @@
+// Probe: does what it is told, so that tests can provoke every outcome on both engines.
+#pragma once
+
+#include <gyre/device/context.hpp>
+#include <gyre/device/dispatch.hpp>
+#include <support/actors/probe.view.hpp>
+
+namespace gyre_test {
+
+struct Probe {
+  using Handles = gyre::Handles<view::ProbeRequest, view::ProbeNote>;
+
+  uint64_t sum = 0;
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::ProbeRequest::Reader in, view::ProbeResponse::Builder out) {
+    const uint64_t argument = in.argument();
+    out.set_key(ctx.key());
+    switch (in.action()) {
+      case view::Action::answer:
+        return out.set_value(2 * argument + 1);
+      case view::Action::fail:
+        return ctx.fail(uint32_t(argument));
+      case view::Action::grow: {
+        auto filler = out.init_filler(uint32_t(argument));
+        for (uint32_t i = ctx.rank(); i < filler.size(); i += ctx.size()) filler.set(i, i);
+        return;
+      }
+      case view::Action::work:
+        return out.set_value(work(ctx, argument));
+      case view::Action::sum_of_notes:
+        return out.set_value(sum);
+    }
+  }
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::ProbeNote::Reader in) {
+    if (ctx.rank() == 0) sum += in.value();
+  }
+
+ private:
+  // 1 if told to stop before the time was over. All threads go round equally often: rank 0's clock decides,
+  // by way of should_stop's barrier, so each turn is one microsecond of work and one look.
+  GYRE_DEVICE static uint64_t work(gyre::Context& ctx, uint64_t ns) {
+    for (uint64_t turn = 0; turn < ns / 1000; ++turn) {
+      const uint64_t begin = ctx.now_ns();
+      while (ctx.now_ns() - begin < 1000) {
+      }
+      if (ctx.should_stop()) return 1;
+    }
+    return 0;
+  }
+};
+
+}  // namespace gyre_test

@@ -1,0 +1,60 @@
+// A runtime whose workers move only when the test says so.
+#pragma once
+
+#include <gyre/gyre.hpp>
+#include <gyre/runtime/core.hpp>
+#include <gyre/runtime/cpu/stepped_engine.hpp>
+#include <gyre_test_actors_sources.hpp>
+#include <support/actors/probe.official.hpp>
+
+#include <memory>
+
+#include "support/actors/probe.hpp"
+
+namespace gyre_test {
+
+using namespace std::chrono_literals;
+
+inline gyre::ActorSet probe_actors() { return gyre::ActorSet::of<Probe>(gyre_test_actors::sources); }
+
+inline constexpr gyre::Address<Probe> probe{};
+
+/// fill for an ask of the Probe actor.
+inline auto asking(Action action, uint64_t argument) {
+  return [action, argument](ProbeRequest::Builder request) {
+    request.setAction(action);
+    request.setArgument(argument);
+  };
+}
+inline auto noting(uint64_t value) {
+  return [value](ProbeNote::Builder note) { note.setValue(value); };
+}
+
+struct Stepped {
+  explicit Stepped(gyre::Options options = {.slots = 4, .timeout = 50ms}) {
+    auto made = std::make_unique<gyre::SteppedEngine>(probe_actors(), options);
+    engine = made.get();
+    core = std::make_shared<gyre::detail::Core>(probe_actors(), options, std::move(made));
+    client = std::make_unique<gyre::Client>(core);
+  }
+  ~Stepped() { core->terminate(5s); }
+
+  /// Until the worker has found nothing to do so often that it has published its counters.
+  void work(uint32_t worker = 0) {
+    for (int nothing = 0; nothing < 16;) {
+      nothing = engine->step(worker) == gyre::Decision::nothing ? nothing + 1 : 0;
+    }
+  }
+  auto try_ask(uint64_t argument, std::chrono::nanoseconds timeout = 10s) {
+    return client->try_ask<ProbeRequest>(probe, asking(Action::ANSWER, argument), timeout);
+  }
+  auto ask(Action action, uint64_t argument, std::chrono::nanoseconds timeout = 10s) {
+    return client->ask<ProbeRequest>(probe, asking(action, argument), timeout);
+  }
+
+  gyre::SteppedEngine* engine = nullptr;
+  std::shared_ptr<gyre::detail::Core> core;
+  std::unique_ptr<gyre::Client> client;
+};
+
+}  // namespace gyre_test

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building, running and testing Gyre need, where one is missing: Debian 12 and up,
+# Ubuntu 24.04 and up. --all adds what only `tools/test.sh --all` needs.
+# It never installs a GPU driver or the CUDA toolkit; it says whether the toolkit's headers are there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  g++ cmake ninja-build      # the build
+  capnproto libcapnp-dev     # messages: the schema compiler; library and headers
+  libboost-dev               # headers of Boost.Lockfree and Boost.Outcome
+  libfmt-dev libcli11-dev nlohmann-json3-dev  # the command-line tools: text, options, JSON
+  catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
+  python3                    # the tests: reads JSON and counts results
+)
+packages_for_all=(clang libclang-rt-dev)  # fuzz tests
+
+say() { echo "setup: $*" >&2; }
+
+case "${1-}" in
+  '') ;;
+  --all) packages+=("${packages_for_all[@]}") ;;
+  *) say "unknown argument $1; usage: tools/setup.sh [--all]"; exit 2 ;;
+esac
+
+missing=()
+if command -v dpkg-query >/dev/null; then
+  installed=" $(dpkg-query -W -f '${db:Status-Status}=${Package} ' "${packages[@]}" 2>/dev/null || true)"
+  for package in "${packages[@]}"; do
+    [[ $installed == *" installed=$package "* ]] || missing+=("$package")
+  done
+else
+  say "this is neither Debian nor Ubuntu, and packages are installed on those alone. Install what Debian calls"
+  say "    ${packages[*]}"
+  say "then: cmake --preset release && cmake --build --preset release && build/release/bin/gyre validate"
+  exit 2
+fi
+
+if ((${#missing[@]})); then
+  install=(apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=120 "${missing[@]}")
+  if ((EUID == 0)); then
+    as_root=(env DEBIAN_FRONTEND=noninteractive)
+  elif sudo -n true 2>/dev/null; then
+    as_root=(sudo -n env DEBIAN_FRONTEND=noninteractive)
+  else
+    say "packages are missing, and only root can install them. Run this, then start again:"
+    say "    sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}"
+    exit 2
+  fi
+  say "installing ${missing[*]}"
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  # One broken source of several need not matter: the installation decides.
+  if ! { "${as_root[@]}" apt-get update || true; "${as_root[@]}" "${install[@]}"; } </dev/null >"$log" 2>&1; then
+    cat "$log" >&2
+    say "apt-get could not install ${missing[*]}; its messages are above."
+    say "Gyre needs Debian 12 or Ubuntu 24.04, or later; on Ubuntu the component 'universe' must be enabled."
+    exit 1
+  fi
+fi
+
+for folder in "${CUDA_HOME:+$CUDA_HOME/include}" /usr/local/cuda/include /usr/include; do
+  if [[ -f $folder/nvrtc.h && -f $folder/cuda.h ]]; then
+    say "CUDA toolkit headers found in $folder: building with the CUDA engine and the CPU engine"
+    exit
+  fi
+done
+say "no CUDA toolkit headers (CUDA_HOME, /usr/local/cuda): building with the CPU engine alone"

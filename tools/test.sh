@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Builds Gyre and runs its tests.
+#   tools/test.sh               all but the slow ones
+#   tools/test.sh --all         all of them, and again under AddressSanitizer with UBSan and under ThreadSanitizer
+#   tools/test.sh -R ring       further arguments go to ctest; -L or -LE replaces the exclusion of slow tests
+# The last line is `N passed, N failed, N skipped`, over all that ran. Exit: 0 if tests ran and none failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+presets=(dev)
+setup=(tools/setup.sh)
+selection=(-LE slow)
+arguments=()
+for argument in "$@"; do
+  case "$argument" in
+    --all)
+      presets=(dev asan tsan)
+      setup+=(--all)
+      selection=()
+      continue
+      ;;
+    -L | -LE | --label-*) selection=() ;;
+  esac
+  arguments+=("$argument")
+done
+
+say() { echo "test: $*" >&2; }
+
+build() {
+  say "building (preset $1)"
+  local log quiet=(-- --quiet)
+  if [[ -t 2 ]]; then quiet=(); fi  # on a terminal ninja shows its progress in one line
+  log="$(cmake --preset "$1" 2>&1)" || { echo "$log" >&2; say "configuring preset $1 failed"; return 1; }
+  cmake --build --preset "$1" "${quiet[@]}" >&2 || { say "building preset $1 failed"; return 1; }
+}
+
+# Adds ctest's results in file $1 to passed, failed and skipped.
+count() {
+  local counts
+  counts="$(python3 - "$1" <<'PYTHON'
+import sys
+import xml.etree.ElementTree as xml
+
+passed = failed = skipped = 0
+for test in xml.parse(sys.argv[1]).getroot().iter("testcase"):
+    reason = test.find("skipped")
+    if test.get("status") == "run":
+        passed += 1
+    elif test.get("status") == "disabled" or reason is not None and reason.get("message", "").startswith("SKIP_"):
+        skipped += 1
+    else:
+        failed += 1
+print(passed, failed, skipped)
+PYTHON
+  )" || return 1
+  local p f s
+  read -r p f s <<<"$counts"
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+# Builds and tests preset $1.
+test_preset() {
+  build "$1" || return 1
+  local results="$PWD/build/$1/test_results.xml" run=(ctest) status=0
+  # ThreadSanitizer does not know the memory layout of kernels that randomise addresses by more than 28 bits.
+  if [[ $1 == tsan ]] && setarch -R true 2>/dev/null; then run=(setarch -R ctest); fi
+  rm -f "$results"
+  say "running the tests of preset $1"
+  "${run[@]}" --test-dir "build/$1" --parallel 2 --timeout 300 --output-on-failure --no-tests=ignore \
+    --output-junit "$results" "${selection[@]}" "${arguments[@]}" || status=$?
+  if [[ ! -f $results ]]; then
+    say "ctest wrote no results for preset $1"
+    return 1
+  fi
+  count "$results" || return 1
+  return "$status"
+}
+
+passed=0 failed=0 skipped=0 status=0
+trap 'echo "$passed passed, $failed failed, $skipped skipped"' EXIT  # however it ends
+"${setup[@]}"
+for preset in "${presets[@]}"; do
+  test_preset "$preset" || status=1
+done
+if ((passed + failed == 0)); then
+  say "no test ran"
+  status=1
+fi
+exit "$status"
