@@ -12,8 +12,8 @@ namespace gyre {
 /// one thread. Write loops as `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
 class Context {
  public:
-  GYRE_DEVICE Context(const Envelope& envelope, const HostLine& host_line, uint32_t* shared_word)
-      : envelope_(&envelope), host_line_(&host_line), shared_word_(shared_word) {}
+  GYRE_DEVICE Context(const Envelope& envelope, const HostLine& host_line, uint32_t* command_seen)
+      : envelope_(&envelope), host_line_(&host_line), command_seen_(command_seen) {}
 
   /// This thread's number in the group, below size().
   GYRE_DEVICE static uint32_t rank() { return HandlerGroup::rank(); }
@@ -38,9 +38,9 @@ class Context {
   /// call it (it holds a barrier); all get the same answer. On the GPU it costs a bus crossing, about 1 µs.
   GYRE_DEVICE bool should_stop() const {
     sync();
-    if (rank() == 0) *shared_word_ = uint32_t(Memory::load_relaxed(host_line_->command));
+    if (rank() == 0) *command_seen_ = uint32_t(Memory::load_relaxed(host_line_->command));
     sync();
-    return *shared_word_ != uint32_t(Command::run);
+    return *command_seen_ != uint32_t(Command::run);
   }
 
   GYRE_DEVICE Status status() const { return status_; }
@@ -49,7 +49,7 @@ class Context {
  private:
   const Envelope* envelope_;
   const HostLine* host_line_;
-  uint32_t* shared_word_;
+  uint32_t* command_seen_;
   Status status_ = Status::ok;
   uint32_t detail_ = 0;
 };

@@ -17,7 +17,7 @@ struct WorkerShared {
   Status status;
   uint32_t detail;
   uint32_t response_bytes;
-  uint32_t context_word;
+  uint32_t command_seen;  ///< the Command that Context::should_stop last read
 };
 
 /// One persistent worker. On the GPU every thread of the block has one, with equal members; only `shared`,
@@ -83,7 +83,7 @@ class Worker {
 
   // Polling threads only.
   GYRE_DEVICE Decision poll() {
-    if (commanded_to_stop()) return Decision::stop;
+    if (stop_seen_ || commanded_to_stop()) return Decision::stop;
     if (!reply_room()) return nothing();
     switch (receive<Memory>(PollGroup{}, bridge_.h2d, bridge_.shape, ticket_, polled_packets_, request_)) {
       case ReceiveOutcome::nothing:
@@ -133,6 +133,7 @@ class Worker {
     shared_->status = Status::ok;
     shared_->detail = 0;
     shared_->response_bytes = 0;
+    shared_->command_seen = uint32_t(Command::run);
   }
 
   // The whole group.
@@ -155,7 +156,7 @@ class Worker {
   GYRE_DEVICE void handle(const Envelope& envelope) {
     const uint32_t capacity = bridge_.shape.body_capacity();
     void* const response_body = response_ + sizeof(Envelope) / sizeof(uint32_t);
-    Context context(envelope, *bridge_.host_line, &shared_->context_word);
+    Context context(envelope, *bridge_.host_line, &shared_->command_seen);
     const Handled handled = dispatch(*actors_, context, envelope.actor_type, envelope.message_type,
                                      request_ + sizeof(Envelope) / sizeof(uint32_t), envelope.body_bytes,
                                      response_body, capacity);
@@ -167,6 +168,7 @@ class Worker {
     HandlerGroup::sync();
 
     const Status status = shared_->status;
+    stop_seen_ = shared_->command_seen != uint32_t(Command::run);
     const bool ask = (envelope.flags & envelope_flags::ask) != 0;
     uint32_t dirty_bytes = shared_->response_bytes;
     if (ask) {
@@ -239,6 +241,7 @@ class Worker {
   uint64_t tells_processed_ = 0;
   uint64_t tells_failed_ = 0;
   uint64_t corrupt_ = 0;
+  bool stop_seen_ = false;  // a handler was told to stop: it was the last
   uint32_t empty_polls_ = 0;
   uint32_t polled_packets_ = idle_polled_packets;
 };

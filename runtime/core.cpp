@@ -47,6 +47,14 @@ Envelope envelope_of(const uint32_t* payload) {
 
 int64_t host_now_ns() { return int64_t(gyre::now_ns()); }
 
+namespace {
+// A deadline, however long or short the timeout is.
+int64_t after(int64_t now_ns, std::chrono::nanoseconds timeout) {
+  constexpr int64_t centuries = int64_t(1) << 62;
+  return now_ns + std::clamp<int64_t>(timeout.count(), 0, centuries - now_ns);
+}
+}  // namespace
+
 Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine)
     : actors_(std::move(actors)),
       options_(options),
@@ -94,7 +102,7 @@ Status Core::attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when
 
 Result<CallId> Core::ask(const Destination& to, uint32_t* payload, uint32_t body_bytes,
                          std::chrono::nanoseconds timeout, WhenFull when_full) {
-  const int64_t deadline_ns = host_now_ns() + timeout.count();
+  const int64_t deadline_ns = after(host_now_ns(), timeout);
   const uint64_t timeout_us = uint64_t(timeout.count() / 1000);
   HostBridge& bridge = bridges_[to.worker];
   std::optional<CallId> call;
@@ -148,7 +156,7 @@ Result<void> Core::tell(const Destination& to, uint32_t* payload, uint32_t body_
         }
         return refusal_.load(std::memory_order_acquire);
       },
-      host_now_ns() + timeout.count(), when_full);
+      after(host_now_ns(), timeout), when_full);
   if (status != Status::ok) {
     return Failure{status, 0, when_full == WhenFull::wait ? uint64_t(timeout.count() / 1000) : 0,
                    shape().slots};
@@ -274,7 +282,7 @@ void Core::end_calls_in_flight(Status reason) {
 }
 
 Result<void> Core::drain(std::chrono::nanoseconds timeout) {
-  const int64_t deadline_ns = host_now_ns() + timeout.count();
+  const int64_t deadline_ns = after(host_now_ns(), timeout);
   const std::lock_guard lock(lifecycle_mutex_);
   if (termination_) return Failure{Status::terminated};
   if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
@@ -336,7 +344,7 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
         failed = true;
       }
     }
-    if (host_now_ns() - begin_ns >= timeout.count()) {
+    if (host_now_ns() >= after(begin_ns, timeout)) {
       report.worker_stuck = true;
       break;
     }
@@ -369,8 +377,14 @@ void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
   uint32_t* const payload = scratch.front().data;
   const uint64_t claimed = bridge.claimed();
   for (uint64_t ticket = bridge.consumed(); ticket < claimed; ++ticket) {
-    while (!bridge.read_back(ticket, payload))
+    ReceiveOutcome outcome;
+    while ((outcome = bridge.read_back(ticket, payload)) == ReceiveOutcome::nothing) {
       std::this_thread::yield();  // its producer is between claim and publish
+    }
+    if (outcome == ReceiveOutcome::corrupt) {
+      corrupt_unprocessed_.add();
+      continue;
+    }
     const Envelope envelope = envelope_of(payload);
     if ((envelope.flags & envelope_flags::control) != 0) continue;
     if ((envelope.flags & envelope_flags::ask) == 0) {
@@ -432,6 +446,7 @@ Books Core::books() const {
 
 Books Core::count_books() const {
   Books books;
+  books.corrupt_slots = corrupt_unprocessed_.get();
   // Outcomes before acceptances: an ask is counted as accepted first, so in flight is never negative.
   books.asks.answered = asks_answered_.get();
   books.asks.error_replies = asks_error_replies_.get();

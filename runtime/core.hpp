@@ -123,7 +123,7 @@ class Core {
     uint64_t get() const { return value.load(std::memory_order_relaxed); }
   };
   Counter asks_accepted_, asks_answered_, asks_error_replies_, asks_timed_out_, asks_dead_, asks_late_;
-  Counter tells_accepted_, tells_unprocessed_, dead_letters_dropped_;
+  Counter tells_accepted_, tells_unprocessed_, dead_letters_dropped_, corrupt_unprocessed_;
 
   boost::lockfree::queue<DeadLetter> dead_letters_;
   mutable std::mutex lifecycle_mutex_;  // drain and terminate, one at a time; never on the message path

@@ -47,11 +47,10 @@ class HostBridge {
   /// Tickets the worker is done with, as last published.
   uint64_t consumed() const { return Memory::load_acquire(bridge_.worker_line->h2d_credit); }
 
-  /// Unpacks the request of a ticket that the worker never took; false if its producer has not published it
-  /// yet.
-  bool read_back(uint64_t ticket, uint32_t* payload) const {
-    return receive<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket, 1, payload) !=
-           ReceiveOutcome::nothing;
+  /// Unpacks the request of a ticket that the worker never took; `nothing` if its producer has not published
+  /// it yet.
+  ReceiveOutcome read_back(uint64_t ticket, uint32_t* payload) const {
+    return receive<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket, 1, payload);
   }
 
   void command(Command command) { Memory::store_release(bridge_.host_line->command, uint64_t(command)); }

@@ -116,7 +116,9 @@ Context::Context(const Driver& driver, int ordinal) : driver_(driver) {
   driver.check(driver.cuDevicePrimaryCtxRetain(&context_, device_), "retaining the device's primary context");
 }
 
-Context::~Context() { driver_.cuDevicePrimaryCtxRelease(device_); }
+Context::~Context() {
+  if (retained_) driver_.cuDevicePrimaryCtxRelease(device_);
+}
 
 std::string Context::name() const {
   char text[256] = {};

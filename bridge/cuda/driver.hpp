@@ -48,6 +48,9 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
+  /// Keeps the context for ever: releasing it would wait for a kernel that never ends.
+  void leak() { retained_ = false; }
+
   const Driver& driver() const { return driver_; }
   CUdevice device() const { return device_; }
   std::string name() const;
@@ -76,6 +79,7 @@ class Context {
   const Driver& driver_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
+  bool retained_ = true;
 };
 
 }  // namespace gyre::cuda

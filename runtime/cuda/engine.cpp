@@ -34,6 +34,7 @@ CudaEngine::DeviceLease::DeviceLease(int ordinal) : ordinal_(ordinal) {
 }
 
 CudaEngine::DeviceLease::~DeviceLease() {
+  if (kept_) return;
   const std::lock_guard lock(live_devices().mutex);
   live_devices().ordinals.erase(ordinal_);
 }
@@ -176,6 +177,8 @@ std::optional<std::string> CudaEngine::failure() {
 void CudaEngine::leak() {
   leaked_ = true;
   region_->leak();
+  context_.leak();
+  lease_.keep();
 }
 
 }  // namespace gyre::cuda

@@ -37,9 +37,12 @@ class CudaEngine final : public Engine {
     ~DeviceLease();
     DeviceLease(const DeviceLease&) = delete;
     DeviceLease& operator=(const DeviceLease&) = delete;
+    /// The kernel never ends: nobody else gets the device.
+    void keep() { kept_ = true; }
 
    private:
     int ordinal_;
+    bool kept_ = false;
   };
 
   CUresult query() const;

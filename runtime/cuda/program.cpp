@@ -4,18 +4,22 @@
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 
 namespace gyre::cuda {
 
 namespace {
 
-#define GYRE_NVRTC_FUNCTIONS(X)                                                              \
-  X(nvrtcVersion)                                                                            \
-  X(nvrtcGetErrorString) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) \
-      X(nvrtcAddNameExpression) X(nvrtcGetLoweredName) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) \
-          X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
+#define GYRE_NVRTC_FUNCTIONS(X)                                                                \
+  X(nvrtcVersion)                                                                              \
+  X(nvrtcGetErrorString)                                                                       \
+  X(nvrtcCreateProgram)                                                                        \
+  X(nvrtcDestroyProgram)                                                                       \
+  X(nvrtcCompileProgram) X(nvrtcAddNameExpression) X(nvrtcGetLoweredName) X(nvrtcGetCUBINSize) \
+      X(nvrtcGetCUBIN) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
 
 struct Nvrtc {
 #define GYRE_NVRTC_MEMBER(name) decltype(&::name) name = nullptr;
@@ -65,6 +69,33 @@ Nvrtc Nvrtc::load() {
 #undef GYRE_NVRTC_LOAD
   return nvrtc;
 }
+
+// NVRTC's front end takes over these signals while it compiles, and ends the process with exit code 4 when
+// one comes. The process's own handlers must get them: they wait until the compiler is done, and its handlers
+// are undone.
+class KeepSignals {
+ public:
+  KeepSignals() {
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < signals.size(); ++i) {
+      sigaddset(&blocked, signals[i]);
+      sigaction(signals[i], nullptr, &actions_[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &blocked, &mask_);
+  }
+  ~KeepSignals() {
+    for (size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &actions_[i], nullptr);
+    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+  }
+  KeepSignals(const KeepSignals&) = delete;
+  KeepSignals& operator=(const KeepSignals&) = delete;
+
+ private:
+  static constexpr std::array signals = {SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, signals.size()> actions_;
+  sigset_t mask_;
+};
 
 }  // namespace
 
@@ -124,8 +155,10 @@ CompiledKernel compile_text(const std::string& text, const std::string& kernel, 
   } const destroy{nvrtc, program};
 
   nvrtc.check(nvrtc.nvrtcAddNameExpression(program, kernel.c_str()), "naming the kernel " + kernel);
-  const nvrtcResult result =
-      nvrtc.nvrtcCompileProgram(program, int(option_pointers.size()), option_pointers.data());
+  const nvrtcResult result = [&] {
+    const KeepSignals keep;
+    return nvrtc.nvrtcCompileProgram(program, int(option_pointers.size()), option_pointers.data());
+  }();
   CompiledKernel compiled;
   size_t size = 0;
   if (nvrtc.nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS && size > 1) {

@@ -4,6 +4,11 @@
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <thread>
+
 #include "support/catch.hpp"
 #include "support/stepped.hpp"
 
@@ -39,6 +44,28 @@ TEST_CASE("a kernel that does not compile is an error with the compiler's own li
     CHECK(text.find("identifier \"undeclared\" is undefined") != std::string::npos);
     CHECK(text.find("gyre_kernel.cu(1)") != std::string::npos);
   }
+}
+
+TEST_CASE("a signal that comes while NVRTC compiles reaches the program's own handler") {
+  if (!cuda::nvrtc_available()) return;
+  static std::atomic<int> caught{0};
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = [](int) { ++caught; };
+  sigaction(SIGINT, &action, &before);
+  std::atomic<bool> compiled{false};
+  const pthread_t compiler = pthread_self();
+  std::thread sender([&] {
+    while (!compiled) {
+      pthread_kill(compiler, SIGINT);
+      std::this_thread::yield();
+    }
+  });
+  CHECK_FALSE(cuda::compile(builtin_actors(), 90, 32).cubin.empty());
+  compiled = true;
+  sender.join();
+  sigaction(SIGINT, &before, nullptr);
+  CHECK(caught > 0);
 }
 
 TEST_CASE("the program pins floating point and includes every actor header") {
