@@ -76,15 +76,12 @@ void pin_to_two_cpus(Plan& plan) {
 // One round trip by the whole client API.
 void ask_echo(Client& client, const EchoMessage& message) {
   const auto words = message.words();
-  const auto reply = client
-                         .ask<EchoRequest>(Address<actors::Echo>{},
-                                           [words](EchoRequest::Builder request) {
-                                             request.setSequence(words[0]);
-                                             auto payload = request.initPayload(uint32_t(words.size() - 1));
-                                             for (uint32_t i = 0; i < payload.size(); ++i)
-                                               payload.set(i, words[i + 1]);
-                                           })
-                         .get();
+  const auto fill = [words](EchoRequest::Builder request) {
+    request.setSequence(words[0]);
+    auto payload = request.initPayload(uint32_t(words.size() - 1));
+    for (uint32_t i = 0; i < payload.size(); ++i) payload.set(i, words[i + 1]);
+  };
+  const auto reply = client.ask<EchoRequest>(Address<actors::Echo>{}, fill).get();
   if (!reply) throw Error(message.name() + ": " + reply.error().message(), reply.error().status);
   const auto& response = *reply.value();
   message.expect(0, response.getSequence());
@@ -152,10 +149,11 @@ void print_rows(std::FILE* out, const std::vector<Row>& rows, const std::string&
   for (const Row& row : rows) {
     const Summary& summary = row.summary;
     const Row* const against = reference_of(rows, reference, row);
-    fmt::print(out, "{:<12} {:<9} {:>6} {:>9} {:>9} {:>9} {:>11} {:>12.0f} {:>10} {:<7} {:>13} {}\n",
-               row.name, row.transport, row.size, summary.p50_ns, summary.p99_ns, summary.p999_ns,
-               summary.max_ns, summary.messages_per_s(), summary.messages, row.wait,
-               against == nullptr ? "-" : fmt::format("{:.2f}", ratio_to(against, row)), row.remark);
+    fmt::print(out, "{:<12} {:<9} {:>6} {:>9} {:>9} {:>9} {:>11} {:>12.0f} {:>10} {:<7} {:>13}{}\n", row.name,
+               row.transport, row.size, summary.p50_ns, summary.p99_ns, summary.p999_ns, summary.max_ns,
+               summary.messages_per_s(), summary.messages, row.wait,
+               against == nullptr ? "-" : fmt::format("{:.2f}", ratio_to(against, row)),
+               row.remark.empty() ? "" : "  " + row.remark);
   }
 }
 

@@ -71,9 +71,8 @@ class RawEcho {
   void end() {
     if (!stop()) {
       throw Error(
-          fmt::format("ending the raw kernel: it still runs {} s after its stop word was set; its memory is "
-                      "left allocated. Check "
-                      "the GPU with nvidia-smi",
+          fmt::format("ending the raw kernel: it still runs {} s after its stop word was set; its memory "
+                      "is left allocated; check the GPU with nvidia-smi",
                       end_timeout.count()));
     }
     kernel_.check_ended();
@@ -93,8 +92,8 @@ class RawEcho {
     if (kernel_.ended()) {
       kernel_.check_ended();
       throw Error(message.name() +
-                  ": the kernel ended by itself, after some seconds without a message: was this "
-                  "process stopped meanwhile? Run it again");
+                  ": the kernel ended by itself, as it does after some seconds without a message; run it "
+                  "again, and do not suspend this process meanwhile");
     }
     if (Clock::now() - waiting_since_ > timeout_) {
       throw Error(fmt::format("{}: no reply within {} ms; raise --timeout if the machine is that slow",
