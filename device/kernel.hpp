@@ -6,9 +6,6 @@
 #if !defined(__CUDACC_RTC__)
 #error "kernel.hpp is compiled by NVRTC; the CPU engine runs the same Worker from runtime/cpu/worker.hpp"
 #endif
-#if !defined(GYRE_BLOCK)
-#error "define GYRE_BLOCK, the threads a block, when compiling the ring kernel"
-#endif
 
 namespace gyre {
 

@@ -83,15 +83,20 @@ class Worker {
 
   // Polling threads only.
   GYRE_DEVICE Decision poll() {
-    if (stop_seen_ || commanded_to_stop()) return Decision::stop;
-    if (!reply_room()) return nothing();
-    switch (receive<Memory>(PollGroup{}, bridge_.h2d, bridge_.shape, ticket_, polled_packets_, request_)) {
-      case ReceiveOutcome::nothing:
-        return nothing();
-      case ReceiveOutcome::corrupt:
-        return Decision::corrupt;
-      case ReceiveOutcome::message:
-        break;
+    if (stop_seen_) return Decision::stop;
+    // The command is asked for before the message and looked at after it: the two reads cross the bus
+    // together. A message found beside a stop is not taken.
+    const bool looks = command_due();
+    const uint64_t command =
+        looks ? Memory::load_relaxed(bridge_.host_line->command) : uint64_t(Command::run);
+    const ReceiveOutcome outcome = reply_room() ? receive<Memory>(PollGroup{}, bridge_.h2d, bridge_.shape,
+                                                                  ticket_, polled_packets_, request_)
+                                                : ReceiveOutcome::nothing;
+    if (looks && PollGroup::broadcast(uint32_t(command)) != uint32_t(Command::run)) return Decision::stop;
+    if (outcome == ReceiveOutcome::corrupt) return Decision::corrupt;
+    if (outcome == ReceiveOutcome::nothing) {
+      note_empty_poll();
+      return Decision::nothing;
     }
     empty_polls_ = 0;
     PollGroup::sync();
@@ -100,22 +105,18 @@ class Worker {
     return Decision::message;
   }
 
-  GYRE_DEVICE Decision nothing() {
+  GYRE_DEVICE bool command_due() {
+    const uint64_t now = command_clock();
+    if (PollGroup::broadcast(now - command_read_at_ >= command_interval) == 0) return false;
+    command_read_at_ = now;
+    return true;
+  }
+
+  GYRE_DEVICE void note_empty_poll() {
     ++empty_polls_;
     if (empty_polls_ == polls_before_credit && credits_.behind(ticket_) && PollGroup::rank() == 0)
       publish_credit();
     if (empty_polls_ == patience) polled_packets_ = idle_polled_packets;
-    return Decision::nothing;
-  }
-
-  GYRE_DEVICE bool commanded_to_stop() {
-    if constexpr (command_interval_ns != 0) {
-      const uint32_t due = now_ns() - command_read_at_ >= command_interval_ns;
-      if (PollGroup::broadcast(due) == 0) return false;
-      command_read_at_ = now_ns();
-    }
-    return PollGroup::broadcast(uint32_t(Memory::load_relaxed(bridge_.host_line->command))) !=
-           uint32_t(Command::run);
   }
 
   // Replies are prepaid, so there is room; were the host wrong about that, the worker would wait here, not

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # signals_test.sh GYRE ENGINE [RUNS]: SIGINT at any moment of `gyre validate` ends it within 5 s, with exit code 130
 # and nothing left behind: no process, nothing in /dev/shm. At launch, in the flood, at the drain, and at RUNS (default
-# 30) random moments.
+# 30) random moments. Exit code 77, skipped, where this engine is not available.
 set -euo pipefail
 gyre="$(realpath "$1")"
 engine="$2"
@@ -51,10 +51,10 @@ wait_until() {
   done
 }
 
-# True once the process is gyre and catches SIGINT.
+# True once the process is gyre and has blocked SIGINT: a thread of its own waits for it.
 handles_interrupts() {
-  local caught
-  is_gyre && caught="$(sed -n 's/^SigCgt:\t*//p' "/proc/$pid/status")" && ((0x${caught:-0} & 2))
+  local blocked
+  is_gyre && blocked="$(sed -n 's/^SigBlk:\t*//p' "/proc/$pid/status")" && ((0x${blocked:-0} & 2))
 }
 
 # shellcheck disable=SC2012
@@ -85,6 +85,13 @@ expect_code() {
   [[ " $* " == *" $code "* ]] || fail "expected exit code ${*}, got $code"
 }
 expect_printed() { printed "$1" || fail "expected it to print «$1»"; }
+
+code=0
+timeout 60 "$gyre" validate --engine "$engine" --slots 256 --messages 1 >"$dir/out" 2>&1 || code=$?
+if ((code == 3)); then
+  echo "skipped: $(cat "$dir/out")"
+  exit 77
+fi
 
 endless=4000000000 # messages: such a run ends by the signal or not at all
 

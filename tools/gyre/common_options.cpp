@@ -1,16 +1,18 @@
 #include "common_options.hpp"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <thread>
 
 namespace gyre::tools {
 
 namespace {
-volatile std::sig_atomic_t interrupt_seen = 0;
-extern "C" void remember_interrupt(int) { interrupt_seen = 1; }
+std::atomic<bool> interrupt_seen{false};
 }  // namespace
 
 void add_common_options(CLI::App& command, Options& options, std::string& json_file) {
@@ -79,13 +81,22 @@ void write_json(const std::string& json_file, const nlohmann::json& document) {
 }
 
 void catch_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = remember_interrupt;
-  action.sa_flags = SA_RESETHAND;  // a second one kills
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  // Blocked in every thread to come and waited for in one: libraries that put in handlers of their own (NVRTC
+  // does) and libraries with threads of their own (CUDA) then cannot get at them.
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread([signals] {
+    int signal = 0;
+    sigwait(&signals, &signal);
+    interrupt_seen = true;
+    sigwait(&signals, &signal);
+    _exit(interrupted);  // asked twice: at once
+  }).detach();
 }
 
-bool interrupt_requested() { return interrupt_seen != 0; }
+bool interrupt_requested() { return interrupt_seen; }
 
 }  // namespace gyre::tools

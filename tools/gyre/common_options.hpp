@@ -25,7 +25,8 @@ int run_reporting_errors(const std::function<int()>& body);
 /// written.
 void write_json(const std::string& json_file, const nlohmann::json& document);
 
-/// From now on SIGINT and SIGTERM are remembered instead of fatal, the first time.
+/// From now on SIGINT and SIGTERM are remembered instead of fatal, the first time; a second one ends the
+/// process at once. Call it before any other thread is started.
 void catch_interrupts();
 /// True once one came.
 bool interrupt_requested();
