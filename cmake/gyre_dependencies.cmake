@@ -1,7 +1,7 @@
 # The libraries Gyre is built with, by their Debian packages (tools/setup.sh installs them).
 
 find_package(Threads REQUIRED)
-find_package(Boost 1.74 REQUIRED)          # libboost-dev: Lockfree, Outcome
+find_package(Boost 1.74 CONFIG REQUIRED)          # libboost-dev: Lockfree, Outcome
 find_package(fmt REQUIRED)                 # libfmt-dev
 find_package(CLI11 CONFIG REQUIRED)        # libcli11-dev
 find_package(nlohmann_json CONFIG REQUIRED)  # nlohmann-json3-dev
@@ -27,7 +27,7 @@ target_link_libraries(gyre_capnp INTERFACE ${CAPNP_LIBRARY} ${KJ_LIBRARY} Thread
 if(GYRE_CUDA STREQUAL "OFF")
   set(GYRE_WITH_CUDA OFF)
 else()
-  find_path(GYRE_CUDA_INCLUDE_DIR NAMES nvrtc.h PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+  find_path(GYRE_CUDA_INCLUDE_DIR NAMES nvrtc.h HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
   if(GYRE_CUDA_INCLUDE_DIR)
     set(GYRE_WITH_CUDA ON)
   elseif(GYRE_CUDA STREQUAL "ON")

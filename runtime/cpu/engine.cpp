@@ -2,13 +2,28 @@
 #include <gyre/runtime/cpu/engine.hpp>
 #include <gyre/runtime/errors.hpp>
 
+#include <algorithm>
 #include <system_error>
 
 namespace gyre {
 
+namespace {
+// Worker threads poll: far more of them than processors would keep each other, and the machine, from working.
+uint32_t checked_workers(uint32_t workers) {
+  const uint32_t most = std::max(64u, 4 * std::thread::hardware_concurrency());
+  if (workers > most) {
+    throw BadOptions(fmt::format(
+        "launching on the CPU engine: --workers {}: at most {} worker threads here ({} processors, and each polls); "
+        "ask for fewer",
+        workers, most, std::thread::hardware_concurrency()));
+  }
+  return workers;
+}
+}  // namespace
+
 CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
     : actors_(actors),
-      layout_{options.workers, options.ring_shape()},
+      layout_{checked_workers(options.workers), options.ring_shape()},
       wait_(options.wait),
       region_(layout_.region_bytes()) {}
 

@@ -50,7 +50,11 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
          "polite (default: spin a little, then sleep) or spin (a core each, lowest latency)");
   command.add_flag("--verbose", options.verbose, "log launch parameters to standard error");
   command.add_option("--json", json_file, "write the results there as JSON; - is standard output")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check([](const std::string& file) {  // before the work, not after it
+        if (file == "-" || std::ofstream(file, std::ios::app)) return std::string();
+        return "the file " + file + " cannot be written; check its path";
+      });
 }
 
 int run_reporting_errors(const std::function<int()>& body) {

@@ -367,6 +367,7 @@ struct LaunchReport {
   double first_reply_ms = 0;
   Termination termination;
   std::vector<Case> cases;
+  bool interrupted = false;
 };
 
 // Drains in short steps, so that an interrupt is not kept waiting. Empty if all is done.
@@ -419,6 +420,7 @@ LaunchReport validate_one_launch(const Settings& settings, const Options& option
 
   Case books{.name = "drained, books balanced", .operation = "-", .path = "inline"};
   books.remark = drain(runtime);
+  report.interrupted = interrupt_requested();
   report.termination = runtime.terminate(options.timeout);
   const Books& b = report.termination.books;
   if (books.remark.empty() && !b.balanced()) books.remark = "the books do not balance";
@@ -517,6 +519,7 @@ int validate(const Settings& settings) {
     options.slots = count;
     if (!launches.empty()) std::fprintf(out, "\n");
     launches.push_back(validate_one_launch(settings, options, out));
+    if (launches.back().interrupted) break;
   }
   if (launches.empty()) return interrupted;
 
@@ -534,7 +537,7 @@ int validate(const Settings& settings) {
              asks["dead_letters"].get<uint64_t>(), asks["late_replies"].get<uint64_t>());
   fmt::print(out, "tells: {} accepted = {} processed + {} dead letters\n", tells["accepted"].get<uint64_t>(),
              tells["processed"].get<uint64_t>(), tells["dead_letters"].get<uint64_t>());
-  if (interrupt_requested()) {
+  if (launches.back().interrupted || launches.size() != slots.size()) {
     fmt::print(out, "interrupted: not all cases ran\n");
     return interrupted;
   }
