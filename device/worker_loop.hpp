@@ -186,7 +186,9 @@ class Worker {
       if (status != Status::ok && HandlerGroup::rank() == 0) log_failed_tell(envelope, status);
     }
     // Builders write into zeroed memory: clear what this message used.
+    // A handler that failed in one thread alone may have written more than that thread knows of.
     HandlerGroup::sync();
+    if (status != Status::ok) dirty_bytes = capacity;
     const uint32_t dirty_words = (uint32_t(sizeof(Envelope)) + dirty_bytes) / sizeof(uint32_t);
     for (uint32_t i = HandlerGroup::rank(); i < dirty_words; i += HandlerGroup::size()) response_[i] = 0;
   }

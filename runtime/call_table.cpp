@@ -1,6 +1,7 @@
 #include <gyre/runtime/call_table.hpp>
 
 #include <cstring>
+#include <thread>
 
 namespace gyre {
 
@@ -63,6 +64,12 @@ void CallTable::decide(CallId call) {
   const uint64_t before =
       slot(call).word.fetch_or(decided, std::memory_order_acq_rel);  // deciding | decided = decided
   if ((before & abandoned) != 0) recycle(call);
+}
+
+void CallTable::settle() const {
+  for (const CallSlot& s : slots_) {
+    while ((s.word.load(std::memory_order_acquire) & phase_mask) == deciding) std::this_thread::yield();
+  }
 }
 
 bool CallTable::done(CallId call) const {

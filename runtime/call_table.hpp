@@ -22,10 +22,17 @@ using CallId = uint64_t;
 class SegmentReader final : public capnp::MessageReader {
  public:
   SegmentReader(const capnp::word* words, size_t count)
-      : capnp::MessageReader(capnp::ReaderOptions()), words_(words, count) {}
+      : capnp::MessageReader(unlimited_reading()), words_(words, count) {}
   kj::ArrayPtr<const capnp::word> getSegment(uint id) override { return id == 0 ? words_ : nullptr; }
 
  private:
+  // A reply may be read as often as its holder likes: it is one segment of a slot's size, and nesting stays
+  // limited.
+  static capnp::ReaderOptions unlimited_reading() {
+    capnp::ReaderOptions options;
+    options.traversalLimitInWords = ~uint64_t(0);
+    return options;
+  }
   kj::ArrayPtr<const capnp::word> words_;
 };
 
@@ -51,6 +58,8 @@ class CallTable {
   void complete_answered(CallId call, const uint32_t* body, uint32_t body_bytes);
   void complete_failed(CallId call, const Failure& failure);
 
+  /// Waits until every outcome that has begun is there: as long as copying a reply takes.
+  void settle() const;
   /// True once the outcome is there; acquires it.
   bool done(CallId call) const;
   int64_t deadline_ns(CallId call) const { return slot(call).deadline_ns.load(std::memory_order_relaxed); }

@@ -48,6 +48,10 @@ Envelope envelope_of(const uint32_t* payload) {
 int64_t host_now_ns() { return int64_t(gyre::now_ns()); }
 
 namespace {
+uint64_t microseconds(std::chrono::nanoseconds timeout) {
+  return uint64_t(std::max<int64_t>(timeout.count(), 0)) / 1000;
+}
+
 // A deadline, however long or short the timeout is.
 int64_t after(int64_t now_ns, std::chrono::nanoseconds timeout) {
   constexpr int64_t centuries = int64_t(1) << 62;
@@ -103,17 +107,16 @@ Status Core::attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when
 Result<CallId> Core::ask(const Destination& to, uint32_t* payload, uint32_t body_bytes,
                          std::chrono::nanoseconds timeout, WhenFull when_full) {
   const int64_t deadline_ns = after(host_now_ns(), timeout);
-  const uint64_t timeout_us = uint64_t(timeout.count() / 1000);
+  const uint64_t timeout_us = microseconds(timeout);
   HostBridge& bridge = bridges_[to.worker];
   std::optional<CallId> call;
   bool prepaid = false;
   uint64_t ticket = 0;
   const Status status = attempt_until(
       [&] {
+        if (bridge.closed()) return refusal_.load(std::memory_order_acquire);
         if (!call && !(call = calls_.acquire())) return Status::call_table_full;
-        if (!prepaid && !(prepaid = bridge.try_prepay_reply())) {
-          return bridge.closed() ? refusal_.load(std::memory_order_acquire) : Status::ring_full;
-        }
+        if (!prepaid && !(prepaid = bridge.try_prepay_reply())) return Status::ring_full;
         switch (bridge.try_claim(ticket)) {
           case ClaimOutcome::claimed:
             return Status::ok;
@@ -158,8 +161,7 @@ Result<void> Core::tell(const Destination& to, uint32_t* payload, uint32_t body_
       },
       after(host_now_ns(), timeout), when_full);
   if (status != Status::ok) {
-    return Failure{status, 0, when_full == WhenFull::wait ? uint64_t(timeout.count() / 1000) : 0,
-                   shape().slots};
+    return Failure{status, 0, when_full == WhenFull::wait ? microseconds(timeout) : 0, shape().slots};
   }
   tells_accepted_.add();
   const Envelope envelope{0, body_bytes, 0, to.key, to.actor_type, to.message_type, 0, 0, 0};
@@ -253,9 +255,10 @@ void Core::look_after(int64_t now_ns) {
 
 void Core::check_engine() {
   const Lifecycle state = state_.load(std::memory_order_acquire);
-  if (state == Lifecycle::failed) {
-    end_calls_in_flight(Status::engine_failed);  // calls that were being sent when it failed
-  } else if (state != Lifecycle::terminated && !terminating_.load(std::memory_order_acquire)) {
+  if (state == Lifecycle::failed || state == Lifecycle::terminated) {
+    end_calls_in_flight(
+        refusal_.load(std::memory_order_acquire));  // calls that were being sent when it ended
+  } else if (!terminating_.load(std::memory_order_acquire)) {
     if (const auto cause = engine_->failure()) fail(*cause);
   }
 }
@@ -286,8 +289,12 @@ Result<void> Core::drain(std::chrono::nanoseconds timeout) {
   const std::lock_guard lock(lifecycle_mutex_);
   if (termination_) return Failure{Status::terminated};
   if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
-  refusal_.store(Status::draining, std::memory_order_release);
-  state_.store(Lifecycle::draining, std::memory_order_release);
+  Lifecycle before = Lifecycle::active;
+  if (state_.compare_exchange_strong(before, Lifecycle::draining, std::memory_order_acq_rel)) {
+    refusal_.store(Status::draining, std::memory_order_release);
+  } else if (before == Lifecycle::failed) {
+    return Failure{Status::engine_failed};
+  }
   for (HostBridge& bridge : bridges_) bridge.close();
 
   Backoff backoff(options_.wait);
@@ -350,23 +357,37 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
     }
     backoff.pause();
   }
-  drain_replies();
+  if (!failed) {
+    if (const auto cause = engine_->failure()) fail(*cause);
+  }
+  failed = state() == Lifecycle::failed;
+  for (HostBridge& bridge :
+       bridges_) {  // what another thread has in hand must be settled before anything is buried
+    while (bridge.draining()) std::this_thread::yield();
+    drain_replies(bridge);
+  }
 
   const Status reason = failed ? Status::engine_failed : Status::terminated;
   if (!failed && !report.worker_stuck) {
     for (HostBridge& bridge : bridges_) bury_unprocessed(bridge, reason);
   }
   end_calls_in_flight(reason);
+  calls_.settle();
   collect_failed_tells();
+  report.books = count_books();
   if (failed || report.worker_stuck) {
     // Workers that died or hang never said what they did last: what they did not report is not known to be
-    // done.
-    tells_unprocessed_.add(count_books().tells.in_flight());
+    // done, and is a dead letter that nobody can read.
+    const uint64_t unknown = report.books.tells.in_flight();
+    report.books.tells.dead_letters += unknown;
+    report.books.dead_letters_dropped += unknown;
   }
   if (report.worker_stuck) engine_->leak();
-  report.books = count_books();
   report.terminate_ms = double(host_now_ns() - begin_ns) * 1e-6;
-  termination_ = report;
+  {
+    const std::lock_guard report_lock(report_mutex_);
+    termination_ = report;
+  }
   if (!failed) state_.store(Lifecycle::terminated, std::memory_order_release);
   return report;
 }
@@ -407,7 +428,8 @@ void Core::dead_letter(const Envelope& envelope, Status reason) {
 void Core::collect_failed_tells() {
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     const Bridge& bridge = bridges_[worker].bridge();
-    const uint64_t failed = Memory::load_acquire(bridge.worker_line->tells_failed);
+    (void)Memory::load_acquire(bridge.worker_line->h2d_credit);  // count and log were stored before it
+    const uint64_t failed = Memory::load_relaxed(bridge.worker_line->tells_failed);
     for (uint64_t n = failed_tells_seen_[worker] + 1; n <= failed; ++n) {
       const Packet* const entry =
           bridge.failure_log->packets + (n - 1) % failed_tells_kept * packets_a_failed_tell;
@@ -440,7 +462,7 @@ std::vector<DeadLetter> Core::take_dead_letters() {
 }
 
 Books Core::books() const {
-  const std::lock_guard lock(lifecycle_mutex_);
+  const std::lock_guard lock(report_mutex_);
   return termination_ ? termination_->books : count_books();
 }
 

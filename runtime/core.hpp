@@ -127,6 +127,7 @@ class Core {
 
   boost::lockfree::queue<DeadLetter> dead_letters_;
   mutable std::mutex lifecycle_mutex_;  // drain and terminate, one at a time; never on the message path
+  mutable std::mutex report_mutex_;     // termination_ alone
   std::atomic<bool> terminating_{false};
   std::optional<Termination> termination_;
   std::vector<bool> drain_sent_;

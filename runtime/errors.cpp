@@ -95,9 +95,9 @@ std::string Failure::message() const {
         return fmt::format("handling a message: the handler failed with code {}", detail);
       case Status::worker_stuck:
         return fmt::format(
-            "ending the workers: one did not answer within {} ms; a handler does not return. Its memory is "
-            "left "
-            "allocated",
+            "waiting for the workers: one did not answer within {} ms; a handler is slow or does not return. "
+            "Wait "
+            "longer, or have it ask ctx.should_stop()",
             limit);
     }
     return "an unknown failure";

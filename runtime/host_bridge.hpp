@@ -54,6 +54,8 @@ class HostBridge {
   }
 
   void command(Command command) { Memory::store_release(bridge_.host_line->command, uint64_t(command)); }
+  /// True while a thread is in drain().
+  bool draining() const { return draining_.load(std::memory_order_acquire); }
   uint64_t drained() const { return d2h_ticket_.load(std::memory_order_relaxed); }
 
   /// Hands every message now in the D2H ring to `take(const uint32_t* payload)`, unless another thread is

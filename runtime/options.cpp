@@ -47,8 +47,13 @@ std::string Options::problems() const {
   if (!slot_bytes_valid) {
     wrong(fmt::format("--slot-bytes {}: must be a multiple of 64 (a cache line), 64 to 16384", slot_bytes));
   }
-  if (timeout.count() < 1) wrong(fmt::format("--timeout {}: must be 1 ms or more", timeout.count()));
-  if (first_lap < 1) wrong("first_lap 0: must be 1 or more; stamp 0 means never written");
+  constexpr std::chrono::milliseconds day = std::chrono::hours(24);
+  if (timeout.count() < 1 || timeout > day) {
+    wrong(fmt::format("--timeout {}: must be 1 to {} ms (a day)", timeout.count(), day.count()));
+  }
+  if (first_lap < 1 || first_lap > uint64_t(1) << 62) {
+    wrong(fmt::format("first_lap {}: must be 1 to 2^62; stamp 0 means never written", first_lap));
+  }
   if (slots_valid && slot_bytes_valid) {
     const uint64_t bytes = RegionLayout{workers, ring_shape()}.region_bytes();
     if (bytes > region_budget) {

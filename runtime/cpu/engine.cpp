@@ -12,10 +12,11 @@ namespace {
 uint32_t checked_workers(uint32_t workers) {
   const uint32_t most = std::max(64u, 4 * std::thread::hardware_concurrency());
   if (workers > most) {
-    throw BadOptions(fmt::format(
-        "launching on the CPU engine: --workers {}: at most {} worker threads here ({} processors, and each polls); "
-        "ask for fewer",
-        workers, most, std::thread::hardware_concurrency()));
+    throw BadOptions(
+        fmt::format("launching on the CPU engine: --workers {}: at most {} worker threads here ({} "
+                    "processors, and each polls); "
+                    "ask for fewer",
+                    workers, most, std::thread::hardware_concurrency()));
   }
   return workers;
 }
@@ -39,6 +40,7 @@ void CpuEngine::launch() {
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     workers_.push_back(actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), wait_));
   }
+  threads_.reserve(workers_.size());
   try {
     for (const auto& worker : workers_) {
       running_->fetch_add(1, std::memory_order_relaxed);

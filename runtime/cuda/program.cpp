@@ -8,18 +8,20 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <mutex>
 
 namespace gyre::cuda {
 
 namespace {
 
-#define GYRE_NVRTC_FUNCTIONS(X)                                                                \
-  X(nvrtcVersion)                                                                              \
-  X(nvrtcGetErrorString)                                                                       \
-  X(nvrtcCreateProgram)                                                                        \
-  X(nvrtcDestroyProgram)                                                                       \
-  X(nvrtcCompileProgram) X(nvrtcAddNameExpression) X(nvrtcGetLoweredName) X(nvrtcGetCUBINSize) \
-      X(nvrtcGetCUBIN) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
+#define GYRE_NVRTC_FUNCTIONS(X)                                                          \
+  X(nvrtcVersion)                                                                        \
+  X(nvrtcGetErrorString)                                                                 \
+  X(nvrtcCreateProgram)                                                                  \
+  X(nvrtcDestroyProgram)                                                                 \
+  X(nvrtcCompileProgram)                                                                 \
+  X(nvrtcAddNameExpression) X(nvrtcGetLoweredName) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) \
+      X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
 
 struct Nvrtc {
 #define GYRE_NVRTC_MEMBER(name) decltype(&::name) name = nullptr;
@@ -67,6 +69,14 @@ Nvrtc Nvrtc::load() {
   }
   GYRE_NVRTC_FUNCTIONS(GYRE_NVRTC_LOAD)
 #undef GYRE_NVRTC_LOAD
+  int major = 0, minor = 0;
+  nvrtc.check(nvrtc.nvrtcVersion(&major, &minor), "reading NVRTC's version");
+  if (major < 12 || (major == 12 && minor < 3)) {
+    throw EngineUnavailable(fmt::format(
+        "loading NVRTC: this is version {}.{}, and 16-byte packets need 12.3 (PTX ISA 8.3) or later; install "
+        "CUDA toolkit 12.3 or later",
+        major, minor));
+  }
   return nvrtc;
 }
 
@@ -75,7 +85,7 @@ Nvrtc Nvrtc::load() {
 // are undone.
 class KeepSignals {
  public:
-  KeepSignals() {
+  KeepSignals() : one_at_a_time_(mutex()) {
     sigset_t blocked;
     sigemptyset(&blocked);
     for (size_t i = 0; i < signals.size(); ++i) {
@@ -92,6 +102,11 @@ class KeepSignals {
   KeepSignals& operator=(const KeepSignals&) = delete;
 
  private:
+  static std::mutex& mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  std::lock_guard<std::mutex> one_at_a_time_;
   static constexpr std::array signals = {SIGINT, SIGTERM, SIGHUP};
   std::array<struct sigaction, signals.size()> actions_;
   sigset_t mask_;

@@ -482,3 +482,46 @@ TEST_CASE("a request slot that holds no message is counted and passed over") {
   CHECK_FALSE(s.core->terminate(1s).books.balanced());  // and said so
   CHECK(s.core->books().corrupt_slots == 1);
 }
+
+TEST_CASE("an engine that died unnoticed is found out by terminate: failed, not terminated") {
+  Stepped s;
+  auto future = s.ask(Action::ANSWER, 1);
+  s.engine->fail("it fell off the bus");
+  const Termination report = s.core->terminate(1s);
+  CHECK(s.core->state() == Lifecycle::failed);
+  CHECK(s.core->failure() == "it fell off the bus");
+  CHECK(future.get().error().status == Status::engine_failed);
+  CHECK(report.books.asks.dead_letters == 1);
+}
+
+TEST_CASE("a full call table does not hide that the runtime has ended") {
+  Stepped s({.slots = 4});
+  std::vector<Future<Reply<ProbeResponse>>> unread;
+  for (;;) {
+    auto future = s.try_ask(1);
+    if (!future) break;
+    unread.push_back(std::move(future.value()));
+    s.work();
+  }
+  s.core->terminate(1s);
+  CHECK(s.try_ask(1).error().status == Status::terminated);
+}
+
+TEST_CASE("timeouts below zero are none, and say so") {
+  Stepped s;
+  for (int i = 0; i < 4; ++i) REQUIRE(s.client->try_tell<ProbeNote>(probe, noting(1)));
+  const auto refused = s.client->tell<ProbeNote>(probe, noting(1), -5ms);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().asked == 0);
+}
+
+TEST_CASE("a held reply may be read for ever") {
+  Stepped s;
+  auto future = s.ask(Action::GROW, 40);
+  s.work();
+  const auto reply = future.get();
+  REQUIRE(reply);
+  uint64_t sum = 0;
+  for (int i = 0; i < 400'000; ++i) sum += reply.value()->getFiller()[39];
+  CHECK(sum == 400'000 * 39);
+}

@@ -107,7 +107,7 @@ expect_in out 'three laps of 256 slots'
 expect_empty err
 
 run validate --engine cpu --messages 10 --slots 256 --json no-such-folder/results.json
-expect_code 1
+expect_code 2
 expect_in err 'no-such-folder/results.json'
 
 # Bad usage: exit code 2, and the message on standard error alone says what is wrong.

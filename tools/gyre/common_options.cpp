@@ -76,6 +76,7 @@ void write_json(const std::string& json_file, const nlohmann::json& document) {
   if (json_file.empty()) return;
   if (json_file == "-") {
     std::cout << document.dump(2) << std::endl;
+    if (!std::cout) throw Error("writing the results to standard output: it cannot be written");
     return;
   }
   std::ofstream file(json_file);
