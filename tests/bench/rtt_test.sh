@@ -64,7 +64,8 @@ exits_with 0 "352" rtt --engine cpu --messages 10 --size 352
 status=0
 "$bench" rtt --engine cpu --messages 20000000 >"$folder/out" 2>&1 &
 pid=$!
-sleep 1
+# Its thread that waits for SIGINT is there once the process blocks the signal.
+until (( 0x$(sed -n 's/^SigBlk:\t*//p' "/proc/$pid/status") & 2 )); do read -r -t 0.01 <> <(:) || true; done
 kill -INT "$pid"
 wait "$pid" || status=$?
 if [ "$status" != 130 ] || ! grep -q "interrupted" "$folder/out"; then
