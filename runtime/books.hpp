@@ -35,7 +35,12 @@ struct Books {
   uint64_t dead_letters_dropped = 0;  ///< dead letters counted above that the bounded log had no room for
   uint64_t corrupt_slots = 0;         ///< slots that held no message: 0 unless memory was overwritten
 
-  bool balanced() const { return asks.in_flight() == 0 && tells.in_flight() == 0 && corrupt_slots == 0; }
+  /// Every message has its outcome, no slot was corrupt, and no more replies came late than asks were given
+  /// up: one more would be a reply that came twice.
+  bool balanced() const {
+    return asks.in_flight() == 0 && tells.in_flight() == 0 && corrupt_slots == 0 &&
+           asks.late_replies <= asks.timed_out + asks.dead_letters;
+  }
 };
 
 /// A message that was accepted and not delivered or not answered.

@@ -26,8 +26,6 @@ namespace detail {
 
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr int64_t look_interval_ns = 1'000'000;
 constexpr size_t dead_letters_kept = 1024;
 
@@ -256,8 +254,8 @@ void Core::look_after(int64_t now_ns) {
 void Core::check_engine() {
   const Lifecycle state = state_.load(std::memory_order_acquire);
   if (state == Lifecycle::failed || state == Lifecycle::terminated) {
-    end_calls_in_flight(
-        refusal_.load(std::memory_order_acquire));  // calls that were being sent when it ended
+    // Calls that were being sent when it ended.
+    end_calls_in_flight(refusal_.load(std::memory_order_acquire));
   } else if (!terminating_.load(std::memory_order_acquire)) {
     if (const auto cause = engine_->failure()) fail(*cause);
   }
@@ -361,8 +359,8 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
     if (const auto cause = engine_->failure()) fail(*cause);
   }
   failed = state() == Lifecycle::failed;
-  for (HostBridge& bridge :
-       bridges_) {  // what another thread has in hand must be settled before anything is buried
+  // What another thread has in hand must be settled before anything is buried.
+  for (HostBridge& bridge : bridges_) {
     while (bridge.draining()) std::this_thread::yield();
     drain_replies(bridge);
   }

@@ -32,7 +32,6 @@ class HostBridge {
   }
   /// The reply has been drained, or its ask was never sent.
   void return_reply() { replies_owed_.fetch_sub(1, std::memory_order_relaxed); }
-  uint32_t replies_owed() const { return replies_owed_.load(std::memory_order_relaxed); }
 
   ClaimOutcome try_claim(uint64_t& ticket) { return claim_.try_claim(ticket); }
   /// `payload`: envelope and body as words, padded to whole packets. The ticket must have been claimed.
@@ -56,7 +55,6 @@ class HostBridge {
   void command(Command command) { Memory::store_release(bridge_.host_line->command, uint64_t(command)); }
   /// True while a thread is in drain().
   bool draining() const { return draining_.load(std::memory_order_acquire); }
-  uint64_t drained() const { return d2h_ticket_.load(std::memory_order_relaxed); }
 
   /// Hands every message now in the D2H ring to `take(const uint32_t* payload)`, unless another thread is
   /// doing that. `take` must not throw. Returns how many.
