@@ -8,12 +8,14 @@
 
 namespace gyre {
 
-/// Owns `bytes` of zeroed, page-aligned memory. Move-only. Throws std::bad_alloc.
+/// Owns `bytes` of page-aligned memory, the first `zeroed_bytes` of them zeroed. Move-only. Throws
+/// std::bad_alloc.
 class HeapRegion {
  public:
-  explicit HeapRegion(size_t bytes) : memory_(std::aligned_alloc(page, (bytes + page - 1) / page * page)) {
+  HeapRegion(size_t bytes, size_t zeroed_bytes)
+      : memory_(std::aligned_alloc(page, (bytes + page - 1) / page * page)) {
     if (!memory_) throw std::bad_alloc();
-    std::memset(memory_.get(), 0, bytes);
+    std::memset(memory_.get(), 0, zeroed_bytes);
   }
   void* address() const { return memory_.get(); }
   /// Gives the memory up, for ever: somebody may still write to it.

@@ -63,6 +63,9 @@ struct DeviceMemory {
                  : "l"(&cell), "l"(low), "l"(high)
                  : "memory");
   }
+  /// Orders the plain accesses to memory that packets announce, before and after the packets: each thread
+  /// that stores such a packet calls it first, each that has loaded one calls it then.
+  __device__ static void fence() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
   __device__ static uint64_t load_relaxed(const Word& word) {
     uint64_t value;
     asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(&word) : "memory");
@@ -105,6 +108,11 @@ struct HostMemory {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     __atomic_store_n(&cell.stamp, packet.stamp, __ATOMIC_RELAXED);
   }
+  // ThreadSanitizer does not know fences: they meet in one word.
+  static void fence() {
+    static std::atomic<uint32_t> meeting_point{0};
+    meeting_point.fetch_add(1, std::memory_order_acq_rel);
+  }
 #else
   static Packet load(const Cell& cell) {
     __m128i value;
@@ -114,6 +122,9 @@ struct HostMemory {
   static void store(Cell& cell, const Packet& packet) {
     asm volatile("movdqa %1, %0" : "=m"(cell) : "x"(__builtin_bit_cast(__m128i, packet)));
   }
+  /// Orders the plain accesses to memory that packets announce, before and after the packets. x86 keeps
+  /// stores among stores and loads among loads in order: it is the compiler that must.
+  static void fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
 #endif
   static uint64_t load_relaxed(const Word& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
   static uint64_t load_acquire(const Word& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }

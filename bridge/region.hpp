@@ -1,7 +1,7 @@
 // The region: one block of memory that holds all that host and engine both touch. Offsets only, never
 // pointers.
 //
-//   RegionHeader | worker 0: HostLine WorkerLine FailureLog  H2D ring  D2H ring | worker 1: … | …
+//   RegionHeader | worker 0: HostLine WorkerLine FailureLog  H2D ring  D2H ring | worker 1: … | … | arena
 //
 // One writer per cache line. Lines lie 128 bytes apart: x86 prefetches the neighbour of a 64-byte line.
 #pragma once
@@ -37,13 +37,13 @@ struct alignas(128) WorkerLine {
   uint64_t corrupt;          ///< slots that held no message
 };
 
-/// A tell that failed, kept by the worker for the dead-letter log: 36 bytes, so three packets.
+/// A tell that failed, kept by the worker for the dead-letter log: 48 bytes, so four packets.
 struct FailedTell {
   Envelope envelope;
-  Status status;
+  ErrorBody error;
 };
 inline constexpr uint32_t failed_tells_kept = 16;
-inline constexpr uint32_t packets_a_failed_tell = 3;
+inline constexpr uint32_t packets_a_failed_tell = 4;
 /// Overwritten in a circle: failure n (from 1) lies at (n - 1) mod 16, and its packets' stamps are n as 32
 /// bits.
 struct alignas(128) FailureLog {
@@ -58,8 +58,10 @@ struct alignas(128) RegionHeader {
   uint64_t region_bytes;
   uint64_t worker_stride;  ///< bytes from one worker's part to the next
   RingShape shape;         ///< of every ring
+  uint64_t arena_offset;   ///< bytes from the region's start
+  uint64_t arena_bytes;
 };
-static_assert(sizeof(HostLine) == 128 && sizeof(WorkerLine) == 128 && sizeof(FailureLog) == 768 &&
+static_assert(sizeof(HostLine) == 128 && sizeof(WorkerLine) == 128 && sizeof(FailureLog) == 1024 &&
                   sizeof(RegionHeader) == 128 && sizeof(RingShape) == 16,
               "the region lies alike on both sides");
 static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(WorkerLine, corrupt) == 56 &&
@@ -67,12 +69,13 @@ static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(WorkerLine, corrup
               "the region's fields lie alike on both sides");
 
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
-inline constexpr uint32_t region_version = 1;
+inline constexpr uint32_t region_version = 2;
 
 /// Where everything lies, in bytes from the region's start.
 struct RegionLayout {
   uint32_t workers = 1;
   RingShape shape;
+  uint64_t arena_bytes = 0;  ///< a multiple of 4096, for bodies that do not fit a slot
 
   GYRE_DEVICE constexpr uint64_t worker_stride() const {
     return sizeof(HostLine) + sizeof(WorkerLine) + sizeof(FailureLog) + 2 * shape.ring_bytes();
@@ -92,7 +95,12 @@ struct RegionLayout {
   GYRE_DEVICE constexpr uint64_t d2h_ring(uint32_t worker) const {
     return h2d_ring(worker) + shape.ring_bytes();
   }
-  GYRE_DEVICE constexpr uint64_t region_bytes() const { return host_line(workers); }
+  /// Everything before the arena. The arena needs no initialisation.
+  GYRE_DEVICE constexpr uint64_t rings_bytes() const { return host_line(workers); }
+  GYRE_DEVICE constexpr uint64_t arena() const { return (rings_bytes() + 4095) / 4096 * 4096; }
+  GYRE_DEVICE constexpr uint64_t region_bytes() const {
+    return arena_bytes == 0 ? rings_bytes() : arena() + arena_bytes;
+  }
 };
 
 /// One worker's part of a mapped region, as the mapping's own pointers. Refers to the region, owns nothing.
@@ -103,6 +111,8 @@ struct Bridge {
   FailureLog* failure_log;
   Packet* h2d;
   Packet* d2h;
+  uint8_t* arena;  ///< every worker's
+  uint64_t arena_bytes;
 
   GYRE_DEVICE static Bridge of(void* region, const RegionLayout& layout, uint32_t worker) {
     char* const base = static_cast<char*>(region);
@@ -111,16 +121,18 @@ struct Bridge {
                   reinterpret_cast<WorkerLine*>(base + layout.worker_line(worker)),
                   reinterpret_cast<FailureLog*>(base + layout.failure_log(worker)),
                   reinterpret_cast<Packet*>(base + layout.h2d_ring(worker)),
-                  reinterpret_cast<Packet*>(base + layout.d2h_ring(worker))};
+                  reinterpret_cast<Packet*>(base + layout.d2h_ring(worker)),
+                  reinterpret_cast<uint8_t*>(base + layout.arena()),
+                  layout.arena_bytes};
   }
 };
 
 #if !defined(__CUDACC_RTC__)
-/// Writes the header into a zeroed region of layout.region_bytes() bytes, aligned to 128.
+/// Writes the header into a region of layout.region_bytes() bytes, zeroed up to the arena, aligned to 128.
 inline void initialise_region(void* region, const RegionLayout& layout) {
   *static_cast<RegionHeader*>(region) =
-      RegionHeader{region_magic,          region_version,         layout.workers,
-                   layout.region_bytes(), layout.worker_stride(), layout.shape};
+      RegionHeader{region_magic,           region_version, layout.workers, layout.region_bytes(),
+                   layout.worker_stride(), layout.shape,   layout.arena(), layout.arena_bytes};
 }
 #endif
 

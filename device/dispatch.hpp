@@ -85,6 +85,7 @@ inline constexpr bool answers = requires {
 struct Handled {
   Status status;
   uint32_t detail;
+  uint64_t where;  ///< see ErrorBody::where
   uint32_t response_bytes;
 };
 
@@ -103,10 +104,10 @@ GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uin
   } else {
     if (!message.failed()) actor.on(context, reader);
   }
-  if (message.failed()) return {Status::malformed, message.failed_word(), reply.used_bytes()};
-  if (context.status() != Status::ok) return {context.status(), context.detail(), reply.used_bytes()};
-  if (reply.full()) return {Status::reply_too_large, 0, reply.used_bytes()};
-  return {Status::ok, 0, reply.used_bytes()};
+  if (message.failed()) return {Status::malformed, message.failed_word(), 0, reply.used_bytes()};
+  if (context.status() != Status::ok) return {context.status(), context.detail(), 0, reply.used_bytes()};
+  if (reply.full()) return {Status::reply_too_large, response_capacity, 0, reply.used_bytes()};
+  return {Status::ok, 0, 0, reply.used_bytes()};
 }
 
 /// The actors of one worker, one of each type.
@@ -126,7 +127,7 @@ template <class Actor, class... Requests>
 GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context& context,
                                      uint32_t message_type, const void* body, uint32_t body_bytes,
                                      void* response, uint32_t capacity) {
-  Handled handled{Status::unknown_message, 0, 0};
+  Handled handled{Status::unknown_message, 0, 0, 0};
   uint32_t index = 0;
   (void)((message_type == index++
               ? (handled = handle<Actor, Requests>(actor, context, body, body_bytes, response, capacity),
@@ -140,7 +141,7 @@ GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context
 
 GYRE_DEVICE inline Handled dispatch(ActorStates<>&, Context&, uint32_t, uint32_t, const void*, uint32_t,
                                     void*, uint32_t) {
-  return {Status::unknown_actor, 0, 0};
+  return {Status::unknown_actor, 0, 0, 0};
 }
 
 /// Hands a message to the actor and handler with its numbers. Run by the whole handler group.

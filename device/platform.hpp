@@ -27,6 +27,11 @@ struct HandlerGroup {
       __syncthreads();
     }
   }
+  /// Sets `word`, in the group's own memory, to `value` if it is 0; true in the one thread that did.
+  template <class Word>
+  __device__ static bool first_to_set(Word& word, Word value) {
+    return atomicCAS(reinterpret_cast<uint32_t*>(&word), 0u, uint32_t(value)) == 0;
+  }
 };
 
 /// True in the threads that poll the ring: the block's first warp.
@@ -50,6 +55,12 @@ struct HandlerGroup {
   static constexpr uint32_t rank() { return 0; }
   static constexpr uint32_t size() { return 1; }
   static constexpr void sync() {}
+  template <class Word>
+  static bool first_to_set(Word& word, Word value) {
+    if (uint32_t(word) != 0) return false;
+    word = value;
+    return true;
+  }
 };
 
 constexpr bool polls() { return true; }

@@ -16,6 +16,7 @@ struct WorkerShared {
   Decision decision;
   Status status;
   uint32_t detail;
+  uint64_t where;
   uint32_t response_bytes;
   uint32_t command_seen;  ///< the Command that Context::should_stop last read
 };
@@ -77,6 +78,7 @@ class Worker {
   }
 
  private:
+  static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
   static constexpr uint32_t idle_polled_packets = 4;  // one 64-byte line a poll: idle workers share the bus
   static constexpr uint32_t patience = 200;           // empty polls before a worker counts as idle
   static constexpr uint32_t polls_before_credit = 8;  // empty polls before the ring counts as empty
@@ -133,6 +135,7 @@ class Worker {
     shared_->decision = decision;
     shared_->status = Status::ok;
     shared_->detail = 0;
+    shared_->where = 0;
     shared_->response_bytes = 0;
     shared_->command_seen = uint32_t(Command::run);
   }
@@ -155,42 +158,101 @@ class Worker {
   }
 
   GYRE_DEVICE void handle(const Envelope& envelope) {
-    const uint32_t capacity = bridge_.shape.body_capacity();
-    void* const response_body = response_ + sizeof(Envelope) / sizeof(uint32_t);
+    Bodies bodies{request_ + envelope_words, envelope.body_bytes, response_ + envelope_words,
+                  bridge_.shape.body_capacity(), false};
+    const bool out_of_line = (envelope.flags & envelope_flags::out_of_line) != 0;
+    const bool found = !out_of_line || find_bodies(envelope, bodies);
+
+    Handled handled{Status::malformed, 0, 0, 0};
     Context context(envelope, *bridge_.host_line, &shared_->command_seen);
-    const Handled handled = dispatch(*actors_, context, envelope.actor_type, envelope.message_type,
-                                     request_ + sizeof(Envelope) / sizeof(uint32_t), envelope.body_bytes,
-                                     response_body, capacity);
-    if (handled.status != Status::ok) {  // any thread may be the one that failed
-      shared_->status = handled.status;
+    if (found) {
+      handled = dispatch(*actors_, context, envelope.actor_type, envelope.message_type, bodies.request,
+                         bodies.request_bytes, bodies.response, bodies.response_capacity);
+    }
+    // Any thread may be one that failed: the first to say so is believed, whole.
+    if (handled.status != Status::ok && HandlerGroup::first_to_set(shared_->status, handled.status)) {
       shared_->detail = handled.detail;
+      shared_->where = handled.where;
     }
     if (HandlerGroup::rank() == 0) shared_->response_bytes = handled.response_bytes;
     HandlerGroup::sync();
 
-    const Status status = shared_->status;
     stop_seen_ = shared_->command_seen != uint32_t(Command::run);
-    const bool ask = (envelope.flags & envelope_flags::ask) != 0;
-    uint32_t dirty_bytes = shared_->response_bytes;
-    if (ask) {
-      ++(status == Status::ok ? answered_ : error_replies_);
-      if (status == Status::ok) {
-        reply(envelope, 0, dirty_bytes);
-      } else {
-        if (HandlerGroup::rank() == 0) *static_cast<ErrorBody*>(response_body) = {status, shared_->detail, 0};
-        if (dirty_bytes < sizeof(ErrorBody)) dirty_bytes = sizeof(ErrorBody);
-        reply(envelope, envelope_flags::error, sizeof(ErrorBody));
-      }
+    if ((envelope.flags & envelope_flags::ask) != 0) {
+      answer(envelope, bodies.response_in_block);
     } else {
-      ++(status == Status::ok ? tells_processed_ : tells_failed_);
-      if (status != Status::ok && HandlerGroup::rank() == 0) log_failed_tell(envelope, status);
+      ++(shared_->status == Status::ok ? tells_processed_ : tells_failed_);
+      if (shared_->status != Status::ok && HandlerGroup::rank() == 0) log_failed_tell(envelope);
     }
-    // Builders write into zeroed memory: clear what this message used.
+    // Builders write into zeroed memory: clear what this message used of the scratch.
     // A handler that failed in one thread alone may have written more than that thread knows of.
+    uint32_t dirty_bytes = shared_->response_bytes;
+    if (bodies.response_in_block) dirty_bytes = sizeof(ErrorBody);
+    if (dirty_bytes < sizeof(ErrorBody)) dirty_bytes = sizeof(ErrorBody);
+    if (shared_->status != Status::ok) dirty_bytes = bridge_.shape.body_capacity();
     HandlerGroup::sync();
-    if (status != Status::ok) dirty_bytes = capacity;
-    const uint32_t dirty_words = (uint32_t(sizeof(Envelope)) + dirty_bytes) / sizeof(uint32_t);
+    const uint32_t dirty_words = envelope_words + dirty_bytes / sizeof(uint32_t);
     for (uint32_t i = HandlerGroup::rank(); i < dirty_words; i += HandlerGroup::size()) response_[i] = 0;
+  }
+
+  // Where a message's bodies are.
+  struct Bodies {
+    const void* request;
+    uint32_t request_bytes;
+    void* response;
+    uint32_t response_capacity;
+    bool response_in_block;
+  };
+
+  // From the OutOfLine in the slot; false if it names memory outside the arena.
+  GYRE_DEVICE bool find_bodies(const Envelope& envelope, Bodies& bodies) {
+    const OutOfLine head = *reinterpret_cast<const OutOfLine*>(request_ + envelope_words);
+    const auto in_arena = [this](uint64_t offset, uint32_t bytes) {
+      return offset % 16 == 0 && offset <= bridge_.arena_bytes && bytes <= bridge_.arena_bytes - offset;
+    };
+    if (envelope.body_bytes < sizeof(OutOfLine) || !in_arena(head.request_offset, head.request_bytes) ||
+        !in_arena(head.reply_offset, head.reply_capacity)) {
+      return false;
+    }
+    if (head.request_bytes != 0) {
+      bodies.request = bridge_.arena + head.request_offset;
+      bodies.request_bytes = head.request_bytes;
+    } else {
+      bodies.request = request_ + envelope_words + sizeof(OutOfLine) / sizeof(uint32_t);
+      bodies.request_bytes = envelope.body_bytes - uint32_t(sizeof(OutOfLine));
+    }
+    if (head.reply_capacity != 0) {
+      bodies.response = bridge_.arena + head.reply_offset;
+      bodies.response_capacity = head.reply_capacity;
+      bodies.response_in_block = true;
+    }
+    if (polls()) Memory::fence();  // those that loaded the packets
+    HandlerGroup::sync();
+    return true;
+  }
+
+  // The whole group, after the handler; what it left is in `shared_`.
+  GYRE_DEVICE void answer(const Envelope& envelope, bool response_in_block) {
+    const Status status = shared_->status;
+    const uint32_t response_bytes = shared_->response_bytes;
+    void* const body = response_ + envelope_words;
+    // Those that store the packets, after the barrier behind the handler; whatever became of it, since the
+    // host may use the block again.
+    if (response_in_block && polls()) Memory::fence();
+    if (status != Status::ok) {
+      ++error_replies_;
+      if (HandlerGroup::rank() == 0) {
+        *static_cast<ErrorBody*>(body) = {status, shared_->detail, shared_->where};
+      }
+      reply(envelope, envelope_flags::error, sizeof(ErrorBody));
+    } else if (response_in_block) {
+      ++answered_;
+      if (HandlerGroup::rank() == 0) *static_cast<OutOfLineReply*>(body) = {response_bytes, 0};
+      reply(envelope, envelope_flags::reply_in_block, sizeof(OutOfLineReply));
+    } else {
+      ++answered_;
+      reply(envelope, 0, response_bytes);
+    }
   }
 
   // The whole group calls; the polling threads store.
@@ -199,7 +261,10 @@ class Worker {
       if (PollGroup::rank() == 0) {
         Envelope envelope = request;
         envelope.body_bytes = body_bytes;
-        envelope.flags = flags;
+        envelope.flags = flags | (request.flags & envelope_flags::out_of_line);
+        if ((request.flags & envelope_flags::out_of_line) != 0) {
+          envelope.key = reinterpret_cast<const OutOfLine*>(request_ + envelope_words)->block;
+        }
         *reinterpret_cast<Envelope*>(response_) = envelope;
       }
       PollGroup::sync();
@@ -208,8 +273,8 @@ class Worker {
     ++d2h_ticket_;
   }
 
-  GYRE_DEVICE void log_failed_tell(const Envelope& envelope, Status status) {
-    const FailedTell failed{envelope, status};
+  GYRE_DEVICE void log_failed_tell(const Envelope& envelope) {
+    const FailedTell failed{envelope, {shared_->status, shared_->detail, shared_->where}};
     const uint32_t* const words = reinterpret_cast<const uint32_t*>(&failed);
     Packet* const entry =
         bridge_.failure_log->packets + (tells_failed_ - 1) % failed_tells_kept * packets_a_failed_tell;

@@ -11,6 +11,11 @@ namespace envelope_flags {
 inline constexpr uint8_t ask = 1;      ///< the sender waits for a reply
 inline constexpr uint8_t control = 2;  ///< for the worker itself; message_type is a Control
 inline constexpr uint8_t error = 4;    ///< a reply whose body is an ErrorBody
+/// A request whose slot carries an OutOfLine in front of, or instead of, its body. Its reply, whatever it is,
+/// has the flag too and OutOfLine::block as its key.
+inline constexpr uint8_t out_of_line = 8;
+/// A reply whose body is in the block that its request brought; the slot carries an OutOfLineReply.
+inline constexpr uint8_t reply_in_block = 16;
 }  // namespace envelope_flags
 
 /// In-band control messages (Envelope::message_type where flags has `control`).
@@ -40,12 +45,45 @@ static_assert(offsetof(Envelope, correlation) == 0 && offsetof(Envelope, body_by
                   offsetof(Envelope, flags) == 31,
               "the envelope's fields lie alike on both sides");
 
+/// What a request brings that does not fit its slot, or whose reply may not: a block of the region's arena.
+/// All allocation is the host's. Offsets are in bytes from the arena's start, multiples of 16.
+struct OutOfLine {
+  uint64_t block;           ///< the host's name for the block, given back with the reply
+  uint64_t request_offset;  ///< of the body
+  uint64_t reply_offset;    ///< of the room for the reply's body, which is zeroed
+  uint32_t request_bytes;   ///< of the body; 0: it lies behind this struct, in the slot
+  uint32_t reply_capacity;  ///< 0: the reply must fit its slot
+};
+static_assert(sizeof(OutOfLine) == 32,
+              "an out-of-line head is 32 bytes on both sides, so that bodies stay 16-aligned");
+
+/// In the slot of a reply whose body is in its request's block.
+struct OutOfLineReply {
+  uint64_t body_bytes;
+  uint64_t reserved;
+};
+
+/// What was wrong with a malformed body, and with which field, in 8 bytes: the low 40 bits of the Cap'n Proto
+/// id of the field's struct, the reason (a wire::Malformed), the field's index in its struct (0xffff: the
+/// root pointer).
+struct MalformedField {
+  uint64_t packed;
+
+  GYRE_DEVICE static MalformedField of(uint64_t type_id, uint8_t reason, uint16_t index) {
+    return {type_id << 24 | uint64_t(reason) << 16 | index};
+  }
+  GYRE_DEVICE uint64_t type_id_low_40() const { return packed >> 24; }
+  GYRE_DEVICE uint8_t reason() const { return uint8_t(packed >> 16); }
+  GYRE_DEVICE uint16_t index() const { return uint16_t(packed); }
+};
+
 /// The body of an error reply.
 struct ErrorBody {
   Status status;
-  uint32_t
-      detail;  ///< malformed: word offset of the offending pointer; handler_failed: the handler's own code
-  uint64_t reserved;
+  /// malformed: word offset of the offending pointer; handler_failed: the handler's own code;
+  /// reply_too_large: the capacity in bytes
+  uint32_t detail;
+  uint64_t where;  ///< malformed: a MalformedField
 };
 static_assert(sizeof(ErrorBody) == 16, "an error body is 16 bytes on both sides");
 

@@ -12,17 +12,18 @@ enum class Status : uint32_t {
   // Refused by the client: nothing was accepted, nothing was sent.
   ring_full = 1,  ///< no room in the worker's H2D ring (or in its prepaid D2H ring) within the time allowed
   call_table_full = 2,  ///< every call slot is taken by a call in flight or a reply that nobody released
-  too_large = 3,        ///< the request's body does not fit a slot
+  too_large = 3,        ///< the request's body does not fit the arena, or the reply's room does not
   unknown_actor = 4,    ///< the actor type is not in the launched actor set
   nested_fill = 5,      ///< a fill function sent a message of its own
   draining = 6,         ///< the runtime accepts no more messages
   terminated = 7,       ///< the runtime has ended
   engine_failed = 8,    ///< the engine died; its cause is in Runtime::failure()
+  arena_full = 9,       ///< no room in the arena for a body larger than a slot within the time allowed
   // Outcomes of an accepted message.
   timed_out = 20,        ///< no reply before the deadline
   malformed = 21,        ///< the body is not a valid Cap'n Proto message
   unknown_message = 22,  ///< the actor has no handler for the message type
-  reply_too_large = 23,  ///< the handler's response does not fit a slot
+  reply_too_large = 23,  ///< the handler's response does not fit the room that its ask made for it
   handler_failed = 24,   ///< the handler called Context::fail
   // Outcomes of an operation on the whole runtime.
   worker_stuck = 40,  ///< a worker did not answer a control command before its deadline

@@ -2,7 +2,9 @@
 // compiled worker, and the source text that NVRTC compiles for the GPU.
 #pragma once
 
+#include <capnp/schema.h>
 #include <gyre/device/dispatch.hpp>
+#include <gyre/messages/official.hpp>
 #include <gyre/runtime/actor_sources.hpp>
 #include <gyre/runtime/cpu/worker.hpp>
 
@@ -48,6 +50,14 @@ struct Handler {
   uint64_t response;  ///< Cap'n Proto type id; 0: takes tells only
   uint16_t actor_type;
   uint16_t message_type;
+  capnp::StructSchema request_schema;  ///< empty where the official class was not included
+};
+
+/// A struct and one of its fields as their schema names them; null where they are not known, a null field too
+/// for a message's root pointer. Static memory.
+struct FieldName {
+  const char* struct_name = nullptr;
+  const char* field_name = nullptr;
 };
 
 /// A value: copy it freely.
@@ -78,6 +88,8 @@ class ActorSet {
   }
 
   const std::vector<Handler>& handlers() const { return handlers_; }
+  /// What a worker's report of a malformed field is about. Never throws.
+  FieldName name_of(uint16_t actor_type, uint16_t message_type, MalformedField field) const;
   /// The NVRTC name expression of the kernel: "gyre::worker_kernel<my::Counter, my::Sum>".
   const std::string& kernel() const { return kernel_; }
   const ActorSources& sources() const { return sources_; }
@@ -94,8 +106,15 @@ class ActorSet {
     kernel_ += type_name<Actor>();
     uint16_t message_type = 0;
     (handlers_.push_back({actor_id<Actor>, Requests::type_id, response_id<ResponseOf<Actor, Requests>>(),
-                          actor_type, message_type++}),
+                          actor_type, message_type++, schema_of<Requests>()}),
      ...);
+  }
+  template <class Request>
+  static capnp::StructSchema schema_of() {
+    if constexpr (requires { typename OfficialOf<Request>::type; }) {
+      return capnp::Schema::from<typename OfficialOf<Request>::type>();
+    }
+    return {};
   }
   template <class Response>
   static constexpr uint64_t response_id() {

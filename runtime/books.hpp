@@ -47,6 +47,8 @@ struct Books {
 struct DeadLetter {
   Envelope envelope;
   Status reason;
+  uint32_t detail;  ///< as in an error reply: of a malformed message, the word offset of the bad pointer
+  uint64_t where;   ///< of a malformed message: a MalformedField
 };
 
 }  // namespace gyre

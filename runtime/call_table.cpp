@@ -5,9 +5,10 @@
 
 namespace gyre {
 
-CallTable::CallTable(uint32_t calls, uint32_t body_capacity)
+CallTable::CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena)
     : slots_(calls),
       bodies_(new capnp::word[size_t(calls) * body_capacity / sizeof(capnp::word)]),
+      arena_(arena),
       free_(calls) {
   const size_t words = body_capacity / sizeof(capnp::word);
   for (uint32_t i = calls; i-- > 0;) {
@@ -51,7 +52,16 @@ bool CallTable::begin_outcome(CallId call) {
 void CallTable::complete_answered(CallId call, const uint32_t* body, uint32_t body_bytes) {
   CallSlot& s = slot(call);
   std::memcpy(static_cast<void*>(s.body), body, body_bytes);
+  s.answer = s.body;
   s.body_bytes = body_bytes;
+  decide(call);
+}
+
+void CallTable::complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes) {
+  CallSlot& s = slot(call);
+  s.answer = static_cast<const capnp::word*>(arena_.at(block.reply_offset));
+  s.body_bytes = body_bytes;
+  s.block = block.id;
   decide(call);
 }
 
@@ -78,8 +88,13 @@ bool CallTable::done(CallId call) const {
 
 capnp::MessageReader& CallTable::body(CallId call) {
   CallSlot& s = slot(call);
-  if (!s.reader) s.reader.emplace(s.body, s.body_bytes / sizeof(capnp::word));
+  if (!s.reader) s.reader.emplace(s.answer, s.body_bytes / sizeof(capnp::word));
   return *s.reader;
+}
+
+std::span<const std::byte> CallTable::body_bytes(CallId call) const {
+  const CallSlot& s = slot(call);
+  return {reinterpret_cast<const std::byte*>(s.answer), s.body_bytes};
 }
 
 void CallTable::release(CallId call) { recycle(call); }
@@ -92,6 +107,8 @@ void CallTable::abandon(CallId call) {
 void CallTable::recycle(CallId call) {
   CallSlot& s = slot(call);
   s.reader.reset();
+  if (s.block != 0) arena_.free(s.block, s.body_bytes);
+  s.block = 0;
   s.word.store(generation_of(call) << generation_shift | idle, std::memory_order_release);
   free_.bounded_push(uint32_t(call & (max_calls - 1)));
 }

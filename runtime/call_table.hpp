@@ -3,6 +3,7 @@
 #pragma once
 
 #include <capnp/message.h>
+#include <gyre/runtime/arena.hpp>
 #include <gyre/runtime/errors.hpp>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace gyre {
@@ -26,8 +28,7 @@ class SegmentReader final : public capnp::MessageReader {
   kj::ArrayPtr<const capnp::word> getSegment(uint id) override { return id == 0 ? words_ : nullptr; }
 
  private:
-  // A reply may be read as often as its holder likes: it is one segment of a slot's size, and nesting stays
-  // limited.
+  // A reply may be read as often as its holder likes: its own worker made it, and nesting stays limited.
   static capnp::ReaderOptions unlimited_reading() {
     capnp::ReaderOptions options;
     options.traversalLimitInWords = ~uint64_t(0);
@@ -42,8 +43,8 @@ class CallTable {
   static constexpr uint32_t max_calls = 1u << 20;
 
   /// `calls`: how many may be in flight or unread, at most max_calls. `body_capacity`: largest reply body,
-  /// bytes.
-  CallTable(uint32_t calls, uint32_t body_capacity);
+  /// bytes, but for those in blocks of `arena`.
+  CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena);
 
   uint32_t calls() const { return uint32_t(slots_.size()); }
 
@@ -56,6 +57,8 @@ class CallTable {
   /// not a call of this table. The one who got true calls complete_… at once.
   bool begin_outcome(CallId call);
   void complete_answered(CallId call, const uint32_t* body, uint32_t body_bytes);
+  /// The answer is the first `body_bytes` of the block's reply; the block is freed with the call.
+  void complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes);
   void complete_failed(CallId call, const Failure& failure);
 
   /// Waits until every outcome that has begun is there: as long as copying a reply takes.
@@ -70,6 +73,7 @@ class CallTable {
   const Failure& failure(CallId call) const { return slot(call).failure; }
   /// The answer of a done() call without failure; stays valid until release(). One thread at a time.
   capnp::MessageReader& body(CallId call);
+  std::span<const std::byte> body_bytes(CallId call) const;
 
   /// Gives a done() or never armed call back.
   void release(CallId call);
@@ -104,8 +108,10 @@ class CallTable {
     std::atomic<uint64_t> timeout_us{0};
     std::atomic<uint32_t> worker{0};
     Failure failure;
-    uint32_t body_bytes = 0;
-    capnp::word* body = nullptr;
+    uint64_t body_bytes = 0;
+    capnp::word* body = nullptr;          // the slot's own place for a body
+    const capnp::word* answer = nullptr;  // where the body is
+    BlockId block = 0;                    // that holds it; 0: none
     std::optional<SegmentReader> reader;
   };
 
@@ -118,6 +124,7 @@ class CallTable {
 
   std::vector<CallSlot> slots_;
   std::unique_ptr<capnp::word[]> bodies_;
+  Arena& arena_;
   boost::lockfree::stack<uint32_t> free_;
 };
 

@@ -3,8 +3,12 @@
 
 #include <gyre/messages/official.hpp>
 #include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/encoded.hpp>
 #include <gyre/runtime/future.hpp>
 #include <gyre/runtime/scratch.hpp>
+
+#include <optional>
+#include <type_traits>
 
 namespace gyre {
 
@@ -14,12 +18,23 @@ struct Address {
   uint64_t key = 0;
 };
 
+/// What an ask may take, where it differs from the runtime's Options.
+struct AskOptions {
+  std::optional<std::chrono::nanoseconds> timeout;
+  /// Room for a reply larger than a slot, in bytes; 0: what Options::max_reply_bytes says.
+  uint32_t max_reply_bytes = 0;
+};
+
 /// Sends messages. A value: copies are cheap, and any thread may use any copy. Outlives its Runtime safely:
 /// every message is then refused with Status::terminated.
 ///
-/// `Request` is the official Cap'n Proto class; include <…/schema.official.hpp>. `fill(Request::Builder)`
-/// builds it in place, on the calling thread, before anything is claimed; it must not send messages. What it
-/// throws passes through.
+/// `Request` is the official Cap'n Proto class; include <…/schema.official.hpp>. What a message holds is said
+/// by `content`:
+///   fill(Request::Builder)   a function that builds it, once, on the calling thread, before anything is
+///   claimed; it
+///                            must not send messages. What it throws passes through.
+///   Encoded{bytes, …}        a message from outside, as bytes (encoded.hpp)
+/// A message that does not fit a slot goes through the arena; so does a reply, if its ask made room for it.
 class Client {
  public:
   /// The official class of what `Actor` answers to `Request`.
@@ -28,54 +43,68 @@ class Client {
 
   explicit Client(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
 
-  /// Sends a request; its outcome comes by the future within `timeout`. Blocks, `timeout` at the longest,
+  /// Sends a request; its outcome comes by the future within the timeout. Blocks, as long at the longest,
   /// only while there is no room, and reads replies for all meanwhile. A refused ask is a future that is
-  /// ready with the reason: ring_full, call_table_full, too_large, unknown_actor, nested_fill, draining,
-  /// terminated, engine_failed.
-  template <class Request, class Actor, class Fill>
-  Future<Reply<ResponseTo<Request, Actor>>> ask(Address<Actor> to, Fill&& fill,
-                                                std::chrono::nanoseconds timeout) {
+  /// ready with the reason: ring_full, arena_full, call_table_full, too_large, unknown_actor, nested_fill,
+  /// malformed (bytes that are no message), draining, terminated, engine_failed.
+  template <class Request, class Actor, class Content>
+  Future<Reply<ResponseTo<Request, Actor>>> ask(Address<Actor> to, Content&& content,
+                                                const AskOptions& options = {}) {
     using Outcome = Future<Reply<ResponseTo<Request, Actor>>>;
-    auto sent = send_ask<Request>(to, std::forward<Fill>(fill), timeout, detail::WhenFull::wait);
+    auto sent = send_ask(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
     if (!sent) return Outcome(detail::CallHandle(sent.error()));
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
-  template <class Request, class Actor, class Fill>
-  auto ask(Address<Actor> to, Fill&& fill) {
-    return ask<Request>(to, std::forward<Fill>(fill), core_->options().timeout);
+  template <class Request, class Actor, class Content>
+  auto ask(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
+    return ask<Request>(to, std::forward<Content>(content), AskOptions{timeout, 0});
   }
 
-  /// As ask, but never blocks: no room is a failure at once (ring_full, call_table_full).
-  template <class Request, class Actor, class Fill>
-  Result<Future<Reply<ResponseTo<Request, Actor>>>> try_ask(Address<Actor> to, Fill&& fill,
-                                                            std::chrono::nanoseconds timeout) {
-    auto sent = send_ask<Request>(to, std::forward<Fill>(fill), timeout, detail::WhenFull::refuse);
+  /// As ask, but never blocks: no room is a failure at once (ring_full, arena_full, call_table_full).
+  template <class Request, class Actor, class Content>
+  Result<Future<Reply<ResponseTo<Request, Actor>>>> try_ask(Address<Actor> to, Content&& content,
+                                                            const AskOptions& options = {}) {
+    auto sent =
+        send_ask(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
     if (!sent) return sent.error();
     return Future<Reply<ResponseTo<Request, Actor>>>(detail::CallHandle(core_, sent.value()));
   }
-  template <class Request, class Actor, class Fill>
-  auto try_ask(Address<Actor> to, Fill&& fill) {
-    return try_ask<Request>(to, std::forward<Fill>(fill), core_->options().timeout);
+  template <class Request, class Actor, class Content>
+  auto try_ask(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
+    return try_ask<Request>(to, std::forward<Content>(content), AskOptions{timeout, 0});
   }
 
   /// Sends a message that wants no reply. Success means accepted: it will be processed or become a dead
   /// letter. Blocks, `timeout` at the longest, only while there is no room.
-  template <class Request, class Actor, class Fill>
-  Result<void> tell(Address<Actor> to, Fill&& fill, std::chrono::nanoseconds timeout) {
-    return send_tell<Request>(to, std::forward<Fill>(fill), timeout, detail::WhenFull::wait);
+  template <class Request, class Actor, class Content>
+  Result<void> tell(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
+    return send_tell(resolve<Request>(to), content_of<Request>(content), timeout, detail::WhenFull::wait);
   }
-  template <class Request, class Actor, class Fill>
-  Result<void> tell(Address<Actor> to, Fill&& fill) {
-    return tell<Request>(to, std::forward<Fill>(fill), core_->options().timeout);
+  template <class Request, class Actor, class Content>
+  Result<void> tell(Address<Actor> to, Content&& content) {
+    return tell<Request>(to, std::forward<Content>(content), core_->options().timeout);
   }
   /// As tell, but never blocks: no room is a failure at once.
-  template <class Request, class Actor, class Fill>
-  Result<void> try_tell(Address<Actor> to, Fill&& fill) {
-    return send_tell<Request>(to, std::forward<Fill>(fill), {}, detail::WhenFull::refuse);
+  template <class Request, class Actor, class Content>
+  Result<void> try_tell(Address<Actor> to, Content&& content) {
+    return send_tell(resolve<Request>(to), content_of<Request>(content), {}, detail::WhenFull::refuse);
   }
 
-  /// Largest request or response body, in bytes.
+  /// An ask by numbers, of whatever they mean to the worker: for clients that do not know the types, and for
+  /// tests of what becomes of bytes that nobody should send. ActorSet::handlers() lists the numbers in use.
+  Future<Reply<capnp::AnyPointer>> ask_by_number(uint16_t actor_type, uint16_t message_type, uint64_t key,
+                                                 const Encoded& content, const AskOptions& options = {}) {
+    using Outcome = Future<Reply<capnp::AnyPointer>>;
+    auto sent = send_ask(detail::Destination{core_->worker_of(key), actor_type, message_type, key}, content,
+                         options, detail::WhenFull::wait);
+    if (!sent) return Outcome(detail::CallHandle(sent.error()));
+    return Outcome(detail::CallHandle(core_, sent.value()));
+  }
+
+  /// Largest request or response body that fits a slot, in bytes.
   uint32_t body_capacity() const { return core_->shape().body_capacity(); }
+  /// Largest request body that can be sent at all, in bytes: the arena's size.
+  uint64_t max_body_bytes() const { return core_->max_body_bytes(); }
 
  private:
   template <class Request, class Actor>
@@ -85,26 +114,44 @@ class Client {
     return detail::Destination{core_->worker_of(to.key), handler->actor_type, handler->message_type, to.key};
   }
 
-  template <class Request, class Actor, class Fill>
-  Result<CallId> send_ask(Address<Actor> to, Fill&& fill, std::chrono::nanoseconds timeout,
-                          detail::WhenFull when_full) {
-    const auto destination = resolve<Request>(to);
-    if (!destination) return destination.error();
-    return detail::Scratch::of_this_thread().build_and_send<Request>(
-        core_->shape(), std::forward<Fill>(fill), [&](uint32_t* payload, uint32_t body_bytes) {
-          return core_->ask(destination.value(), payload, body_bytes, timeout, when_full);
-        });
+  // What Scratch::build_and_send takes.
+  template <class Request, class Content>
+  static auto content_of(Content& content) {
+    if constexpr (std::is_same_v<std::remove_const_t<Content>, Encoded>) {
+      return content;
+    } else {
+      return [&content](capnp::MessageBuilder& message) { content(message.initRoot<Request>()); };
+    }
   }
 
-  template <class Request, class Actor, class Fill>
-  Result<void> send_tell(Address<Actor> to, Fill&& fill, std::chrono::nanoseconds timeout,
-                         detail::WhenFull when_full) {
-    const auto destination = resolve<Request>(to);
-    if (!destination) return destination.error();
-    return detail::Scratch::of_this_thread().build_and_send<Request>(
-        core_->shape(), std::forward<Fill>(fill), [&](uint32_t* payload, uint32_t body_bytes) {
-          return core_->tell(destination.value(), payload, body_bytes, timeout, when_full);
-        });
+  template <class Content, class Send>
+  auto build_and_send(const Content& content, Send&& send) -> decltype(send(detail::Outgoing{})) {
+    if constexpr (std::is_same_v<std::remove_const_t<Content>, Encoded>) {
+      return detail::send_encoded(content, core_->max_body_bytes(), std::forward<Send>(send));
+    } else {
+      return detail::Scratch::of_this_thread().build_and_send(core_->max_body_bytes(), content,
+                                                              std::forward<Send>(send));
+    }
+  }
+
+  template <class Content>
+  Result<CallId> send_ask(const Result<detail::Destination>& to, const Content& content,
+                          const AskOptions& options, detail::WhenFull when_full) {
+    if (!to) return to.error();
+    const detail::AskLimits limits{options.timeout.value_or(core_->options().timeout),
+                                   options.max_reply_bytes};
+    return build_and_send(content, [&](detail::Outgoing message) {
+      return core_->ask(to.value(), message, limits, when_full);
+    });
+  }
+
+  template <class Content>
+  Result<void> send_tell(const Result<detail::Destination>& to, const Content& content,
+                         std::chrono::nanoseconds timeout, detail::WhenFull when_full) {
+    if (!to) return to.error();
+    return build_and_send(content, [&](detail::Outgoing message) {
+      return core_->tell(to.value(), message, timeout, when_full);
+    });
   }
 
   std::shared_ptr<detail::Core> core_;

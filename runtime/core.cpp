@@ -60,9 +60,10 @@ int64_t after(int64_t now_ns, std::chrono::nanoseconds timeout) {
 Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine)
     : actors_(std::move(actors)),
       options_(options),
-      layout_{options.workers, options.ring_shape()},
+      layout_(options.region_layout()),
       engine_(std::move(engine)),
-      calls_(calls_for(layout_), layout_.shape.body_capacity()),
+      arena_(static_cast<char*>(engine_->region()) + layout_.arena(), layout_.arena_bytes),
+      calls_(calls_for(layout_), layout_.shape.body_capacity(), arena_),
       dead_letters_(dead_letters_kept),
       drain_sent_(options.workers, false),
       failed_tells_seen_(options.workers, 0) {
@@ -86,7 +87,9 @@ Status Core::attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when
   Backoff backoff(options_.wait);
   for (;;) {
     const Status status = attempt();
-    if (status != Status::ring_full && status != Status::call_table_full) return status;
+    if (status != Status::ring_full && status != Status::call_table_full && status != Status::arena_full) {
+      return status;
+    }
     const uint32_t drained = drain_replies();
     if (when_full == WhenFull::refuse) return drained != 0 ? attempt() : status;
     if (drained != 0) {
@@ -102,17 +105,78 @@ Status Core::attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when
   }
 }
 
-Result<CallId> Core::ask(const Destination& to, uint32_t* payload, uint32_t body_bytes,
-                         std::chrono::nanoseconds timeout, WhenFull when_full) {
-  const int64_t deadline_ns = after(host_now_ns(), timeout);
-  const uint64_t timeout_us = microseconds(timeout);
+uint64_t Core::max_body_bytes() const {
+  constexpr uint64_t segment =
+      ((uint64_t(1) << 29) - 1) * sizeof(capnp::word);  // what Cap'n Proto can address
+  return std::clamp<uint64_t>(arena_.bytes(), shape().body_capacity(), segment);
+}
+
+// Where the bodies of a message go, and that an empty arena would have room for them.
+Result<Core::Room> Core::room_for(uint32_t body_bytes, uint32_t reply_bytes) const {
+  const uint32_t slot = shape().body_capacity();
+  Room room;
+  if (body_bytes > slot) room.request_bytes = body_bytes;
+  if (reply_bytes > slot) room.reply_bytes = reply_bytes;
+  if (room.reply_bytes != 0 && body_bytes + sizeof(OutOfLine) > slot) room.request_bytes = body_bytes;
+  if (!room.any()) return room;
+  if (!arena_.could_hold(room.request_bytes, room.reply_bytes) || slot < sizeof(OutOfLine)) {
+    return Failure{Status::too_large, 0, uint64_t(room.request_bytes) + room.reply_bytes,
+                   slot < sizeof(OutOfLine) ? slot : std::max<uint64_t>(slot, arena_.bytes())};
+  }
+  return room;
+}
+
+// A block with the request's body in it; empty if there is no room now.
+std::optional<ArenaBlock> Core::take_block(const Room& room, Outgoing message) {
+  auto block = arena_.allocate(room.request_bytes, room.reply_bytes);
+  if (!block) {
+    for (HostBridge& bridge : bridges_) {
+      bridge.take_tell_blocks([this](BlockId id) { arena_.free(id); });
+    }
+    block = arena_.allocate(room.request_bytes, room.reply_bytes);
+  }
+  if (block && room.request_bytes != 0) {
+    std::memcpy(arena_.at(block->request_offset), message.body, room.request_bytes);
+  }
+  return block;
+}
+
+// The heads go right in front of the body, into the room that the sender has there.
+void Core::publish(HostBridge& bridge, uint64_t ticket, Envelope envelope, Outgoing message, const Room& room,
+                   const std::optional<ArenaBlock>& block) {
+  auto* payload = reinterpret_cast<uint32_t*>(message.body);
+  if (block) {
+    const OutOfLine head{block->id, block->request_offset, block->reply_offset, room.request_bytes,
+                         room.reply_bytes};
+    payload -= sizeof head / sizeof *payload;
+    std::memcpy(payload, &head, sizeof head);
+    envelope.flags |= envelope_flags::out_of_line;
+    envelope.body_bytes = uint32_t(sizeof head) + (room.request_bytes != 0 ? 0 : message.bytes);
+    Memory::fence();
+  }
+  payload -= sizeof envelope / sizeof *payload;
+  std::memcpy(payload, &envelope, sizeof envelope);
+  bridge.publish(ticket, payload, envelope.body_bytes);
+}
+
+Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimits& limits,
+                         WhenFull when_full) {
+  const int64_t deadline_ns = after(host_now_ns(), limits.timeout);
+  const uint64_t timeout_us = microseconds(limits.timeout);
+  const auto room = room_for(message.bytes, limits.max_reply_bytes != 0     ? limits.max_reply_bytes
+                                            : options_.max_reply_bytes != 0 ? options_.max_reply_bytes
+                                                                            : message.bytes);
+  if (!room) return room.error();
   HostBridge& bridge = bridges_[to.worker];
   std::optional<CallId> call;
+  std::optional<ArenaBlock> block;
   bool prepaid = false;
   uint64_t ticket = 0;
   const Status status = attempt_until(
       [&] {
         if (bridge.closed()) return refusal_.load(std::memory_order_acquire);
+        if (room.value().any() && !block && !(block = take_block(room.value(), message)))
+          return Status::arena_full;
         if (!call && !(call = calls_.acquire())) return Status::call_table_full;
         if (!prepaid && !(prepaid = bridge.try_prepay_reply())) return Status::ring_full;
         switch (bridge.try_claim(ticket)) {
@@ -129,24 +193,29 @@ Result<CallId> Core::ask(const Destination& to, uint32_t* payload, uint32_t body
   if (status != Status::ok) {
     if (prepaid) bridge.return_reply();
     if (call) calls_.release(*call);
-    if (status == Status::call_table_full) return Failure{status, 0, 0, calls_.calls()};
-    return Failure{status, 0, when_full == WhenFull::wait ? timeout_us : 0, shape().slots};
+    if (block) arena_.free(block->id, 0);
+    return refused(status, when_full == WhenFull::wait ? timeout_us : 0, room.value());
   }
   asks_accepted_.add();
   calls_.arm(*call, to.worker, deadline_ns, timeout_us);
-  const Envelope envelope{*call, body_bytes,         0, to.key, to.actor_type, to.message_type, 0,
-                          0,     envelope_flags::ask};
-  std::memcpy(payload, &envelope, sizeof envelope);
-  bridge.publish(ticket, payload, body_bytes);
+  publish(bridge, ticket,
+          {*call, message.bytes, 0, to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
+          message, room.value(), block);
   return *call;
 }
 
-Result<void> Core::tell(const Destination& to, uint32_t* payload, uint32_t body_bytes,
-                        std::chrono::nanoseconds timeout, WhenFull when_full) {
+Result<void> Core::tell(const Destination& to, Outgoing message, std::chrono::nanoseconds timeout,
+                        WhenFull when_full) {
+  const auto room = room_for(message.bytes, 0);
+  if (!room) return room.error();
   HostBridge& bridge = bridges_[to.worker];
+  std::optional<ArenaBlock> block;
   uint64_t ticket = 0;
   const Status status = attempt_until(
       [&] {
+        if (bridge.closed()) return refusal_.load(std::memory_order_acquire);
+        if (room.value().any() && !block && !(block = take_block(room.value(), message)))
+          return Status::arena_full;
         switch (bridge.try_claim(ticket)) {
           case ClaimOutcome::claimed:
             return Status::ok;
@@ -159,13 +228,25 @@ Result<void> Core::tell(const Destination& to, uint32_t* payload, uint32_t body_
       },
       after(host_now_ns(), timeout), when_full);
   if (status != Status::ok) {
-    return Failure{status, 0, when_full == WhenFull::wait ? microseconds(timeout) : 0, shape().slots};
+    if (block) arena_.free(block->id, 0);
+    return refused(status, when_full == WhenFull::wait ? microseconds(timeout) : 0, room.value());
   }
   tells_accepted_.add();
-  const Envelope envelope{0, body_bytes, 0, to.key, to.actor_type, to.message_type, 0, 0, 0};
-  std::memcpy(payload, &envelope, sizeof envelope);
-  bridge.publish(ticket, payload, body_bytes);
+  if (block) bridge.keep_tell_block(ticket, block->id, [this](BlockId id) { arena_.free(id, 0); });
+  publish(bridge, ticket, {0, message.bytes, 0, to.key, to.actor_type, to.message_type, 0, 0, 0}, message,
+          room.value(), block);
   return success();
+}
+
+Failure Core::refused(Status status, uint64_t waited_us, const Room& room) const {
+  switch (status) {
+    case Status::call_table_full:
+      return Failure{status, 0, 0, calls_.calls()};
+    case Status::arena_full:
+      return Failure{status, 0, uint64_t(room.request_bytes) + room.reply_bytes, arena_.bytes()};
+    default:
+      return Failure{status, 0, waited_us, shape().slots};
+  }
 }
 
 void Core::wait(CallId call) {
@@ -215,11 +296,15 @@ void Core::take_reply(HostBridge& bridge, const uint32_t* payload) {
     return;
   }
   bridge.return_reply();
-  if (!calls_.begin_outcome(envelope.correlation)) {
-    asks_late_.add();
+  const bool wanted = calls_.begin_outcome(envelope.correlation);
+  if (!wanted) asks_late_.add();
+  const uint32_t* const body = payload + sizeof(Envelope) / sizeof(uint32_t);
+  if ((envelope.flags & envelope_flags::reply_in_block) != 0) {
+    take_reply_in_block(envelope, body, wanted);
     return;
   }
-  const uint32_t* const body = payload + sizeof(Envelope) / sizeof(uint32_t);
+  if ((envelope.flags & envelope_flags::out_of_line) != 0) arena_.free(envelope.key);
+  if (!wanted) return;
   if ((envelope.flags & envelope_flags::error) == 0) {
     asks_answered_.add();
     calls_.complete_answered(envelope.correlation, body, envelope.body_bytes);
@@ -228,8 +313,43 @@ void Core::take_reply(HostBridge& bridge, const uint32_t* payload) {
   ErrorBody error{};
   std::memcpy(&error, body, sizeof error);
   asks_error_replies_.add();
-  calls_.complete_failed(envelope.correlation,
-                         Failure{error.status, error.detail, 0, shape().body_capacity()});
+  calls_.complete_failed(envelope.correlation, failure_of(envelope, error));
+}
+
+void Core::take_reply_in_block(const Envelope& envelope, const uint32_t* body, bool wanted) {
+  OutOfLineReply reply{};
+  std::memcpy(&reply, body, sizeof reply);
+  const auto block = arena_.find(envelope.key);
+  if (!block || reply.body_bytes > block->reply_capacity) {
+    if (wanted) {
+      asks_dead_.add();
+      calls_.complete_failed(envelope.correlation, Failure{Status::engine_failed});
+    }
+    fail(
+        "reading a reply: it names a block of the arena that its request did not bring; something wrote over "
+        "the "
+        "region");
+    return;
+  }
+  Memory::fence();
+  if (wanted) {
+    asks_answered_.add();
+    calls_.complete_in_block(envelope.correlation, *block, reply.body_bytes);
+  } else {
+    arena_.free(block->id, reply.body_bytes);
+  }
+}
+
+Failure Core::failure_of(const Envelope& envelope, const ErrorBody& error) const {
+  Failure failure{error.status, error.detail, 0, error.detail};
+  if (error.status == Status::malformed) {
+    const MalformedField field{error.where};
+    const FieldName name = actors_.name_of(envelope.actor_type, envelope.message_type, field);
+    failure.struct_name = name.struct_name;
+    failure.field_name = name.field_name;
+    failure.malformed_reason = field.reason();
+  }
+  return failure;
 }
 
 void Core::expire(CallId call) {
@@ -367,7 +487,10 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
 
   const Status reason = failed ? Status::engine_failed : Status::terminated;
   if (!failed && !report.worker_stuck) {
-    for (HostBridge& bridge : bridges_) bury_unprocessed(bridge, reason);
+    for (HostBridge& bridge : bridges_) {
+      bury_unprocessed(bridge, reason);
+      bridge.take_tell_blocks([this](BlockId id) { arena_.free(id, 0); });
+    }
   }
   end_calls_in_flight(reason);
   calls_.settle();
@@ -406,19 +529,24 @@ void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
     }
     const Envelope envelope = envelope_of(payload);
     if ((envelope.flags & envelope_flags::control) != 0) continue;
+    if ((envelope.flags & envelope_flags::out_of_line) != 0) {
+      OutOfLine head;
+      std::memcpy(&head, payload + sizeof(Envelope) / sizeof(uint32_t), sizeof head);
+      arena_.free(head.block, 0);  // the worker never saw it
+    }
     if ((envelope.flags & envelope_flags::ask) == 0) {
       tells_unprocessed_.add();
-      dead_letter(envelope, reason);
+      dead_letter({envelope, reason, 0, 0});
     } else if (calls_.begin_outcome(envelope.correlation)) {
       asks_dead_.add();
-      dead_letter(envelope, reason);
+      dead_letter({envelope, reason, 0, 0});
       calls_.complete_failed(envelope.correlation, Failure{reason});
     }
   }
 }
 
-void Core::dead_letter(const Envelope& envelope, Status reason) {
-  if (!dead_letters_.bounded_push(DeadLetter{envelope, reason})) dead_letters_dropped_.add();
+void Core::dead_letter(const DeadLetter& letter) {
+  if (!dead_letters_.bounded_push(letter)) dead_letters_dropped_.add();
 }
 
 // Moves what the workers' logs of failed tells hold to the dead letters. Those overwritten meanwhile are
@@ -441,7 +569,7 @@ void Core::collect_failed_tells() {
       if (whole) {
         FailedTell tell;
         std::memcpy(static_cast<void*>(&tell), words, sizeof words);
-        dead_letter(tell.envelope, tell.status);
+        dead_letter({tell.envelope, tell.error.status, tell.error.detail, tell.error.where});
       } else {
         dead_letters_dropped_.add();
       }

@@ -1,11 +1,13 @@
 // What Runtime, Client and Future share: the message path of the host, and its end. Not for users.
 #pragma once
 
+#include <gyre/runtime/arena.hpp>
 #include <gyre/runtime/backoff.hpp>
 #include <gyre/runtime/books.hpp>
 #include <gyre/runtime/call_table.hpp>
 #include <gyre/runtime/engine.hpp>
 #include <gyre/runtime/host_bridge.hpp>
+#include <gyre/runtime/scratch.hpp>
 
 #include <atomic>
 #include <boost/lockfree/queue.hpp>
@@ -44,6 +46,12 @@ struct Destination {
 
 enum class WhenFull { refuse, wait };
 
+/// What one ask may take.
+struct AskLimits {
+  std::chrono::nanoseconds timeout;
+  uint32_t max_reply_bytes;  // 0: see Options::max_reply_bytes
+};
+
 class Core {
  public:
   /// Initialises the region and launches the engine's workers. Throws Error.
@@ -57,18 +65,19 @@ class Core {
   Engine& engine() { return *engine_; }
   CallTable& calls() { return calls_; }
   const RingShape& shape() const { return layout_.shape; }
+  const Arena& arena() const { return arena_; }
+  /// Largest request body that could be sent, in bytes.
+  uint64_t max_body_bytes() const;
   uint64_t region_bytes() const { return layout_.region_bytes(); }
   uint32_t worker_of(uint64_t key) const { return uint32_t(key % layout_.workers); }
   Lifecycle state() const { return state_.load(std::memory_order_acquire); }
   double uptime_s() const;
 
-  /// Sends a request. `payload`: room for an envelope, then the body; the envelope is written here. Takes
-  /// nothing and loses nothing unless the result has a value. Blocks up to the timeout for room, if it may
-  /// wait.
-  Result<CallId> ask(const Destination& to, uint32_t* payload, uint32_t body_bytes,
-                     std::chrono::nanoseconds timeout, WhenFull when_full);
-  Result<void> tell(const Destination& to, uint32_t* payload, uint32_t body_bytes,
-                    std::chrono::nanoseconds timeout, WhenFull when_full);
+  /// Sends a request, in a slot if it fits one and in a block of the arena if not. Takes nothing and loses
+  /// nothing unless the result has a value. Blocks up to the timeout for room, if it may wait.
+  Result<CallId> ask(const Destination& to, Outgoing message, const AskLimits& limits, WhenFull when_full);
+  Result<void> tell(const Destination& to, Outgoing message, std::chrono::nanoseconds timeout,
+                    WhenFull when_full);
 
   /// Waits until the call is done, at its deadline the latest; completes for others what it finds meanwhile.
   void wait(CallId call);
@@ -89,16 +98,29 @@ class Core {
   std::string failure() const;
 
  private:
+  // What a message takes of the arena.
+  struct Room {
+    uint32_t request_bytes = 0;  // 0: the body goes in the slot
+    uint32_t reply_bytes = 0;    // 0: the reply must fit a slot
+    bool any() const { return request_bytes != 0 || reply_bytes != 0; }
+  };
+  Failure refused(Status status, uint64_t waited_us, const Room& room) const;
+  Result<Room> room_for(uint32_t body_bytes, uint32_t reply_bytes) const;
+  std::optional<ArenaBlock> take_block(const Room& room, Outgoing message);
+  void publish(HostBridge& bridge, uint64_t ticket, Envelope envelope, Outgoing message, const Room& room,
+               const std::optional<ArenaBlock>& block);
   template <class Attempt>
   Status attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when_full);
   uint32_t drain_replies();
   uint32_t drain_replies(HostBridge& bridge);
   void take_reply(HostBridge& bridge, const uint32_t* payload);
+  void take_reply_in_block(const Envelope& envelope, const uint32_t* body, bool wanted);
+  Failure failure_of(const Envelope& envelope, const ErrorBody& error) const;
   void expire(CallId call);
   void look_after(int64_t now_ns);
   void check_engine();
   void fail(const std::string& cause);
-  void dead_letter(const Envelope& envelope, Status reason);
+  void dead_letter(const DeadLetter& letter);
   void collect_failed_tells();
   void bury_unprocessed(HostBridge& bridge, Status reason);
   void end_calls_in_flight(Status reason);
@@ -109,6 +131,7 @@ class Core {
   const RegionLayout layout_;
   std::unique_ptr<Engine> engine_;
   std::deque<HostBridge> bridges_;  // one a worker; never moved
+  Arena arena_;
   CallTable calls_;
 
   std::atomic<Lifecycle> state_{Lifecycle::launched};

@@ -20,7 +20,7 @@ class Engine {
   virtual TransportKind transport() const = 0;
   /// What it runs on: "NVIDIA H200", "CPU, 2 threads".
   virtual std::string device_name() const = 0;
-  /// The host's address of the zeroed region, RegionLayout{…}.region_bytes() bytes.
+  /// The host's address of the region, Options::region_layout().region_bytes() bytes, zeroed up to the arena.
   virtual void* region() = 0;
   /// Milliseconds that compiling the actors took; 0 where they are compiled in.
   virtual double compile_ms() const = 0;

@@ -23,6 +23,8 @@ std::string_view name(Status status) {
       return "terminated";
     case Status::engine_failed:
       return "engine_failed";
+    case Status::arena_full:
+      return "arena_full";
     case Status::timed_out:
       return "timed_out";
     case Status::malformed:
@@ -58,9 +60,9 @@ std::string Failure::message() const {
             limit);
       case Status::too_large:
         return fmt::format(
-            "building a request: its body needs at least {} bytes, and a slot carries {} body bytes; launch "
-            "with "
-            "larger --slot-bytes",
+            "sending a message: it needs at least {} bytes, its reply's room included, and the most there "
+            "can be is "
+            "{}; launch with larger --arena-bytes (or --slot-bytes)",
             asked, limit);
       case Status::unknown_actor:
         return "addressing a message: the actor type is not in the actor set that was launched; add it to "
@@ -74,6 +76,12 @@ std::string Failure::message() const {
                "runtime";
       case Status::engine_failed:
         return "the engine failed while the message was in flight; Runtime::failure() says why";
+      case Status::arena_full:
+        return fmt::format(
+            "sending a message larger than a slot: the arena has no room for {} bytes now (it has {} in "
+            "all); read "
+            "and release replies, send less at a time, or launch with larger --arena-bytes",
+            asked, limit);
       case Status::timed_out:
         return fmt::format(
             "waiting for a reply: none came within {} us; the handler may be slow or the worker busy", limit);
@@ -88,8 +96,8 @@ std::string Failure::message() const {
                "another";
       case Status::reply_too_large:
         return fmt::format(
-            "answering a message: the response does not fit the {} body bytes of a slot; launch with larger "
-            "--slot-bytes",
+            "answering a message: the response does not fit the {} bytes there are for it; ask with larger "
+            "AskOptions::max_reply_bytes, or launch with larger --max-reply-bytes or --slot-bytes",
             limit);
       case Status::handler_failed:
         return fmt::format("handling a message: the handler failed with code {}", detail);

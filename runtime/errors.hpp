@@ -17,6 +17,11 @@ struct Failure {
   uint32_t detail = 0;  ///< see ErrorBody::detail
   uint64_t asked = 0;   ///< the number that was too much: bytes, slots, microseconds; by status
   uint64_t limit = 0;   ///< what it was held against, in the same unit
+  /// Of a malformed message: the struct and the field in question, as their schema names them; null where
+  /// they are not known (a null field: the root pointer). Static memory.
+  const char* struct_name = nullptr;
+  const char* field_name = nullptr;
+  uint8_t malformed_reason = 0;  ///< a wire::Malformed
 
   /// One line: what failed, the numbers, what to do.
   std::string message() const;

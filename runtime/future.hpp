@@ -5,6 +5,7 @@
 #include <gyre/runtime/core.hpp>
 
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace gyre {
@@ -56,6 +57,8 @@ class Reply {
 
   const Reader& operator*() const { return reader_; }
   const Reader* operator->() const { return &reader_; }
+  /// The response as it arrived: one segment, which encode() makes a stream of.
+  std::span<const std::byte> body() const { return handle_.core().calls().body_bytes(handle_.call()); }
 
  private:
   detail::CallHandle handle_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/bridge/region.hpp>
+#include <gyre/runtime/arena.hpp>
 
 #include <atomic>
 #include <vector>
@@ -14,7 +15,8 @@ class HostBridge {
   explicit HostBridge(const Bridge& bridge)
       : bridge_(bridge),
         claim_(bridge.worker_line->h2d_credit, bridge.shape.slots),
-        drained_(bridge.shape.packets()) {}
+        drained_(bridge.shape.packets()),
+        tell_blocks_(bridge.shape.slots) {}
 
   const Bridge& bridge() const { return bridge_; }
 
@@ -37,6 +39,26 @@ class HostBridge {
   /// `payload`: envelope and body as words, padded to whole packets. The ticket must have been claimed.
   void publish(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
     gyre::publish<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket, payload, body_bytes);
+  }
+
+  /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
+  /// gets the block that this slot's last such tell had, if nobody took that yet.
+  template <class Free>
+  void keep_tell_block(uint64_t ticket, BlockId block, Free&& free) {
+    TellBlock& entry = tell_blocks_[ticket & (bridge_.shape.slots - 1)];
+    if (const BlockId old = entry.block.exchange(0, std::memory_order_acq_rel); old != 0) free(old);
+    entry.ticket.store(ticket, std::memory_order_relaxed);
+    entry.block.store(block, std::memory_order_release);
+  }
+  /// Hands the blocks of all tells that the worker is done with to `free(BlockId)`. Any thread.
+  template <class Free>
+  void take_tell_blocks(Free&& free) {
+    const uint64_t done = consumed();
+    for (TellBlock& entry : tell_blocks_) {
+      BlockId block = entry.block.load(std::memory_order_acquire);
+      if (block == 0 || entry.ticket.load(std::memory_order_relaxed) >= done) continue;
+      if (entry.block.compare_exchange_strong(block, 0, std::memory_order_acq_rel)) free(block);
+    }
   }
 
   void close() { claim_.close(); }
@@ -89,7 +111,13 @@ class HostBridge {
   alignas(64) std::atomic<uint32_t> replies_owed_{0};
   alignas(64) std::atomic<bool> draining_{false};
   std::atomic<uint64_t> d2h_ticket_{0};
+  // Out-of-line tells by slot: their blocks are freed by credit.
+  struct TellBlock {
+    std::atomic<BlockId> block{0};
+    std::atomic<uint64_t> ticket{0};
+  };
   std::vector<Packet> drained_;  // the drainer's, unpacked; a packet's 16 bytes for its 12 of payload
+  std::vector<TellBlock> tell_blocks_;
 };
 
 }  // namespace gyre

@@ -47,6 +47,15 @@ std::string Options::problems() const {
   if (!slot_bytes_valid) {
     wrong(fmt::format("--slot-bytes {}: must be a multiple of 64 (a cache line), 64 to 16384", slot_bytes));
   }
+  const bool arena_valid = arena_bytes % 4096 == 0 && arena_bytes <= uint64_t(1) << 40;
+  if (!arena_valid) {
+    wrong(fmt::format("--arena-bytes {}: must be a multiple of 4096 (a page), at most 2^40", arena_bytes));
+  }
+  if (arena_valid && max_reply_bytes > arena_bytes) {
+    wrong(fmt::format(
+        "--max-reply-bytes {}: replies larger than a slot lie in the arena, and --arena-bytes is {}",
+        max_reply_bytes, arena_bytes));
+  }
   constexpr std::chrono::milliseconds day = std::chrono::hours(24);
   if (timeout.count() < 1 || timeout > day) {
     wrong(fmt::format("--timeout {}: must be 1 to {} ms (a day)", timeout.count(), day.count()));
@@ -54,14 +63,15 @@ std::string Options::problems() const {
   if (first_lap < 1 || first_lap > uint64_t(1) << 62) {
     wrong(fmt::format("first_lap {}: must be 1 to 2^62; stamp 0 means never written", first_lap));
   }
-  if (slots_valid && slot_bytes_valid) {
-    const uint64_t bytes = RegionLayout{workers, ring_shape()}.region_bytes();
+  if (slots_valid && slot_bytes_valid && arena_valid) {
+    const uint64_t bytes = region_layout().region_bytes();
     if (bytes > region_budget) {
       wrong(
-          fmt::format("--workers {} --slots {} --slot-bytes {}: the region would take {} bytes, over its "
+          fmt::format("--workers {} --slots {} --slot-bytes {} --arena-bytes {}: the region would take {} "
+                      "bytes, over its "
                       "budget of {}; ask for "
                       "less, or raise Options::region_budget",
-                      workers, slots, slot_bytes, bytes, region_budget));
+                      workers, slots, slot_bytes, arena_bytes, bytes, region_budget));
     }
   }
   return problems;

@@ -1,7 +1,7 @@
 // What a runtime is launched with; the same names in every tool.
 #pragma once
 
-#include <gyre/bridge/ring.hpp>
+#include <gyre/bridge/region.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -34,11 +34,18 @@ struct Options {
   uint32_t slot_bytes = 512;                ///< bytes a slot, a multiple of 64
   std::chrono::milliseconds timeout{5000};  ///< of an ask, and for room in a full ring
   WaitPolicy wait = WaitPolicy::polite;
+  /// Bytes, a multiple of 4096, for bodies of requests and replies that do not fit a slot. 0: none may be
+  /// larger.
+  uint64_t arena_bytes = uint64_t(64) << 20;
+  /// Largest reply, in bytes, that an ask makes room for unless it says itself. 0: what fits a slot, or as
+  /// many bytes as its request has.
+  uint32_t max_reply_bytes = 0;
   uint64_t region_budget = uint64_t(1) << 30;  ///< bytes; a larger region is refused
   bool verbose = false;                        ///< log launch parameters to stderr
   uint64_t first_lap = 1;                      ///< lap of the rings' first ticket; for tests of the wrap
 
   RingShape ring_shape() const { return RingShape{slots, slot_bytes, first_lap}; }
+  RegionLayout region_layout() const { return RegionLayout{workers, ring_shape(), arena_bytes}; }
   /// Everything that is wrong with these values, a line each with the number, the limit and its reason; empty
   /// if valid.
   std::string problems() const;

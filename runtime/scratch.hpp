@@ -1,16 +1,24 @@
-// Where a thread builds its messages: one zeroed segment behind room for the envelope, reused, never
-// allocated twice.
+// Where a thread builds its messages: one zeroed segment with room for heads in front of it, reused, grown by
+// the page as messages need it.
 #pragma once
 
 #include <capnp/message.h>
-#include <gyre/bridge/ring.hpp>
+#include <sys/mman.h>
+#include <gyre/messages/envelope.hpp>
 #include <gyre/runtime/errors.hpp>
 
 #include <cstring>
-#include <memory>
+#include <new>
 #include <utility>
 
 namespace gyre::detail {
+
+/// A body about to be sent: 8-aligned words, behind heads_bytes of memory that is the sender's to overwrite.
+struct Outgoing {
+  static constexpr size_t heads_bytes = sizeof(Envelope) + sizeof(OutOfLine);
+  capnp::word* body;
+  uint32_t bytes;
+};
 
 /// A thread's building place.
 class Scratch {
@@ -20,25 +28,40 @@ class Scratch {
     thread_local Scratch scratch;
     return scratch;
   }
+  ~Scratch() { unmap(); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
 
-  /// Builds a Request with `fill(Request::Builder)` and hands it to `send(uint32_t* payload, uint32_t
-  /// body_bytes)`, which returns a Result. Failures of its own: too_large, nested_fill. What fill throws
+  /// Builds a message of at most `capacity` bytes with `fill(capnp::MessageBuilder&)` and hands it to
+  /// `send(Outgoing)`, which returns a Result. Failures of its own: too_large, nested_fill. What fill throws
   /// passes through; nothing is lost by it.
-  template <class Request, class Fill, class Send>
-  auto build_and_send(const RingShape& shape, Fill&& fill, Send&& send) -> decltype(send(nullptr, 0)) {
+  template <class Fill, class Send>
+  auto build_and_send(uint64_t capacity, Fill&& fill, Send&& send) -> decltype(send(Outgoing{})) {
+    return place_and_send(
+        capacity,
+        [&](capnp::word* place) -> Result<uint32_t> {
+          try {
+            Segment segment(place, capacity / sizeof(capnp::word));
+            fill(static_cast<capnp::MessageBuilder&>(segment));
+            return uint32_t(segment.getSegmentsForOutput()[0].asBytes().size());
+          } catch (const Overflow& overflow) {
+            return Failure{Status::too_large, 0, overflow.needed_bytes, capacity};
+          }
+        },
+        std::forward<Send>(send));
+  }
+
+  /// As build_and_send, with `place(capnp::word*)` writing the whole body into `capacity` zeroed bytes; it
+  /// returns a Result of the body's bytes.
+  template <class Place, class Send>
+  auto place_and_send(uint64_t capacity, Place&& place, Send&& send) -> decltype(send(Outgoing{})) {
     if (in_use_) return Failure{Status::nested_fill};
-    reserve(shape);
-    Use use(*this, shape.body_capacity());
-    uint32_t body_bytes = 0;
-    try {
-      Segment segment(body(), shape.body_capacity() / sizeof(capnp::word));
-      std::forward<Fill>(fill)(segment.initRoot<Request>());
-      body_bytes = uint32_t(segment.getSegmentsForOutput()[0].asBytes().size());
-    } catch (const Overflow& overflow) {
-      return Failure{Status::too_large, 0, overflow.needed_bytes, shape.body_capacity()};
-    }
-    use.dirty_bytes = body_bytes;
-    return send(payload(), body_bytes);
+    reserve(capacity);
+    Use use(*this, capacity);
+    const Result<uint32_t> bytes = place(body());
+    if (!bytes) return bytes.error();
+    use.dirty_bytes = bytes.value();
+    return send(Outgoing{body(), bytes.value()});
   }
 
  private:
@@ -65,30 +88,49 @@ class Scratch {
     bool given_ = false;
   };
 
-  // Marks the scratch as in use and zeroes it afterwards: Cap'n Proto builds into zeroed memory.
+  // Marks the scratch as in use, and zeroes it afterwards: Cap'n Proto builds into zeroed memory.
   struct Use {
-    Use(Scratch& scratch, uint32_t bytes) : scratch(scratch), dirty_bytes(bytes) { scratch.in_use_ = true; }
+    Use(Scratch& scratch, uint64_t bytes) : scratch(scratch), dirty_bytes(bytes) { scratch.in_use_ = true; }
     ~Use() {
-      std::memset(static_cast<void*>(scratch.body()), 0, dirty_bytes);
+      scratch.clear(dirty_bytes);
       scratch.in_use_ = false;
     }
     Use(const Use&) = delete;
     Scratch& scratch;
-    uint32_t dirty_bytes;
+    uint64_t dirty_bytes;
   };
 
-  uint32_t* payload() { return memory_[0].data; }
-  capnp::word* body() {
-    return reinterpret_cast<capnp::word*>(payload() + sizeof(Envelope) / sizeof(uint32_t));
+  static constexpr size_t body_offset = 128;  // room for heads in front, and 16-aligned
+  static_assert(body_offset >= Outgoing::heads_bytes);
+
+  Scratch() = default;
+  capnp::word* body() { return reinterpret_cast<capnp::word*>(memory_ + body_offset); }
+
+  // Address space only: the kernel gives memory, zeroed, page by page, where a message is built.
+  void reserve(uint64_t capacity) {
+    const size_t bytes = body_offset + capacity;
+    if (bytes <= bytes_) return;
+    void* const memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    unmap();
+    memory_ = static_cast<char*>(memory);
+    bytes_ = bytes;
   }
-  void reserve(const RingShape& shape) {
-    if (packets_ >= shape.packets()) return;
-    memory_ = std::make_unique<Packet[]>(shape.packets());  // 16 bytes a packet for its 12 of payload; zeroed
-    packets_ = shape.packets();
+  void clear(uint64_t dirty_bytes) {
+    constexpr uint64_t kept = 16 << 20;  // memory beyond goes back to the kernel
+    if (dirty_bytes <= kept) {
+      std::memset(static_cast<void*>(body()), 0, dirty_bytes);
+    } else {
+      madvise(memory_, body_offset + dirty_bytes, MADV_DONTNEED);
+    }
+  }
+  void unmap() {
+    if (memory_ != nullptr) munmap(memory_, bytes_);
   }
 
-  std::unique_ptr<Packet[]> memory_;
-  uint32_t packets_ = 0;
+  char* memory_ = nullptr;
+  size_t bytes_ = 0;
   bool in_use_ = false;
 };
 

@@ -29,7 +29,7 @@ class RawEcho {
         layout_{1, plan.options.ring_shape()},
         kernel_(plan.options.device,
                 [size](int architecture) { return compile_raw_kernel(architecture, size); }),
-        region_(kernel_.context(), layout_.region_bytes()),
+        region_(kernel_.context(), layout_.region_bytes(), layout_.region_bytes()),
         bridge_(Bridge::of(region_.host_address(), layout_, 0)) {
     CUdeviceptr region = region_.device_address();
     void* arguments[] = {&region, &layout_, &packets_};

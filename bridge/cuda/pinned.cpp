@@ -4,12 +4,12 @@
 
 namespace gyre::cuda {
 
-PinnedRegion::PinnedRegion(const Context& context, size_t bytes) : context_(context) {
+PinnedRegion::PinnedRegion(const Context& context, size_t bytes, size_t zeroed_bytes) : context_(context) {
   const Driver& driver = context.driver();
   const Context::Current current(context);
   driver.check(driver.cuMemHostAlloc(&host_, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
                "allocating " + std::to_string(bytes) + " bytes of pinned memory for the region");
-  std::memset(host_, 0, bytes);
+  std::memset(host_, 0, zeroed_bytes);
   driver.check(driver.cuMemHostGetDevicePointer(&device_, host_, 0), "mapping the region's pinned memory");
 }
 

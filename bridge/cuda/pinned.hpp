@@ -5,11 +5,12 @@
 
 namespace gyre::cuda {
 
-/// Owns `bytes` of zeroed, page-locked host memory, mapped into every context. Move-only.
+/// Owns `bytes` of page-locked host memory, the first `zeroed_bytes` of them zeroed, mapped into every
+/// context. Move-only.
 class PinnedRegion {
  public:
   /// Throws Error. `context` must outlive this.
-  PinnedRegion(const Context& context, size_t bytes);
+  PinnedRegion(const Context& context, size_t bytes, size_t zeroed_bytes);
   ~PinnedRegion();
   PinnedRegion(const PinnedRegion&) = delete;
   PinnedRegion& operator=(const PinnedRegion&) = delete;

@@ -9,7 +9,8 @@ namespace gyre {
 
 namespace {
 // Worker threads poll: far more of them than processors would keep each other, and the machine, from working.
-uint32_t checked_workers(uint32_t workers) {
+const Options& checked(const Options& options) {
+  const uint32_t workers = options.workers;
   const uint32_t most = std::max(64u, 4 * std::thread::hardware_concurrency());
   if (workers > most) {
     throw BadOptions(
@@ -18,15 +19,15 @@ uint32_t checked_workers(uint32_t workers) {
                     "ask for fewer",
                     workers, most, std::thread::hardware_concurrency()));
   }
-  return workers;
+  return options;
 }
 }  // namespace
 
 CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
     : actors_(actors),
-      layout_{checked_workers(options.workers), options.ring_shape()},
+      layout_(checked(options).region_layout()),
       wait_(options.wait),
-      region_(layout_.region_bytes()) {}
+      region_(layout_.region_bytes(), layout_.rings_bytes()) {}
 
 CpuEngine::~CpuEngine() {
   for (std::thread& thread : threads_) thread.join();

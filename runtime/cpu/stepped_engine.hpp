@@ -15,9 +15,9 @@ class SteppedEngine final : public Engine {
  public:
   SteppedEngine(const ActorSet& actors, const Options& options)
       : actors_(actors),
-        layout_{options.workers, options.ring_shape()},
+        layout_(options.region_layout()),
         wait_(options.wait),
-        region_(layout_.region_bytes()) {}
+        region_(layout_.region_bytes(), layout_.rings_bytes()) {}
 
   EngineKind kind() const override { return EngineKind::cpu; }
   TransportKind transport() const override { return TransportKind::heap; }

@@ -59,7 +59,7 @@ DeviceLimits read_limits(const Context& context) {
 }
 
 CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
-    : layout_{options.workers, options.ring_shape()},
+    : layout_(options.region_layout()),
       verbose_(options.verbose),
       request_{options.workers, options.block, 2 * layout_.shape.payload_bytes()},
       driver_(Driver::load()),
@@ -96,7 +96,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
       limits.blocks_a_multiprocessor = uint32_t(blocks);
     }
     refuse(kernel_problems(request_, limits_, limits));
-    region_ = std::make_unique<PinnedRegion>(context_, layout_.region_bytes());
+    region_ = std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
     driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
     if (verbose_) {
       std::fprintf(

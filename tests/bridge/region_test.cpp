@@ -39,7 +39,7 @@ TEST_CASE("lines that different sides write lie 128 bytes apart") {
 
 TEST_CASE("a region's header says what the region holds, and the rest is zero") {
   const RegionLayout layout{2, RingShape{4, 128, 9}};
-  HeapRegion region(layout.region_bytes());
+  HeapRegion region(layout.region_bytes(), layout.rings_bytes());
   initialise_region(region.address(), layout);
   const auto& header = *static_cast<const RegionHeader*>(region.address());
   CHECK(header.magic == region_magic);

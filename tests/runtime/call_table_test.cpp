@@ -10,6 +10,8 @@
 using namespace gyre;
 
 namespace {
+
+Arena no_arena(nullptr, 0);
 // A body of one struct of one data word.
 struct Body {
   uint64_t words[2];
@@ -19,7 +21,7 @@ struct Body {
 }  // namespace
 
 TEST_CASE("a table gives out as many calls as it has, and again what was given back") {
-  CallTable table(3, 16);
+  CallTable table(3, 16, no_arena);
   std::set<CallId> calls;
   for (int i = 0; i < 3; ++i) calls.insert(table.acquire().value());
   CHECK(calls.size() == 3);
@@ -31,7 +33,7 @@ TEST_CASE("a table gives out as many calls as it has, and again what was given b
 }
 
 TEST_CASE("a call has one outcome: the second to come is late") {
-  CallTable table(1, 16);
+  CallTable table(1, 16, no_arena);
   const CallId call = table.acquire().value();
   CHECK_FALSE(table.begin_outcome(call));  // not in flight yet
   table.arm(call, 0, 100, 7);
@@ -47,7 +49,7 @@ TEST_CASE("a call has one outcome: the second to come is late") {
 }
 
 TEST_CASE("a reply to an earlier use of a slot does not reach its next user") {
-  CallTable table(1, 16);
+  CallTable table(1, 16, no_arena);
   const CallId first = table.acquire().value();
   table.arm(first, 0, 100, 7);
   REQUIRE(table.begin_outcome(first));
@@ -61,14 +63,14 @@ TEST_CASE("a reply to an earlier use of a slot does not reach its next user") {
 }
 
 TEST_CASE("correlations that name no slot of the table are not calls") {
-  CallTable table(2, 16);
+  CallTable table(2, 16, no_arena);
   CHECK_FALSE(table.begin_outcome(2));
   CHECK_FALSE(table.begin_outcome(CallTable::max_calls - 1));
   CHECK_FALSE(table.begin_outcome(~uint64_t(0)));
 }
 
 TEST_CASE("an abandoned call goes back when its outcome comes, or at once if it is there") {
-  CallTable table(1, 16);
+  CallTable table(1, 16, no_arena);
   const CallId first = table.acquire().value();
   table.arm(first, 0, 100, 7);
   table.abandon(first);
@@ -86,7 +88,7 @@ TEST_CASE("an abandoned call goes back when its outcome comes, or at once if it 
 }
 
 TEST_CASE("only calls in flight past their deadline are overdue") {
-  CallTable table(4, 16);
+  CallTable table(4, 16, no_arena);
   const CallId early = table.acquire().value(), late = table.acquire().value(),
                done = table.acquire().value();
   (void)table.acquire().value();  // never armed
@@ -101,7 +103,7 @@ TEST_CASE("only calls in flight past their deadline are overdue") {
 }
 
 TEST_CASE("completer, expirer and abandoner race for 20,000 calls: one outcome each, every slot comes back") {
-  CallTable table(8, 16);
+  CallTable table(8, 16, no_arena);
   std::atomic<uint64_t> outcomes{0};
   for (int i = 0; i < 20'000; ++i) {
     const CallId call = table.acquire().value();

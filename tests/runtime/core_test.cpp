@@ -11,22 +11,28 @@ using namespace gyre_test;
 
 namespace {
 
-// Sends bytes that no client would build.
+// Bytes that no client would build, as a message.
+struct Raw {
+  explicit Raw(const std::vector<uint64_t>& body) : words(heads + body.size()) {
+    std::copy(body.begin(), body.end(), words.begin() + heads);
+  }
+  detail::Outgoing message() {
+    return {reinterpret_cast<capnp::word*>(words.data() + heads), uint32_t((words.size() - heads) * 8)};
+  }
+  static constexpr size_t heads = detail::Outgoing::heads_bytes / 8;
+  std::vector<uint64_t> words;
+};
 Result<CallId> ask_raw(detail::Core& core, uint16_t actor_type, uint16_t message_type,
                        const std::vector<uint64_t>& body) {
-  std::vector<Packet> memory(core.shape().packets());
-  uint32_t* const payload = memory.front().data;
-  std::memcpy(payload + 8, body.data(), body.size() * 8);
-  return core.ask({0, actor_type, message_type, 0}, payload, uint32_t(body.size() * 8),
-                  std::chrono::seconds(10), detail::WhenFull::refuse);
+  Raw raw(body);
+  return core.ask({0, actor_type, message_type, 0}, raw.message(), {std::chrono::seconds(10), 0},
+                  detail::WhenFull::refuse);
 }
 Result<void> tell_raw(detail::Core& core, uint16_t actor_type, uint16_t message_type,
                       const std::vector<uint64_t>& body, uint64_t key = 0) {
-  std::vector<Packet> memory(core.shape().packets());
-  uint32_t* const payload = memory.front().data;
-  std::memcpy(payload + 8, body.data(), body.size() * 8);
-  return core.tell({0, actor_type, message_type, key}, payload, uint32_t(body.size() * 8),
-                   std::chrono::seconds(10), detail::WhenFull::refuse);
+  Raw raw(body);
+  return core.tell({0, actor_type, message_type, key}, raw.message(), std::chrono::seconds(10),
+                   detail::WhenFull::refuse);
 }
 
 }  // namespace

@@ -10,11 +10,14 @@ enum Action {
   grow @2;              # a response with argument words of filler
   work @3;              # work for argument nanoseconds, unless told to stop; value: 1 if told to stop
   sumOfNotes @4;        # value: sum of all notes this worker took
+  echo @5;              # a response with the request's filler; value: its sum
+  failAlone @6;         # a response with the request's filler, and then the last thread alone fails with code argument
 }
 
 struct ProbeRequest {
   action @0 :Action;
   argument @1 :UInt64;
+  filler @2 :List(UInt64);
 }
 
 struct ProbeResponse {
@@ -25,4 +28,5 @@ struct ProbeResponse {
 
 struct ProbeNote {
   value @0 :UInt64;
+  filler @1 :List(UInt64);  # added to the value
 }

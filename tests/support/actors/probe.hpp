@@ -29,14 +29,34 @@ struct Probe {
         return out.set_value(work(ctx, argument));
       case view::Action::sum_of_notes:
         return out.set_value(sum);
+      case view::Action::echo:
+        return echo(ctx, in, out);
+      case view::Action::fail_alone:
+        echo(ctx, in, out);
+        if (ctx.rank() + 1 == ctx.size()) ctx.fail(uint32_t(argument));
+        return;
     }
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::ProbeNote::Reader in) {
-    if (ctx.rank() == 0) sum += in.value();
+    const auto filler = in.filler();
+    if (ctx.rank() != 0) return;
+    sum += in.value();
+    for (uint32_t i = 0; i < filler.size(); ++i) sum += filler[i];
   }
 
  private:
+  GYRE_DEVICE static void echo(gyre::Context& ctx, view::ProbeRequest::Reader in,
+                               view::ProbeResponse::Builder out) {
+    const auto filler = in.filler();
+    auto echoed = out.init_filler(filler.size());
+    for (uint32_t i = ctx.rank(); i < echoed.size(); i += ctx.size()) echoed.set(i, filler[i]);
+    if (ctx.rank() != 0) return;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < filler.size(); ++i) total += filler[i];
+    out.set_value(total);
+  }
+
   // 1 if told to stop before the time was over. All threads go round equally often: rank 0's clock decides,
   // by way of should_stop's barrier, so each turn is one microsecond of work and one look.
   GYRE_DEVICE static uint64_t work(gyre::Context& ctx, uint64_t ns) {
