@@ -3,8 +3,10 @@
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 CONFIG REQUIRED)          # libboost-dev: Lockfree, Outcome
 find_package(fmt REQUIRED)                 # libfmt-dev
-find_package(CLI11 CONFIG REQUIRED)        # libcli11-dev
-find_package(nlohmann_json CONFIG REQUIRED)  # nlohmann-json3-dev
+if(GYRE_TOOLS OR GYRE_BENCH)
+  find_package(CLI11 CONFIG REQUIRED)        # libcli11-dev
+  find_package(nlohmann_json CONFIG REQUIRED)  # nlohmann-json3-dev
+endif()
 find_program(CAPNP_COMPILER capnp REQUIRED)
 find_program(CAPNP_CXX_PLUGIN capnpc-c++ REQUIRED)
 
@@ -20,6 +22,7 @@ find_path(CAPNP_INCLUDE_DIR NAMES capnp/message.h REQUIRED)
 find_library(CAPNP_LIBRARY NAMES ${capnp_names} REQUIRED)
 find_library(KJ_LIBRARY NAMES ${kj_names} REQUIRED)
 add_library(gyre_capnp INTERFACE)
+add_library(gyre::capnp ALIAS gyre_capnp)
 target_include_directories(gyre_capnp SYSTEM INTERFACE ${CAPNP_INCLUDE_DIR})
 target_link_libraries(gyre_capnp INTERFACE ${CAPNP_LIBRARY} ${KJ_LIBRARY} Threads::Threads)
 
