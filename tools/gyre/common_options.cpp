@@ -45,9 +45,8 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
       .add_option("--arena-bytes", options.arena_bytes,
                   "bytes for bodies larger than a slot, a multiple of 4096; 0: none may be larger")
       ->capture_default_str();
-  command
-      .add_option("--max-reply-bytes", options.max_reply_bytes,
-                  "room an ask makes for its reply (default: a slot's, or the size of its request)");
+  command.add_option("--max-reply-bytes", options.max_reply_bytes,
+                     "room an ask makes for its reply (default: a slot's, or the size of its request)");
   command
       .add_option_function<int64_t>(
           "--timeout", [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); },

@@ -14,8 +14,10 @@
 #include <random>
 #include <thread>
 
+#include "bad_messages.hpp"
 #include "common_options.hpp"
 #include "subcommands.hpp"
+#include "vectors.hpp"
 
 namespace gyre::tools {
 
@@ -46,88 +48,6 @@ struct Case {
   double send_ns = 0, receive_ns = 0, latency_ns = 0;  // medians over the case's messages
   std::string remark = {};
 };
-
-std::string_view operation_name(Operation operation) {
-  switch (operation) {
-    case Operation::ADD:
-      return "add";
-    case Operation::SUBTRACT:
-      return "subtract";
-    case Operation::MULTIPLY:
-      return "multiply";
-    case Operation::DIVIDE:
-      return "divide";
-  }
-  return "?";
-}
-
-float apply(Operation operation, float a, float b) {
-  switch (operation) {
-    case Operation::ADD:
-      return a + b;
-    case Operation::SUBTRACT:
-      return a - b;
-    case Operation::MULTIPLY:
-      return a * b;
-    case Operation::DIVIDE:
-      return a / b;
-  }
-  return 0;
-}
-
-// Equal bits; any NaN equals any NaN, for the engines' NaNs have different bits.
-bool same(float a, float b) {
-  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (std::isnan(a) && std::isnan(b));
-}
-
-struct Vectors {
-  Operation operation = Operation::ADD;
-  std::vector<float> a, b;
-};
-
-void fill(const Vectors& vectors, VectorAddRequest::Builder request) {
-  request.setOperation(vectors.operation);
-  request.setA(kj::arrayPtr(vectors.a.data(), vectors.a.size()));
-  request.setB(kj::arrayPtr(vectors.b.data(), vectors.b.size()));
-}
-
-// What is wrong with the response; empty if every element is right.
-std::string check(const Vectors& sent, const VectorAddResponse::Reader& got) {
-  const size_t n = sent.a.size();
-  if (!got.getSuccess()) return fmt::format("success is false, error {}", unsigned(got.getError()));
-  if (got.getProcessed() != n) return fmt::format("processed {} of {} elements", got.getProcessed(), n);
-  const auto result = got.getResult();
-  if (result.size() != n) return fmt::format("{} elements came back, not {}", result.size(), n);
-  for (uint32_t i = 0; i < n; ++i) {
-    const float expected = apply(sent.operation, sent.a[i], sent.b[i]);
-    if (!same(result[i], expected)) {
-      return fmt::format("element {}: {} {} {} gave {} (bits {:08x}), not {} ({:08x})", i, sent.a[i],
-                         operation_name(sent.operation), sent.b[i], result[i],
-                         std::bit_cast<uint32_t>(result[i]), expected, std::bit_cast<uint32_t>(expected));
-    }
-  }
-  return {};
-}
-
-// A[i] = i, B[i] = factor * i, i = 1..n.
-Vectors ramp(size_t n, float factor, Operation operation) {
-  Vectors vectors{operation, std::vector<float>(n), std::vector<float>(n)};
-  for (size_t i = 0; i < n; ++i) {
-    vectors.a[i] = float(i + 1);
-    vectors.b[i] = factor * float(i + 1);
-  }
-  return vectors;
-}
-
-// Bytes of a VectorAdd request's body: root pointer, one data word and two pointers, two lists of whole
-// words.
-size_t request_bytes(size_t n) { return 8 + 8 + 16 + 2 * ((n + 1) / 2 * 8); }
-
-size_t largest_inline(uint32_t body_capacity) {
-  size_t n = 0;
-  while (request_bytes(n + 1) <= body_capacity) ++n;
-  return n;
-}
 
 // The times of a case's messages, in nanoseconds.
 struct Samples {
@@ -170,6 +90,7 @@ class Validation {
 
   std::vector<Case> run() {
     const size_t largest = largest_inline(client_.body_capacity());
+    arena_bytes_ = client_.max_body_bytes();
     std::fprintf(out_, "\n  %-34s %6s %-9s %8s %8s %9s %9s %9s\n", "case", "n", "operation", "path",
                  "messages", "send us", "recv us", "total us");
     one("empty vector", 0, 2, Operation::ADD);
@@ -178,9 +99,12 @@ class Validation {
     one("boundary vector", 25, 3, Operation::ADD);
     one("large vector", 100, 4, Operation::ADD);
     one("largest that fits a slot", largest, 5, Operation::ADD);
-    one("one more than fits", largest + 1, 5, Operation::ADD);
+    one("one more than fits a slot", largest + 1, 5, Operation::ADD);
+    one("8 Ki elements", 8192, 6, Operation::ADD);
+    one("1 Mi elements", 1 << 20, 7, Operation::ADD);
     for (const Operation operation : {Operation::SUBTRACT, Operation::MULTIPLY, Operation::DIVIDE}) {
       one("boundary vector", 25, 3, operation);
+      one("8 Ki elements", 8192, 6, operation);
     }
     for (const Operation operation :
          {Operation::ADD, Operation::SUBTRACT, Operation::MULTIPLY, Operation::DIVIDE}) {
@@ -188,8 +112,18 @@ class Validation {
     }
     three_laps();
     random_from_threads(largest);
+    bad("truncated after each word", 25, [](const Client& client) { return send_truncated(client); });
+    bad("bits flipped", 25, [&](const Client& client) {
+      return send_bit_flipped(client, std::max(settings_.random_messages / 10, 100u), 25);
+    });
+    if (2 * request_bytes(8192) <= arena_bytes_) {
+      bad("bits flipped", 8192, [](const Client& client) { return send_bit_flipped(client, 100, 8192); });
+    }
+    bad("unknown message and actor types", 5, [](const Client& client) { return send_unknown(client); });
     return std::move(cases_);
   }
+  /// Error replies that the bad messages got, as they must.
+  uint64_t error_replies() const { return error_replies_; }
 
  private:
   // Empty if the reply came and every element is right.
@@ -207,9 +141,12 @@ class Validation {
 
   void one(const std::string& name, size_t n, float factor, Operation operation) {
     if (interrupt_requested()) return;
-    Case row{.name = name, .n = n, .operation = std::string(operation_name(operation))};
+    Case row{.name = name, .n = n, .operation = std::string(name_of(operation))};
     const Vectors vectors = ramp(n, factor, operation);
-    if (request_bytes(n) > client_.body_capacity()) {
+    const bool fits_slot = request_bytes(n) <= client_.body_capacity();
+    if (!fits_slot) row.path = "arena";
+    if (!fits_slot &&
+        2 * request_bytes(n) + 2048 > arena_bytes_) {  // the request, its reply's room, units of 1 KiB
       must_be_refused(vectors, row);
     } else {
       Samples samples;
@@ -243,7 +180,7 @@ class Validation {
                             Limits::quiet_NaN()};
     Case row{.name = "zeros, denormals, infinities, NaN",
              .n = largest,
-             .operation = std::string(operation_name(operation))};
+             .operation = std::string(name_of(operation))};
     Samples samples;
     std::string wrong;
     Vectors pairs{operation, {}, {}};
@@ -298,6 +235,24 @@ class Validation {
           fmt::format("{} of {} messages were answered", samples.latency.size(), settings_.random_messages);
     }
     finish(row, samples, wrong);
+    print(row);
+  }
+
+  // Messages that nobody should send.
+  template <class Send>
+  void bad(const std::string& name, size_t n, Send&& send) {
+    if (interrupt_requested()) return;
+    Case row{.name = name, .n = n, .operation = "-"};
+    if (request_bytes(n) > client_.body_capacity()) row.path = "arena";
+    const BadMessages bad = send(client_);
+    row.messages = bad.sent + bad.good;
+    row.passed = bad.wrong.empty();
+    row.remark = bad.wrong;
+    if (bad.wrong.empty()) {
+      row.remark = fmt::format("{} bad: {} error replies, {} good after all; {} good between them", bad.sent,
+                               bad.error_replies, bad.sent - bad.error_replies, bad.good);
+    }
+    error_replies_ += bad.error_replies;
     print(row);
   }
 
@@ -360,6 +315,8 @@ class Validation {
   const uint32_t slots_;
   const size_t small_;  // elements, where any number will do
   std::FILE* out_;
+  uint64_t arena_bytes_ = 0;
+  uint64_t error_replies_ = 0;
   std::vector<Case> cases_;
 };
 
@@ -420,16 +377,22 @@ LaunchReport validate_one_launch(const Settings& settings, const Options& option
     throw Error("the first reply: " + wrong);
   step(fmt::format("first reply, checked, {:.1f} ms after the start", report.first_reply_ms));
 
-  report.cases = Validation(runtime, settings, out).run();
+  Validation validation(runtime, settings, out);
+  report.cases = validation.run();
   std::fprintf(out, "\n");
 
-  Case books{.name = "drained, books balanced", .operation = "-", .path = "inline"};
+  Case books{.name = "drained, books balanced", .operation = "-", .path = "-"};
   books.remark = drain(runtime);
   report.interrupted = interrupt_requested();
   report.termination = runtime.terminate(options.timeout);
   const Books& b = report.termination.books;
   if (books.remark.empty() && !b.balanced()) books.remark = "the books do not balance";
-  if (books.remark.empty() && b.asks.answered != b.asks.accepted) books.remark = "not every ask was answered";
+  if (books.remark.empty() && (b.asks.error_replies != validation.error_replies() ||
+                               b.asks.answered + b.asks.error_replies != b.asks.accepted)) {
+    books.remark =
+        fmt::format("of {} asks {} were answered, and {} got error replies where {} had to", b.asks.accepted,
+                    b.asks.answered, b.asks.error_replies, validation.error_replies());
+  }
   if (report.termination.worker_stuck) books.remark = "a worker did not stop";
   books.passed = books.remark.empty();
   if (books.passed) {

@@ -1,0 +1,108 @@
+#include "vectors.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+namespace gyre::tools {
+
+using messages::Operation;
+using messages::VectorAddRequest;
+using messages::VectorAddResponse;
+
+std::string_view name_of(Operation operation) {
+  switch (operation) {
+    case Operation::ADD:
+      return "add";
+    case Operation::SUBTRACT:
+      return "subtract";
+    case Operation::MULTIPLY:
+      return "multiply";
+    case Operation::DIVIDE:
+      return "divide";
+  }
+  return "?";
+}
+
+namespace {
+
+float apply(Operation operation, float a, float b) {
+  switch (operation) {
+    case Operation::ADD:
+      return a + b;
+    case Operation::SUBTRACT:
+      return a - b;
+    case Operation::MULTIPLY:
+      return a * b;
+    case Operation::DIVIDE:
+      return a / b;
+  }
+  return 0;
+}
+
+// Equal bits; any NaN equals any NaN, for the engines' NaNs have different bits.
+bool same(float a, float b) {
+  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+}  // namespace
+
+void fill(const Vectors& vectors, VectorAddRequest::Builder request) {
+  request.setOperation(vectors.operation);
+  request.setA(kj::arrayPtr(vectors.a.data(), vectors.a.size()));
+  request.setB(kj::arrayPtr(vectors.b.data(), vectors.b.size()));
+}
+
+std::string check(const Vectors& sent, const VectorAddResponse::Reader& got) {
+  const size_t n = sent.a.size();
+  if (!got.getSuccess()) return fmt::format("success is false, error {}", unsigned(got.getError()));
+  if (got.getProcessed() != n) return fmt::format("processed {} of {} elements", got.getProcessed(), n);
+  const auto result = got.getResult();
+  if (result.size() != n) return fmt::format("{} elements came back, not {}", result.size(), n);
+  for (uint32_t i = 0; i < n; ++i) {
+    const float expected = apply(sent.operation, sent.a[i], sent.b[i]);
+    if (!same(result[i], expected)) {
+      return fmt::format("element {}: {} {} {} gave {} (bits {:08x}), not {} ({:08x})", i, sent.a[i],
+                         name_of(sent.operation), sent.b[i], result[i], std::bit_cast<uint32_t>(result[i]),
+                         expected, std::bit_cast<uint32_t>(expected));
+    }
+  }
+  return {};
+}
+
+Vectors ramp(size_t n, float factor, Operation operation) {
+  Vectors vectors{operation, std::vector<float>(n), std::vector<float>(n)};
+  for (size_t i = 0; i < n; ++i) {
+    vectors.a[i] = float(i + 1);
+    vectors.b[i] = factor * float(i + 1);
+  }
+  return vectors;
+}
+
+// Bytes of a VectorAdd request's body: root pointer, one data word and two pointers, two lists of whole
+// words.
+size_t request_bytes(size_t n) { return 8 + 8 + 16 + 2 * ((n + 1) / 2 * 8); }
+
+size_t largest_inline(uint32_t body_capacity) {
+  size_t n = 0;
+  while (request_bytes(n + 1) <= body_capacity) ++n;
+  return n;
+}
+
+std::string check_any(const VectorAddRequest::Reader& sent, const VectorAddResponse::Reader& got) {
+  using Error = VectorAddResponse::Error;
+  const auto a = sent.getA(), b = sent.getB();
+  const Error expected = a.size() != b.size()                      ? Error::LENGTHS_DIFFER
+                         : sent.getOperation() > Operation::DIVIDE ? Error::UNKNOWN_OPERATION
+                                                                   : Error::NONE;
+  if (got.getError() != expected)
+    return fmt::format("error {}, not {}", unsigned(got.getError()), unsigned(expected));
+  if (expected != Error::NONE) return got.getSuccess() ? "success in spite of an error" : "";
+  Vectors vectors{sent.getOperation(), {}, {}};
+  for (const float value : a) vectors.a.push_back(value);
+  for (const float value : b) vectors.b.push_back(value);
+  return check(vectors, got);
+}
+
+}  // namespace gyre::tools
