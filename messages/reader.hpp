@@ -41,6 +41,12 @@ class StructReader {
   GYRE_DEVICE bool has(uint32_t index) const {
     return index < pointers_ && load<uint64_t>(pointer(index)) != 0;
   }
+  /// This struct if its union with the tag at `index`, counted in 16 bits, holds member `member`; else one
+  /// that has no fields, so that those of another member are not taken for it.
+  GYRE_DEVICE StructReader holding(uint32_t index, uint16_t member) const {
+    if (get<uint16_t>(index) == member) return *this;
+    return {message_, data_, 0, 0, depth_, trusted_};
+  }
   /// What is behind pointer `index`, where T is Text, Data, a List or a struct. Of a null pointer: what is in
   /// `default_body`, a whole body that is not checked, or else an empty T. Of a bad pointer: an empty T, and
   /// the message has failed at `field`.
