@@ -103,8 +103,7 @@ GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
 
 /// Calls Actor::on for one request type. An actor that follows pointers of a request over and over, more than
 /// wire::Message::default_traversal_words, says how far it may: `static constexpr uint64_t traversal_words`.
-/// `response`: zeroed, response_capacity bytes. Run by the whole
-/// handler group.
+/// `response`: zeroed, response_capacity bytes. Run by the whole handler group.
 template <class Actor, class Request>
 GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uint32_t body_bytes,
                            void* response, uint32_t response_capacity) {

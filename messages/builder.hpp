@@ -253,12 +253,11 @@ class TextBuilder {
 template <Blob T>
 class ListBuilder<T> {
  public:
-  ListBuilder() = default;
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Allocates element i, of `size` bytes or elements; an empty one, and nothing is allocated, where there is
   /// none.
   GYRE_DEVICE typename T::Builder init(uint32_t i, uint32_t size) const {
-    if (i >= size_) return {};
+    if (i >= size_) return body_->template absent<T>();
     return body_->template init<T>(pointers_ + uint64_t(i) * 8, size);
   }
 
@@ -267,9 +266,9 @@ class ListBuilder<T> {
   GYRE_DEVICE ListBuilder(Body* body, uint8_t* pointers, uint32_t size)
       : body_(body), pointers_(pointers), size_(size) {}
 
-  Body* body_ = nullptr;
-  uint8_t* pointers_ = nullptr;
-  uint32_t size_ = 0;
+  Body* body_;
+  uint8_t* pointers_;
+  uint32_t size_;
 };
 
 /// A list of structs being written, all of them there, and all 0.
@@ -334,7 +333,7 @@ GYRE_DEVICE inline typename T::Builder Body::absent() {
   if constexpr (Struct<T>) {
     return typename T::Builder(StructBuilder(this, body_, 0, 0));
   } else if constexpr (is_list<T>) {
-    if constexpr (Struct<typename T::Element>) {
+    if constexpr (Struct<typename T::Element> || Blob<typename T::Element>) {
       return {this, body_, 0};
     } else {
       return {};

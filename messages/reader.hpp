@@ -366,11 +366,10 @@ class TextReader {
 template <Blob T>
 class ListReader<T> {
  public:
-  ListReader() = default;
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Element i; empty where there is none.
   GYRE_DEVICE typename T::Reader operator[](uint32_t i) const {
-    if (i >= size_) return {};
+    if (i >= size_) return message_->template empty<T>();
     const Message::Slot slot{pointers_ + uint64_t(i) * step_bytes_, depth_, trusted_, field_};
     return message_->template read<T>(slot);
   }
@@ -387,12 +386,12 @@ class ListReader<T> {
         trusted_(trusted),
         field_(field) {}
 
-  Message* message_ = nullptr;
-  const uint8_t* pointers_ = nullptr;
-  uint32_t size_ = 0;
-  uint32_t step_bytes_ = 0;
-  uint32_t depth_ = 0;
-  bool trusted_ = false;
+  Message* message_;
+  const uint8_t* pointers_;
+  uint32_t size_;
+  uint32_t step_bytes_;
+  uint32_t depth_;
+  bool trusted_;
   Field field_;
 };
 
@@ -438,6 +437,8 @@ GYRE_DEVICE inline typename T::Reader Message::empty() {
   } else if constexpr (is_list<T>) {
     if constexpr (Struct<typename T::Element>) {
       return {this, body_, 0, 0, 0, 0, 0, false};
+    } else if constexpr (Blob<typename T::Element>) {
+      return {this, body_, 0, 0, 0, false, {}};
     } else {
       return {};
     }
@@ -472,7 +473,7 @@ GYRE_DEVICE inline typename T::Reader Message::read(const Slot& slot) {
     } else if constexpr (is_same<Element, Void>) {
       return list.valid ? typename T::Reader(list.size) : typename T::Reader();
     } else if constexpr (Blob<Element>) {
-      if (!list.valid || !is(slot, list.pointers != 0, Malformed::wrong_elements)) return {};
+      if (!list.valid || !is(slot, list.pointers != 0, Malformed::wrong_elements)) return empty<T>();
       return {this,      list.begin + list.data_bytes, list.size, list.step_bytes, depth, slot.trusted,
               slot.field};
     } else {

@@ -186,19 +186,13 @@ class ViewWriter {
     const bool late = !complete_target_;
     if (late) classes_.add("GYRE_DEVICE inline " + result + " " + rest + ";");
     Lines& lines = late ? late_ : classes_;
-    const std::string head =
-        late ? "GYRE_DEVICE inline " + qualified(result) + " " + class_ + "::" + rest + " {"
-             : "GYRE_DEVICE " + result + " " + rest + " {";
+    const std::string head = late ? "GYRE_DEVICE inline " + result + " " + class_ + "::" + rest + " {"
+                                  : "GYRE_DEVICE " + result + " " + rest + " {";
     if (late) lines.add("");
     if (body.size() == 1 && (head + body[0]).size() < 106) return lines.add(head + " " + body[0] + " }");
     lines.open(head);
     for (const std::string& line : body) lines.add(line);
     lines.close("}");
-  }
-
-  // Out of its class a function's result is looked up from the namespace.
-  std::string qualified(const std::string& result) const {
-    return result.starts_with("::") ? result : "::" + namespace_ + "::view::" + result;
   }
 
   // ---- The members of a field
