@@ -1,10 +1,18 @@
 # Writes ${CPP} and ${HPP}: the files of ${FILES} (name=path, by commas) as string literals in namespace ${NAMESPACE}.
-# The first ${ACTOR_HEADERS} of them are the actor headers.
+# The first ${ACTOR_HEADERS} of them are the actor headers. Where one includes another as "beside/it.hpp", that becomes
+# <the/whole/name.hpp>: NVRTC knows these files by their names alone, and looks for none beside another.
+
+cmake_minimum_required(VERSION 3.25)
 
 string(REPLACE "," ";" FILES "${FILES}")
 set(entries "")
 set(names "")
 set(count 0)
+set(all_names "")
+foreach(file ${FILES})
+  string(REGEX REPLACE "=.*$" "" name "${file}")
+  list(APPEND all_names "${name}")
+endforeach()
 foreach(file ${FILES})
   string(REGEX MATCH "^([^=]+)=(.+)$" matched "${file}")
   set(name "${CMAKE_MATCH_1}")
@@ -12,6 +20,15 @@ foreach(file ${FILES})
   if(text MATCHES "\\)gyre\"")
     message(FATAL_ERROR "embedding ${name}: it contains )gyre\", which ends the literal it is put in; write it otherwise")
   endif()
+  get_filename_component(folder "${name}" DIRECTORY)
+  string(REGEX MATCHALL "#include \"[^\"\n]+\"" includes "${text}")
+  foreach(include ${includes})
+    string(REGEX REPLACE "^#include \"(.+)\"$" "\\1" beside "${include}")
+    cmake_path(SET whole NORMALIZE "${folder}/${beside}")
+    if(whole IN_LIST all_names)
+      string(REPLACE "${include}" "#include <${whole}>" text "${text}")
+    endif()
+  endforeach()
   string(APPEND entries "    {\"${name}\", R\"gyre(${text})gyre\"},\n")
   if(count LESS ACTOR_HEADERS)
     string(APPEND names "    \"${name}\",\n")
