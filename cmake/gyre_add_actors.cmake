@@ -33,7 +33,8 @@
 
 # What a kernel includes of Gyre itself, below <gyre/…>.
 set(GYRE_DEVICE_HEADERS
-  messages/fixed_width.hpp messages/status.hpp messages/envelope.hpp messages/view.hpp
+  messages/fixed_width.hpp messages/status.hpp messages/envelope.hpp
+  messages/wire.hpp messages/reader.hpp messages/builder.hpp messages/view.hpp
   bridge/group.hpp bridge/packet.hpp bridge/ring.hpp bridge/region.hpp
   device/platform.hpp device/context.hpp device/dispatch.hpp device/worker_loop.hpp device/kernel.hpp
   CACHE INTERNAL "What a kernel includes of Gyre itself")

@@ -89,22 +89,40 @@ struct Handled {
   uint32_t response_bytes;
 };
 
-/// Calls Actor::on for one request type. `response`: zeroed, response_capacity bytes. Run by the whole
-/// handler group.
+namespace detail {
+
+template <class Actor>
+GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
+  if constexpr (requires { Actor::traversal_words; }) {
+    return Actor::traversal_words;
+  } else {
+    return wire::Message::default_traversal_words(body_bytes);
+  }
+}
+
+}  // namespace detail
+
+/// Calls Actor::on for one request type. An actor that follows pointers of a request over and over, more than
+/// wire::Message::default_traversal_words, says how far it may: `static constexpr uint64_t traversal_words`.
+/// `response`: zeroed, response_capacity bytes. Run by the whole handler group.
 template <class Actor, class Request>
 GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uint32_t body_bytes,
                            void* response, uint32_t response_capacity) {
   using Response = ResponseOf<Actor, Request>;
-  wire::Message message(body, body_bytes);
+  wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
   wire::Body reply(response, response_capacity);
-  typename Request::Reader reader(message.root());
+  typename Request::Reader reader(message.root(Request::type_id));
   if constexpr (requires { typename Response::Builder; }) {
     typename Response::Builder builder(reply.init_root(Response::data_words, Response::pointers));
     if (!message.failed()) actor.on(context, reader, builder);
   } else {
     if (!message.failed()) actor.on(context, reader);
   }
-  if (message.failed()) return {Status::malformed, message.failed_word(), 0, reply.used_bytes()};
+  if (message.failed()) {
+    const wire::Field field = message.failed_field();
+    const MalformedField where = MalformedField::of(field.type_id, uint8_t(message.reason()), field.index);
+    return {Status::malformed, message.failed_word(), where.packed, reply.used_bytes()};
+  }
   if (context.status() != Status::ok) return {context.status(), context.detail(), 0, reply.used_bytes()};
   if (reply.full()) return {Status::reply_too_large, response_capacity, 0, reply.used_bytes()};
   return {Status::ok, 0, 0, reply.used_bytes()};

@@ -16,6 +16,7 @@ using uint64_t = unsigned long;
 using uintptr_t = unsigned long;
 using size_t = unsigned long;
 #define GYRE_DEVICE __device__
+#define GYRE_CONSTANT static __device__ const
 #if !defined(offsetof)
 #define offsetof(type, member) \
   size_t(__INTADDR__(&(((type*)0)->member)))  // what NVRTC's front end has for it
@@ -26,6 +27,8 @@ using size_t = unsigned long;
 /// Marks a function that runs in a worker: on the GPU (compiled by NVRTC) and on the CPU (compiled by g++ or
 /// clang).
 #define GYRE_DEVICE
+/// Begins the definition of a constant array in a header, for either side.
+#define GYRE_CONSTANT inline constexpr
 #endif
 
 static_assert(sizeof(uint16_t) == 2 && sizeof(uint32_t) == 4 && sizeof(uint64_t) == 8 && sizeof(size_t) == 8,

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <gyre/messages/wire.hpp>
 #include <gyre/runtime/errors.hpp>
 
 namespace gyre {
@@ -40,6 +41,51 @@ std::string_view name(Status status) {
   }
   return "unknown status";
 }
+
+namespace {
+
+std::string_view text_of(wire::Malformed reason) {
+  switch (reason) {
+    case wire::Malformed::none:
+      return "is no message in this encoding";
+    case wire::Malformed::out_of_bounds:
+      return "points out of the message";
+    case wire::Malformed::not_a_struct:
+      return "does not point at a struct of this message";
+    case wire::Malformed::not_a_list:
+      return "does not point at a list of this message";
+    case wire::Malformed::wrong_elements:
+      return "points at a list of other elements";
+    case wire::Malformed::bad_tag:
+      return "points at a list whose structs overrun it";
+    case wire::Malformed::bad_text:
+      return "points at a Text without a 0 at its end";
+    case wire::Malformed::too_deep:
+      return "is nested more than 64 deep";
+    case wire::Malformed::traversal:
+      return "leads through more words than may be read in all (keep a list that a getter gave instead of "
+             "asking "
+             "for it again; or give the actor a larger traversal_words)";
+  }
+  return "is wrong";
+}
+
+std::string malformed_text(const Failure& failure) {
+  const auto reason = wire::Malformed(failure.malformed_reason);
+  if (reason == wire::Malformed::none) {
+    return "reading a message: the bytes are no Cap'n Proto message in the encoding they were said to have; "
+           "check who "
+           "made them";
+  }
+  const std::string where = failure.struct_name == nullptr ? std::string("a pointer")
+                            : failure.field_name == nullptr
+                                ? fmt::format("the root pointer of {}", failure.struct_name)
+                                : fmt::format("field {} of {}", failure.field_name, failure.struct_name);
+  return fmt::format("reading a message: {}, at word {} of the body, {}; check who made it", where,
+                     failure.detail, text_of(reason));
+}
+
+}  // namespace
 
 std::string Failure::message() const {
   const auto text = [this]() -> std::string {
@@ -86,11 +132,7 @@ std::string Failure::message() const {
         return fmt::format(
             "waiting for a reply: none came within {} us; the handler may be slow or the worker busy", limit);
       case Status::malformed:
-        return fmt::format(
-            "reading a message: its body is not valid Cap'n Proto (the pointer at word {} is wrong); check "
-            "who built "
-            "it",
-            detail);
+        return malformed_text(*this);
       case Status::unknown_message:
         return "handling a message: the actor has no handler for its type; add an on(…) for it, or send "
                "another";

@@ -10,4 +10,13 @@ namespace gyre::compiler {
 /// headers has taken gets a `_` at the end.
 std::string snake_case(std::string_view schema_name);
 
+/// `set_` and `processingNs` as `set_processing_ns`.
+std::string prefixed(std::string_view prefix, std::string_view schema_name);
+
+/// `place` as `Place`: the class of a group, as the official C++ generator names it.
+std::string title_case(std::string_view schema_name);
+
+/// `messages/echo.capnp` and `.view.hpp` as `messages/echo.view.hpp`.
+std::string header_name(std::string_view schema_file, std::string_view ending);
+
 }  // namespace gyre::compiler

@@ -12,3 +12,19 @@ struct Kinds {
   i16 @4 :Int16;
   i16Default @5 :Int16 = -12345;
 }
+
+struct Evolved {
+  numbers @0 :List(Int32);
+  names @1 :List(Text);
+  rows @2 :List(List(Int16));
+  places @3 :List(Place);
+  place @4 :Place;
+  choice :union {
+    plain @5 :UInt16;
+    never @6 :Void;
+  }
+
+  struct Place {
+    x @0 :Int16;
+  }
+}

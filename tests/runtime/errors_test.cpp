@@ -43,8 +43,25 @@ TEST_CASE("messages carry the actual numbers") {
   CHECK(Failure{Status::call_table_full, 0, 0, 1024}.message().find("1024") != std::string::npos);
 }
 
+TEST_CASE(
+    "a malformed message's failure says which field of which struct, where, and what is wrong with it") {
+  const std::string field = Failure{Status::malformed, 3, 0, 0, "Pair", "left", 1}.message();
+  CHECK(field ==
+        "malformed: reading a message: field left of Pair, at word 3 of the body, points out of the message; "
+        "check who made it");
+  const std::string root = Failure{Status::malformed, 0, 0, 0, "Pair", nullptr, 2}.message();
+  CHECK(root.find("the root pointer of Pair") != std::string::npos);
+  const std::string unnamed = Failure{Status::malformed, 9, 0, 0, nullptr, nullptr, 7}.message();
+  CHECK(unnamed.find("a pointer, at word 9") != std::string::npos);
+  std::set<std::string> texts;
+  for (uint8_t reason = 0; reason <= 8; ++reason) {
+    texts.insert(Failure{Status::malformed, 0, 0, 0, "Pair", "left", reason}.message());
+  }
+  CHECK(texts.size() == 9);
+}
+
 TEST_CASE("a result without a value throws its failure when asked for the value") {
-  const Result<int> failed = Failure{Status::malformed, 3};
+  const Result<int> failed = Failure{Status::malformed, 3, 0, 0, "Pair", "left", 1};
   REQUIRE_FALSE(failed);
   try {
     (void)failed.value();

@@ -3,12 +3,14 @@
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre_mirror_actors_sources.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <thread>
 
+#include "support/actors/mirror.hpp"
 #include "support/catch.hpp"
 #include "support/stepped.hpp"
 
@@ -28,6 +30,15 @@ TEST_CASE("the built-in actors and the tests' own compile for every architecture
     CHECK(kernel.cubin.find(kernel.lowered_name) != std::string::npos);
   }
   CHECK(cuda::compile(gyre_test::probe_actors(), 90, 256).log.empty());
+}
+
+TEST_CASE("an actor whose messages have every kind of field compiles") {
+  if (!cuda::nvrtc_available()) return;
+  const auto mirror = ActorSet::of<gyre_test::Mirror>(gyre_mirror_actors::sources);
+  const cuda::CompiledKernel kernel = cuda::compile(mirror, 90, 64);
+  INFO(kernel.log);
+  CHECK(kernel.log.empty());
+  CHECK(kernel.cubin.substr(0, 4) == "\177ELF");
 }
 
 TEST_CASE("a kernel that does not compile is an error with the compiler's own lines") {

@@ -1,0 +1,171 @@
+#include "refusals.hpp"
+
+#include <map>
+
+#include "names.hpp"
+
+namespace gyre::compiler {
+namespace {
+
+// Every view has these names in its scope.
+bool is_reserved(const std::string& type) {
+  return type == "Reader" || type == "Builder" || type == "Struct" || type == "Which";
+}
+
+/// The names of one C++ scope, and what has taken each.
+class Names {
+ public:
+  /// What had the name before; empty if it was free. Two owners are told of only once.
+  std::string take(const std::string& name, const std::string& owner) {
+    const auto [other, is_new] = taken_.emplace(name, owner);
+    if (is_new) return {};
+    std::string& told = told_[owner];
+    if (told == other->second) return {};
+    return told = other->second;
+  }
+
+ private:
+  std::map<std::string, std::string> taken_, told_;
+};
+
+class Check {
+ public:
+  Check(const Schema& schema, CodeGeneratorRequest::RequestedFile::Reader requested)
+      : schema_(schema),
+        requested_(requested),
+        file_(schema.node(requested.getId())),
+        file_name_(requested.getFilename()) {}
+
+  std::vector<std::string> run() {
+    if (!schema_.cxx_namespace(file_)) {
+      refuse(
+          "no C++ namespace; add: using Cxx = import \"/capnp/c++.capnp\"; $Cxx.namespace(\"your::name\");");
+    } else {
+      check_nested(file_);
+    }
+    return problems_;
+  }
+
+ private:
+  void refuse(const std::string& problem) { problems_.push_back(file_name_ + ": " + problem); }
+
+  void refuse_if_taken(Names& names, const std::string& name, const std::string& owner,
+                       const std::string& where) {
+    const std::string other = names.take(name, owner);
+    if (!other.empty())
+      refuse(where + ": " + other + " and " + owner + " would both be " + name + " in C++; rename one");
+  }
+
+  void check_nested(Node::Reader scope) {
+    for (const Node::Reader node : schema_.nested(scope)) {
+      const std::string name = schema_name(node);
+      if (node.isInterface()) {
+        refuse("interface " + name + " is not supported; declare structs and enums only");
+        continue;
+      }
+      const std::string where = (node.isStruct() ? "struct " : "enum ") + name;
+      if (is_reserved(schema_.cxx_name(node))) refuse(where + " has a name that every view uses; rename it");
+      if (node.isEnum()) {
+        check_enumerants(node, where);
+      } else if (node.getIsGeneric()) {
+        refuse(where + " is generic, which is not supported; write it out for one type");
+      } else {
+        check_struct(node, where);
+        check_nested(node);
+      }
+    }
+  }
+
+  void check_enumerants(Node::Reader node, const std::string& where) {
+    Names names;
+    for (const auto enumerant : node.getEnum().getEnumerants()) {
+      const std::string name = declared_name(enumerant);
+      refuse_if_taken(names, snake_case(name), "enumerant " + name, where);
+    }
+  }
+
+  /// A struct or a group.
+  void check_struct(Node::Reader node, const std::string& where) {
+    Names types, reader, builder;
+    types.take(schema_.cxx_name(node), "the struct itself");
+    for (const Node::Reader nested : schema_.nested(node))
+      refuse_if_taken(types, schema_.cxx_name(nested), schema_.cxx_name(nested), where);
+    if (has_union(node)) reader.take("which", "the union's own which()");
+
+    for (const auto field : node.getStruct().getFields()) {
+      const std::string name = declared_name(field), owner = "field " + name;
+      const bool has_value = field.isGroup() || !field.getSlot().getType().isVoid();
+      const bool has_pointer = field.isSlot() && is_pointer(field.getSlot().getType());
+      refuse_if_taken(reader, snake_case(name), owner, where);
+      if (has_pointer) refuse_if_taken(reader, prefixed("has_", name), owner, where);
+      if (field.isGroup() && !in_union(field))
+        refuse_if_taken(builder, snake_case(name), owner, where);
+      else if (field.isGroup() || has_pointer)
+        refuse_if_taken(builder, prefixed("init_", name), owner, where);
+      if (field.isSlot() && (has_value || in_union(field)))
+        refuse_if_taken(builder, prefixed("set_", name), owner, where);
+
+      if (field.isSlot()) {
+        check_type(where + ": field " + name, field.getSlot().getType());
+      } else {
+        check_group(schema_.group(field), types, where, name);
+      }
+    }
+  }
+
+  void check_group(Node::Reader group, Names& types, const std::string& where, const std::string& name) {
+    const std::string type = schema_.cxx_name(group);
+    if (is_reserved(type)) {
+      refuse(where + ": group " + name + " would be " + type + ", which every view uses; rename it");
+    }
+    refuse_if_taken(types, type, "group " + name, where);
+    check_struct(group, "group " + schema_name(group));
+  }
+
+  void check_type(const std::string& field, Type::Reader type) {
+    const std::string is = field + " is :" + schema_.type_text(type);
+    while (type.isList()) type = type.getList().getElementType();
+    if (type.isAnyPointer()) {
+      if (type.getAnyPointer().isUnconstrained()) {
+        refuse(is + ", which is not supported; give it a type, or send it as Data");
+      } else {
+        refuse(is + ", which is not supported; write the struct out for one type");
+      }
+    } else if (type.isInterface()) {
+      refuse(is + ", an interface, which is not supported; send a number or a Text that names the object");
+    } else if (type.isEnum()) {
+      check_declaration(field, is, "an enum", schema_.node(type.getEnum().getTypeId()));
+    } else if (type.isStruct()) {
+      check_declaration(field, is, "a struct", schema_.node(type.getStruct().getTypeId()));
+    }
+  }
+
+  /// A type of another file must be reachable through this file's imports, and that file have a namespace.
+  void check_declaration(const std::string& field, const std::string& is, const std::string& kind,
+                         Node::Reader node) {
+    if (node.getIsGeneric())
+      return refuse(is + ", of a generic type, which is not supported; write it out for one type");
+    const Node::Reader file = schema_.file_of(node);
+    if (file.getId() == file_.getId()) return;
+    const std::string use = field + " uses " + kind + " of " + std::string(file.getDisplayName());
+    bool imported = false;
+    for (const auto import : requested_.getImports()) imported = imported || import.getId() == file.getId();
+    if (!imported) refuse(use + ", which is imported only through other files; import it here");
+    if (!schema_.cxx_namespace(file)) refuse(use + ", which has no C++ namespace; add one there");
+  }
+
+  const Schema& schema_;
+  CodeGeneratorRequest::RequestedFile::Reader requested_;
+  Node::Reader file_;
+  std::string file_name_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+std::vector<std::string> refusals(const Schema& schema,
+                                  CodeGeneratorRequest::RequestedFile::Reader requested) {
+  return Check(schema, requested).run();
+}
+
+}  // namespace gyre::compiler

@@ -1,0 +1,500 @@
+// Reading a Cap'n Proto message body where it lies, in a worker or on the host. What is read may be hostile:
+// whatever the bytes are, reading has a defined result, touches nothing outside the body, and ends.
+//
+//   bounds      every pointer is checked against the body, in 64-bit arithmetic, before it is followed
+//   depth       64 pointers from the root at most, as in the official library
+//   traversal   words followed below the root's own fields count against a budget, so that a small message
+//   whose
+//               pointers all lead to the same object cannot keep a handler busy
+//
+// The first failure is kept, with the place and the field. A failed read gives the default, and the rest
+// stays readable; what a handler makes of such a message is thrown away.
+//
+// Which bytes are accepted, and what they read as, is what capnp/layout.c++ of the official library does, the
+// upgrades of lists included (a list of structs read as a list of their first field, and the other way
+// round); but a message here is one segment, so pointers to others are refused. tests/fuzz holds the two
+// against each other.
+#pragma once
+
+#include <gyre/messages/wire.hpp>
+
+namespace gyre::wire {
+
+class Message;
+
+/// A struct in a received body, already checked to lie in it. What it is too short to have reads as the
+/// default. A value; refers to its Message.
+class StructReader {
+ public:
+  /// The field of type T at `index`, counted in fields of its size; stored xor'ed with its default.
+  template <Scalar T>
+  GYRE_DEVICE T get(uint32_t index, T default_value = T{}) const {
+    if ((uint64_t(index) + 1) * sizeof(T) > data_bytes_) return default_value;
+    return exclusive_or(load<T>(data_ + uint64_t(index) * sizeof(T)), default_value);
+  }
+  /// The Bool field at bit `bit` of the data section.
+  GYRE_DEVICE bool get_bool(uint32_t bit, bool default_value = false) const {
+    if (bit / 8 >= data_bytes_) return default_value;
+    return ((data_[bit / 8] >> (bit % 8) & 1) != 0) != default_value;
+  }
+  /// Whether pointer `index` is there and not null.
+  GYRE_DEVICE bool has(uint32_t index) const {
+    return index < pointers_ && load<uint64_t>(pointer(index)) != 0;
+  }
+  /// This struct if its union with the tag at `index`, counted in 16 bits, holds member `member`; else one
+  /// that has no fields, so that those of another member are not taken for it.
+  GYRE_DEVICE StructReader holding(uint32_t index, uint16_t member) const {
+    if (get<uint16_t>(index) == member) return *this;
+    return {message_, data_, 0, 0, depth_, trusted_};
+  }
+  /// What is behind pointer `index`, where T is Text, Data, a List or a struct. Of a null pointer: what is in
+  /// `default_body`, a whole body that is not checked, or else an empty T. Of a bad pointer: an empty T, and
+  /// the message has failed at `field`.
+  template <class T>
+  GYRE_DEVICE typename T::Reader get(uint32_t index, Field field,
+                                     const uint64_t* default_body = nullptr) const;
+
+ private:
+  friend class Message;
+  template <class T>
+  friend class ListReader;
+  GYRE_DEVICE StructReader(Message* message, const uint8_t* data, uint32_t data_bytes, uint32_t pointers,
+                           uint32_t depth, bool trusted)
+      : message_(message),
+        data_(data),
+        data_bytes_(data_bytes),
+        pointers_(uint16_t(pointers)),
+        depth_(uint8_t(depth)),
+        trusted_(trusted) {}
+
+  GYRE_DEVICE const uint8_t* pointer(uint32_t index) const {
+    return data_ + data_bytes_ + uint64_t(index) * 8;
+  }
+
+  Message* message_;
+  const uint8_t* data_;
+  uint32_t data_bytes_;
+  uint16_t pointers_;
+  uint8_t depth_;  // pointers that may still be followed from here, one after another
+  bool trusted_;   // in a default of the schema, not in a received body
+};
+
+/// One received body, and what was wrong with it. Readers point to it: it stays where it is, and outlives
+/// them. The only place that follows the pointers of received bytes. In a group of threads each has its own.
+class Message {
+ public:
+  /// What failed_word() is of a message that has not failed.
+  static constexpr uint32_t no_word = 0xffffffff;
+  static constexpr uint32_t max_depth = 64;
+
+  /// Words that may be followed below the root's own fields, where an actor does not say otherwise: 64 times
+  /// the body, and 64 Ki at least.
+  GYRE_DEVICE static constexpr uint64_t default_traversal_words(uint32_t bytes) {
+    const uint64_t words = 64 * uint64_t(bytes / 8);
+    return words < 65536 ? 65536 : words;
+  }
+
+  /// `body` is 8-byte aligned; bytes after the last whole word are not looked at.
+  GYRE_DEVICE Message(const void* body, uint32_t bytes, uint64_t traversal_words)
+      : body_(static_cast<const uint8_t*>(body)), words_(bytes / 8), traversal_words_(traversal_words) {}
+  GYRE_DEVICE Message(const void* body, uint32_t bytes)
+      : Message(body, bytes, default_traversal_words(bytes)) {}
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  /// The root struct, of the type with this id. Of a body that has none it is an empty struct, all defaults,
+  /// and the message has failed.
+  GYRE_DEVICE StructReader root(uint64_t type_id = 0) {
+    const Slot slot{body_, max_depth, false, {type_id, Field::root}};
+    if (words_ != 0) return read_struct(slot);
+    fail(slot, Malformed::out_of_bounds);
+    return empty_struct();
+  }
+  /// Whether a pointer followed so far was malformed. Stays true.
+  GYRE_DEVICE bool failed() const { return reason_ != Malformed::none; }
+  /// Of the first failure: word offset of the pointer in the body, what was wrong, and the field it belongs
+  /// to.
+  GYRE_DEVICE uint32_t failed_word() const { return failed_word_; }
+  GYRE_DEVICE Malformed reason() const { return reason_; }
+  GYRE_DEVICE Field failed_field() const { return failed_field_; }
+
+ private:
+  friend class StructReader;
+  template <class T>
+  friend class ListReader;
+
+  static constexpr uint32_t root_depth = max_depth - 1;
+
+  // A pointer, known to lie in the body or in a default, and what the reader that holds it knows.
+  struct Slot {
+    const uint8_t* at;
+    uint32_t depth;
+    bool trusted;
+    Field field;
+  };
+  // What a list pointer leads to. `data_bytes` and `pointers` are each element's.
+  struct Elements {
+    const uint8_t* begin;
+    uint32_t size;
+    ElementSize element_size;
+    uint32_t step_bytes;
+    uint32_t data_bytes;
+    uint32_t pointers;
+    bool valid;
+  };
+
+  template <class T>
+  GYRE_DEVICE typename T::Reader read(const Slot& slot);
+
+  // What a null pointer reads as, and a bad one.
+  template <class T>
+  GYRE_DEVICE typename T::Reader empty();
+  GYRE_DEVICE StructReader empty_struct() { return {this, body_, 0, 0, 0, false}; }
+  GYRE_DEVICE StructReader read_struct(const Slot& slot) {
+    const Pointer pointer{load<uint64_t>(slot.at)};
+    if (pointer.is_null()) return empty_struct();
+    const uint32_t data_words = pointer.struct_data_words(), pointers = pointer.struct_pointers();
+    if (!is(slot, pointer.kind() == Pointer::struct_kind, Malformed::not_a_struct)) return empty_struct();
+    if (!is(slot, slot.depth != 0, Malformed::too_deep)) return empty_struct();
+    const uint8_t* const data = extent(slot, pointer, uint64_t(data_words) + pointers);
+    if (data == nullptr) return empty_struct();
+    return {this, data, data_words * 8, pointers, slot.depth - 1, slot.trusted};
+  }
+
+  GYRE_DEVICE Elements read_list(const Slot& slot) {
+    const Pointer pointer{load<uint64_t>(slot.at)};
+    Elements list{nullptr, 0, pointer.list_element_size(), 0, 0, 0, false};
+    if (pointer.is_null()) return list;
+    if (!is(slot, pointer.kind() == Pointer::list_kind, Malformed::not_a_list)) return list;
+    if (!is(slot, slot.depth != 0, Malformed::too_deep)) return list;
+    list.size = pointer.list_size();
+    if (list.element_size == ElementSize::composite) return read_composite(slot, pointer);
+    const uint32_t bits = bits_of(list.element_size);
+    list.begin = extent(slot, pointer, (uint64_t(list.size) * bits + 63) / 64);
+    list.valid = list.begin != nullptr && (bits != 0 || slot.trusted || charge(slot, list.size));
+    list.pointers = list.element_size == ElementSize::pointer ? 1 : 0;
+    list.data_bytes = list.pointers != 0 ? 0 : bits / 8;
+    list.step_bytes = bits / 8;
+    return list;
+  }
+  GYRE_DEVICE Elements read_composite(const Slot& slot, Pointer pointer) {
+    Elements list{nullptr, 0, ElementSize::composite, 0, 0, 0, false};
+    const uint32_t words = pointer.list_size();
+    const uint8_t* const begin = extent(slot, pointer, uint64_t(words) + 1);
+    if (begin == nullptr) return list;
+    const Pointer tag{load<uint64_t>(begin)};
+    const uint32_t element_words = tag.struct_data_words() + tag.struct_pointers();
+    const uint32_t size = tag.tag_count();
+    if (!is(slot, tag.kind() == Pointer::struct_kind && uint64_t(size) * element_words <= words,
+            Malformed::bad_tag)) {
+      return list;
+    }
+    if (element_words == 0 && !slot.trusted && !charge(slot, size)) return list;
+    return {begin + 8,
+            size,
+            ElementSize::composite,
+            element_words * 8,
+            tag.struct_data_words() * 8,
+            tag.struct_pointers(),
+            true};
+  }
+  // The bytes of a Text, its 0 included, or of a Data.
+  GYRE_DEVICE Elements read_bytes(const Slot& slot) {
+    const Pointer pointer{load<uint64_t>(slot.at)};
+    Elements list{nullptr, pointer.list_size(), ElementSize::byte, 1, 1, 0, false};
+    if (pointer.is_null()) return list;
+    if (!is(slot, pointer.kind() == Pointer::list_kind, Malformed::not_a_list)) return list;
+    if (!is(slot, pointer.list_element_size() == ElementSize::byte, Malformed::wrong_elements)) return list;
+    list.begin = extent(slot, pointer, (uint64_t(list.size) + 7) / 8);
+    list.valid = list.begin != nullptr;
+    return list;
+  }
+
+  // The `words` words that the pointer leads to; null, as a failure, where they do not all lie in the body.
+  GYRE_DEVICE const uint8_t* extent(const Slot& slot, Pointer pointer, uint64_t words) {
+    const int64_t offset = pointer.offset();
+    if (!slot.trusted) {
+      const int64_t target = int64_t(uint64_t(slot.at - body_) / 8) + 1 + offset;
+      if (!is(slot, target >= 0 && uint64_t(target) + words <= words_, Malformed::out_of_bounds))
+        return nullptr;
+      if (slot.depth < root_depth && !charge(slot, words)) return nullptr;
+    }
+    return slot.at + 8 + offset * 8;
+  }
+  GYRE_DEVICE bool charge(const Slot& slot, uint64_t words) {
+    if (!is(slot, words <= traversal_words_, Malformed::traversal)) return false;
+    traversal_words_ -= words;
+    return true;
+  }
+  // `condition`; where it does not hold, the message has failed.
+  GYRE_DEVICE bool is(const Slot& slot, bool condition, Malformed reason) {
+    if (!condition) fail(slot, reason);
+    return condition;
+  }
+  GYRE_DEVICE void fail(const Slot& slot, Malformed reason) {
+    if (failed()) return;
+    reason_ = reason;
+    failed_word_ = uint32_t(uint64_t(slot.at - body_) / 8);
+    failed_field_ = slot.field;
+  }
+  GYRE_DEVICE static uint32_t bits_of(ElementSize size) {
+    switch (size) {
+      case ElementSize::none:
+        return 0;
+      case ElementSize::bit:
+        return 1;
+      case ElementSize::byte:
+        return 8;
+      case ElementSize::two_bytes:
+        return 16;
+      case ElementSize::four_bytes:
+        return 32;
+      default:
+        return 64;
+    }
+  }
+
+  const uint8_t* body_;
+  uint32_t words_;
+  uint32_t failed_word_ = no_word;
+  uint64_t traversal_words_;
+  Field failed_field_;
+  Malformed reason_ = Malformed::none;
+};
+
+/// A list of integers, floats or enums in a received body; also a Data, as its bytes.
+template <class T>
+class ListReader {
+  static_assert(Scalar<T>, "a list holds integers, floats, enums, Bool, Void, Text, Data, lists or structs");
+
+ public:
+  ListReader() = default;
+
+  /// Number of elements.
+  GYRE_DEVICE uint32_t size() const { return size_; }
+  /// Element i; T{} where there is none.
+  GYRE_DEVICE T operator[](uint32_t i) const {
+    return i < size_ ? load<T>(elements_ + uint64_t(i) * step_bytes_) : T{};
+  }
+  /// The elements as an array, 8-byte aligned, for wide loads. Null if the list is empty for want of a valid
+  /// pointer, or if its elements are larger than T (a later revision of the schema made structs of them).
+  GYRE_DEVICE const T* data() const {
+    return step_bytes_ == sizeof(T) ? reinterpret_cast<const T*>(elements_) : nullptr;
+  }
+
+ private:
+  friend class Message;
+  GYRE_DEVICE ListReader(const uint8_t* elements, uint32_t size, uint32_t step_bytes)
+      : elements_(elements), size_(size), step_bytes_(step_bytes) {}
+
+  const uint8_t* elements_ = nullptr;
+  uint32_t size_ = 0;
+  uint32_t step_bytes_ = sizeof(T);
+};
+
+template <>
+class ListReader<bool> {
+ public:
+  ListReader() = default;
+  GYRE_DEVICE uint32_t size() const { return size_; }
+  /// Element i; false where there is none.
+  GYRE_DEVICE bool operator[](uint32_t i) const {
+    const uint64_t bit = uint64_t(i) * step_bits_;
+    return i < size_ && (bits_[bit / 8] >> (bit % 8) & 1) != 0;
+  }
+  /// The elements, eight a byte, the first in the lowest bit; 8-byte aligned. Null where data() of other
+  /// lists is.
+  GYRE_DEVICE const uint8_t* data() const { return step_bits_ == 1 ? bits_ : nullptr; }
+
+ private:
+  friend class Message;
+  GYRE_DEVICE ListReader(const uint8_t* bits, uint32_t size, uint32_t step_bits)
+      : bits_(bits), size_(size), step_bits_(step_bits) {}
+
+  const uint8_t* bits_ = nullptr;
+  uint32_t size_ = 0;
+  uint32_t step_bits_ = 1;
+};
+
+template <>
+class ListReader<Void> {
+ public:
+  ListReader() = default;
+  GYRE_DEVICE uint32_t size() const { return size_; }
+
+ private:
+  friend class Message;
+  GYRE_DEVICE explicit ListReader(uint32_t size) : size_(size) {}
+
+  uint32_t size_ = 0;
+};
+
+/// Text in a received body: bytes, by convention UTF-8 (nobody checks), with a 0 behind the last.
+class TextReader {
+ public:
+  TextReader() = default;
+  /// A literal as Text, for a builder's setter.
+  template <size_t n>
+  GYRE_DEVICE TextReader(const char (&literal)[n]) : bytes_(literal), size_(n - 1) {}
+
+  /// Bytes, without the 0 at the end.
+  GYRE_DEVICE uint32_t size() const { return size_; }
+  /// Byte i; 0 where there is none.
+  GYRE_DEVICE char operator[](uint32_t i) const { return i < size_ ? bytes_[i] : '\0'; }
+  /// size() bytes, and a 0 behind them if size() is not 0; null if there is no text.
+  GYRE_DEVICE const char* data() const { return bytes_; }
+  /// Whether it is exactly this literal.
+  template <size_t n>
+  GYRE_DEVICE bool operator==(const char (&literal)[n]) const {
+    if (size_ != n - 1) return false;
+    for (uint32_t i = 0; i < n - 1; ++i) {
+      if (bytes_[i] != literal[i]) return false;
+    }
+    return true;
+  }
+
+ private:
+  friend class Message;
+  GYRE_DEVICE TextReader(const uint8_t* bytes, uint32_t size)
+      : bytes_(reinterpret_cast<const char*>(bytes)), size_(size) {}
+
+  const char* bytes_ = nullptr;
+  uint32_t size_ = 0;
+};
+
+/// A list of Text, Data or lists. Each element is a pointer, followed when it is asked for.
+template <Blob T>
+class ListReader<T> {
+ public:
+  GYRE_DEVICE uint32_t size() const { return size_; }
+  /// Element i; empty where there is none.
+  GYRE_DEVICE typename T::Reader operator[](uint32_t i) const {
+    if (i >= size_) return message_->template empty<T>();
+    const Message::Slot slot{pointers_ + uint64_t(i) * step_bytes_, depth_, trusted_, field_};
+    return message_->template read<T>(slot);
+  }
+
+ private:
+  friend class Message;
+  GYRE_DEVICE ListReader(Message* message, const uint8_t* pointers, uint32_t size, uint32_t step_bytes,
+                         uint32_t depth, bool trusted, Field field)
+      : message_(message),
+        pointers_(pointers),
+        size_(size),
+        step_bytes_(step_bytes),
+        depth_(depth),
+        trusted_(trusted),
+        field_(field) {}
+
+  Message* message_;
+  const uint8_t* pointers_;
+  uint32_t size_;
+  uint32_t step_bytes_;
+  uint32_t depth_;
+  bool trusted_;
+  Field field_;
+};
+
+/// A list of structs.
+template <Struct T>
+class ListReader<T> {
+ public:
+  GYRE_DEVICE uint32_t size() const { return size_; }
+  /// Element i; an empty struct, all defaults, where there is none.
+  GYRE_DEVICE typename T::Reader operator[](uint32_t i) const {
+    if (i >= size_) return typename T::Reader(StructReader(message_, elements_, 0, 0, 0, false));
+    return typename T::Reader(StructReader(message_, elements_ + uint64_t(i) * step_bytes_, data_bytes_,
+                                           pointers_, depth_ - 1, trusted_));
+  }
+
+ private:
+  friend class Message;
+  GYRE_DEVICE ListReader(Message* message, const uint8_t* elements, uint32_t size, uint32_t step_bytes,
+                         uint32_t data_bytes, uint32_t pointers, uint32_t depth, bool trusted)
+      : message_(message),
+        elements_(elements),
+        size_(size),
+        step_bytes_(step_bytes),
+        data_bytes_(data_bytes),
+        pointers_(uint16_t(pointers)),
+        depth_(uint8_t(depth)),
+        trusted_(trusted) {}
+
+  Message* message_;
+  const uint8_t* elements_;
+  uint32_t size_;
+  uint32_t step_bytes_;
+  uint32_t data_bytes_;
+  uint16_t pointers_;
+  uint8_t depth_;
+  bool trusted_;
+};
+
+template <class T>
+GYRE_DEVICE inline typename T::Reader Message::empty() {
+  if constexpr (Struct<T>) {
+    return typename T::Reader(empty_struct());
+  } else if constexpr (is_list<T>) {
+    if constexpr (Struct<typename T::Element>) {
+      return {this, body_, 0, 0, 0, 0, 0, false};
+    } else if constexpr (Blob<typename T::Element>) {
+      return {this, body_, 0, 0, 0, false, {}};
+    } else {
+      return {};
+    }
+  } else {
+    return {};
+  }
+}
+
+template <class T>
+GYRE_DEVICE inline typename T::Reader Message::read(const Slot& slot) {
+  if constexpr (is_same<T, Text>) {
+    const Elements bytes = read_bytes(slot);
+    if (!bytes.valid) return {};
+    if (!is(slot, bytes.size != 0 && bytes.begin[bytes.size - 1] == 0, Malformed::bad_text)) return {};
+    return {bytes.begin, bytes.size - 1};
+  } else if constexpr (is_same<T, Data>) {
+    const Elements bytes = read_bytes(slot);
+    if (!bytes.valid) return {};
+    return {bytes.begin, bytes.size, 1};
+  } else if constexpr (is_list<T>) {
+    using Element = typename T::Element;
+    const Elements list = read_list(slot);
+    const uint32_t depth = slot.depth == 0 ? 0 : slot.depth - 1;
+    if constexpr (Scalar<Element>) {
+      if (!list.valid || !is(slot, list.data_bytes >= sizeof(Element), Malformed::wrong_elements)) return {};
+      return {list.begin, list.size, list.step_bytes};
+    } else if constexpr (is_bool<Element>) {
+      const bool bits = list.element_size == ElementSize::bit;
+      const bool scalars = list.element_size != ElementSize::composite && list.data_bytes != 0;
+      if (!list.valid || !is(slot, bits || scalars, Malformed::wrong_elements)) return {};
+      return {list.begin, list.size, bits ? 1 : list.step_bytes * 8};
+    } else if constexpr (is_same<Element, Void>) {
+      return list.valid ? typename T::Reader(list.size) : typename T::Reader();
+    } else if constexpr (Blob<Element>) {
+      if (!list.valid || !is(slot, list.pointers != 0, Malformed::wrong_elements)) return empty<T>();
+      return {this,      list.begin + list.data_bytes, list.size, list.step_bytes, depth, slot.trusted,
+              slot.field};
+    } else {
+      const bool fits = list.valid &&
+                        is(slot, list.element_size != ElementSize::bit, Malformed::wrong_elements) &&
+                        is(slot, depth != 0 || list.size == 0, Malformed::too_deep);
+      return {this,          list.begin, fits ? list.size : 0, list.step_bytes, list.data_bytes,
+              list.pointers, depth,      slot.trusted};
+    }
+  } else {
+    return typename T::Reader(read_struct(slot));
+  }
+}
+
+template <class T>
+GYRE_DEVICE inline typename T::Reader StructReader::get(uint32_t index, Field field,
+                                                        const uint64_t* default_body) const {
+  if (has(index)) return message_->read<T>(Message::Slot{pointer(index), depth_, trusted_, field});
+  if (default_body == nullptr) return message_->empty<T>();
+  return message_->read<T>(
+      Message::Slot{reinterpret_cast<const uint8_t*>(default_body), Message::max_depth, true, field});
+}
+
+}  // namespace gyre::wire

@@ -1,0 +1,224 @@
+// Messages of every kind of field through a worker and back, on either engine. Compiled twice: into
+// runtime_tests for the CPU, into gyre-gpu-tests for CUDA. GYRE_TEST_MESSAGES says how many random messages.
+#include <capnp/dynamic.h>
+#include <gyre/gyre.hpp>
+#include <gyre_mirror_actors_sources.hpp>
+
+#include <cstdlib>
+#include <deque>
+#include <memory>
+
+#include "support/actors/mirror.hpp"
+#include "support/catch.hpp"
+#include "tests/messages/kinds.official.hpp"
+#include "tests/messages/random_message.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+using gyre::test::Kinds;
+
+namespace {
+
+constexpr Address<Mirror> mirror{};
+
+Runtime launch_mirror(Options options = {}) {
+  options.engine = EngineKind::GYRE_TEST_ENGINE;
+  options.slot_bytes = 16384;
+  return Runtime::launch(ActorSet::of<Mirror>(gyre_mirror_actors::sources), options);
+}
+
+uint64_t random_messages() {
+  const char* const said = std::getenv("GYRE_TEST_MESSAGES");
+  if (said != nullptr) return std::strtoull(said, nullptr, 10);
+  return EngineKind::GYRE_TEST_ENGINE == EngineKind::cuda ? 100'000 : 10'000;
+}
+
+// Whether two values are the same bits: == of the official library says that no NaN equals another.
+bool same(const capnp::DynamicValue::Reader& a, const capnp::DynamicValue::Reader& b);
+
+bool same(capnp::DynamicStruct::Reader a, capnp::DynamicStruct::Reader b) {
+  const auto held = [](capnp::DynamicStruct::Reader in) {
+    KJ_IF_MAYBE (field, in.which()) {
+      return int(field->getProto().getDiscriminantValue());
+    }
+    return -1;
+  };
+  if (held(a) != held(b)) return false;
+  for (const auto field : a.getSchema().getFields()) {
+    const auto member = field.getProto().getDiscriminantValue();
+    if (member != capnp::schema::Field::NO_DISCRIMINANT && member != held(a)) continue;
+    const bool object = field.getProto().isSlot() && field.getType().isStruct();
+    if (field.getProto().isSlot() && a.has(field) != b.has(field)) return false;
+    if (object && !a.has(field)) continue;  // it may have itself as a field
+    if (!same(a.get(field), b.get(field))) return false;
+  }
+  return true;
+}
+
+bool same(const capnp::DynamicValue::Reader& a, const capnp::DynamicValue::Reader& b) {
+  switch (a.getType()) {
+    case capnp::DynamicValue::FLOAT: {
+      const double x = a.as<double>(), y = b.as<double>();
+      return std::memcmp(&x, &y, sizeof x) == 0;
+    }
+    case capnp::DynamicValue::ENUM:
+      return a.as<capnp::DynamicEnum>().getRaw() == b.as<capnp::DynamicEnum>().getRaw();
+    case capnp::DynamicValue::LIST: {
+      const auto x = a.as<capnp::DynamicList>(), y = b.as<capnp::DynamicList>();
+      if (x.size() != y.size()) return false;
+      for (uint32_t i = 0; i < x.size(); ++i) {
+        if (!same(x[i], y[i])) return false;
+      }
+      return true;
+    }
+    case capnp::DynamicValue::STRUCT:
+      return same(a.as<capnp::DynamicStruct>(), b.as<capnp::DynamicStruct>());
+    case capnp::DynamicValue::BOOL:
+      return a.as<bool>() == b.as<bool>();
+    case capnp::DynamicValue::INT:
+      return a.as<int64_t>() == b.as<int64_t>();
+    case capnp::DynamicValue::UINT:
+      return a.as<uint64_t>() == b.as<uint64_t>();
+    case capnp::DynamicValue::TEXT:
+      return a.as<capnp::Text>() == b.as<capnp::Text>();
+    case capnp::DynamicValue::DATA:
+      return a.as<capnp::Data>() == b.as<capnp::Data>();
+    default:
+      return a.getType() == b.getType();
+  }
+}
+
+/// Asks a Mirror for Kinds, many at a time, and looks at each reply.
+class Reflection {
+ public:
+  explicit Reflection(Client client, size_t in_flight) : client_(std::move(client)), in_flight_(in_flight) {}
+  ~Reflection() { CHECK(asked_.empty()); }
+
+  template <class Fill>
+  void ask(Fill fill) {
+    auto message = std::make_unique<capnp::MallocMessageBuilder>(2048);
+    fill(message->initRoot<Kinds>());
+    const capnp::DynamicStruct::Reader wanted = message->getRoot<Kinds>().asReader();
+    auto future = client_.ask<Kinds>(Address<Mirror>{asked_so_far_++}, [&](Kinds::Builder request) {
+      for (const auto field : wanted.getSchema().getFields()) copy(wanted, field, request);
+    });
+    asked_.push_back({std::move(message), std::move(future)});
+    if (asked_.size() >= in_flight_) check_first();
+  }
+  void finish() {
+    while (!asked_.empty()) check_first();
+  }
+
+ private:
+  struct Asked {
+    std::unique_ptr<capnp::MallocMessageBuilder> message;
+    Future<Reply<Kinds>> future;
+  };
+
+  static void copy(capnp::DynamicStruct::Reader from, capnp::StructSchema::Field field,
+                   capnp::DynamicStruct::Builder to) {
+    const auto member = field.getProto().getDiscriminantValue();
+    if (member != capnp::schema::Field::NO_DISCRIMINANT) {
+      KJ_IF_MAYBE (held, from.which()) {
+        if (*held != field) return;
+      } else {
+        return;
+      }
+    }
+    if (!field.getProto().isGroup()) {
+      if (from.has(field)) to.set(field, from.get(field));
+      return;
+    }
+    const auto group = from.get(field).as<capnp::DynamicStruct>();
+    const auto copied = to.init(field).as<capnp::DynamicStruct>();
+    for (const auto inner : group.getSchema().getFields()) copy(group, inner, copied);
+  }
+
+  void check_first() {
+    Asked first = std::move(asked_.front());
+    asked_.pop_front();
+    const auto reply = first.future.get();
+    if (!reply) FAIL("reply: " << int(reply.error().status) << ", detail " << reply.error().detail);
+    const capnp::DynamicStruct::Reader sent = first.message->getRoot<Kinds>().asReader();
+    const capnp::DynamicStruct::Reader received = *reply.value();
+    if (!same(sent, received)) CHECK(kj::str(sent) == kj::str(received));
+    REQUIRE(same(sent, received));
+  }
+
+  Client client_;
+  size_t in_flight_;
+  uint64_t asked_so_far_ = 0;
+  std::deque<Asked> asked_;
+};
+
+}  // namespace
+
+TEST_CASE("random messages of every kind of field come back from a mirror as they were sent", "[gpu]") {
+  Runtime runtime = launch_mirror({.workers = 4, .slots = 64, .timeout = std::chrono::seconds(60)});
+  Reflection reflection(runtime.client(), 100);
+  Random random(20);
+  const uint64_t count = random_messages();
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto words = int64_t(random() % (i % 10 == 0 ? 1100 : 300));
+    reflection.ask([&](Kinds::Builder request) { RandomMessage(random, words).fill(request); });
+  }
+  reflection.finish();
+  const Books books = runtime.terminate().books;
+  CHECK(books.asks.answered == count);
+  CHECK(books.balanced());
+}
+
+TEST_CASE("a mirror gives back what is absent as absent, what is empty as empty, and defaults", "[gpu]") {
+  Runtime runtime = launch_mirror();
+  Reflection reflection(runtime.client(), 1);
+  reflection.ask([](Kinds::Builder) {});
+  reflection.ask([](Kinds::Builder request) {
+    request.setText("");
+    request.setTextDefault("");
+    request.initDataDefault(0);
+    request.initPoint();
+    request.initTree();
+    request.initVoids(3);
+    request.initBits(0);
+    request.initTextsDefault(0);
+    request.initPointsDefault(0);
+    request.initRowsDefault(2);
+    request.initPointCubes(2);
+  });
+  reflection.finish();
+}
+
+TEST_CASE("a mirror gives back each member of each union", "[gpu]") {
+  Runtime runtime = launch_mirror();
+  Reflection reflection(runtime.client(), 4);
+  Random random(21);
+  for (uint32_t member = 0; member < 7; ++member) {
+    reflection.ask([&](Kinds::Builder request) {
+      auto shape = capnp::DynamicStruct::Builder(request.getShape());
+      const auto field = shape.getSchema().getUnionFields()[member];
+      if (field.getProto().isGroup()) {
+        RandomMessage(random, 100).fill(shape.init(field).as<capnp::DynamicStruct>());
+      } else if (field.getType().isList()) {
+        shape.init(field, 3);
+      } else if (field.getType().isStruct()) {
+        shape.init(field);
+      } else if (field.getType().isVoid()) {
+        shape.set(field, capnp::VOID);
+      } else if (field.getType().isText()) {
+        shape.set(field, "another");
+      } else if (field.getType().isBool()) {
+        shape.set(field, false);
+      } else if (field.getType().isFloat64()) {
+        shape.set(field, 0.5);
+      }
+    });
+  }
+  const auto ask = [&](auto fill) { reflection.ask(fill); };
+  ask([](Kinds::Builder request) { request.setUnset(); });
+  ask([](Kinds::Builder request) { request.setNumber(-9); });
+  ask([](Kinds::Builder request) { request.setWord("word"); });
+  ask([](Kinds::Builder request) { request.initPair().setSecond(7); });
+  ask([](Kinds::Builder request) { request.initTrees(4)[2].initLeft().initChildren(2)[1].setValue(5); });
+  ask([](Kinds::Builder request) { request.initBytes(100)[99] = 1; });
+  reflection.finish();
+}
