@@ -211,9 +211,11 @@ class Message {
   }
 
   // The `words` words that the pointer leads to; null, as a failure, where they do not all lie in the body.
+  // What has no words may be anywhere, as in the official library.
   GYRE_DEVICE const uint8_t* extent(const Slot& slot, Pointer pointer, uint64_t words) {
     const int64_t offset = pointer.offset();
     if (!slot.trusted) {
+      if (words == 0) return body_;
       const int64_t target = int64_t(uint64_t(slot.at - body_) / 8) + 1 + offset;
       if (!is(slot, target >= 0 && uint64_t(target) + words <= words_, Malformed::out_of_bounds))
         return nullptr;
@@ -299,21 +301,18 @@ class ListReader<bool> {
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Element i; false where there is none.
   GYRE_DEVICE bool operator[](uint32_t i) const {
-    const uint64_t bit = uint64_t(i) * step_bits_;
-    return i < size_ && (bits_[bit / 8] >> (bit % 8) & 1) != 0;
+    return i < size_ && (bits_[i / 8] >> (i % 8) & 1) != 0;
   }
-  /// The elements, eight a byte, the first in the lowest bit; 8-byte aligned. Null where data() of other
-  /// lists is.
-  GYRE_DEVICE const uint8_t* data() const { return step_bits_ == 1 ? bits_ : nullptr; }
+  /// The elements, eight a byte, the first in the lowest bit; 8-byte aligned. Null if the list is empty for
+  /// want of a valid pointer.
+  GYRE_DEVICE const uint8_t* data() const { return bits_; }
 
  private:
   friend class Message;
-  GYRE_DEVICE ListReader(const uint8_t* bits, uint32_t size, uint32_t step_bits)
-      : bits_(bits), size_(size), step_bits_(step_bits) {}
+  GYRE_DEVICE ListReader(const uint8_t* bits, uint32_t size) : bits_(bits), size_(size) {}
 
   const uint8_t* bits_ = nullptr;
   uint32_t size_ = 0;
-  uint32_t step_bits_ = 1;
 };
 
 template <>
@@ -466,12 +465,15 @@ GYRE_DEVICE inline typename T::Reader Message::read(const Slot& slot) {
       if (!list.valid || !is(slot, list.data_bytes >= sizeof(Element), Malformed::wrong_elements)) return {};
       return {list.begin, list.size, list.step_bytes};
     } else if constexpr (is_bool<Element>) {
+      // Larger numbers are taken for bits side by side too, as the official library does.
       const bool bits = list.element_size == ElementSize::bit;
-      const bool scalars = list.element_size != ElementSize::composite && list.data_bytes != 0;
-      if (!list.valid || !is(slot, bits || scalars, Malformed::wrong_elements)) return {};
-      return {list.begin, list.size, bits ? 1 : list.step_bytes * 8};
+      const bool numbers = list.element_size != ElementSize::composite && list.data_bytes != 0;
+      if (!list.valid || !is(slot, bits || numbers, Malformed::wrong_elements)) return {};
+      return {list.begin, list.size};
     } else if constexpr (is_same<Element, Void>) {
-      return list.valid ? typename T::Reader(list.size) : typename T::Reader();
+      const bool bits = list.element_size == ElementSize::bit;  // refused by the official library too
+      if (!list.valid || !is(slot, !bits, Malformed::wrong_elements)) return {};
+      return typename T::Reader(list.size);
     } else if constexpr (Blob<Element>) {
       if (!list.valid || !is(slot, list.pointers != 0, Malformed::wrong_elements)) return empty<T>();
       return {this,      list.begin + list.data_bytes, list.size, list.step_bytes, depth, slot.trusted,

@@ -1,6 +1,7 @@
 #include "refusals.hpp"
 
 #include <map>
+#include <set>
 
 #include "names.hpp"
 
@@ -13,20 +14,7 @@ bool is_reserved(const std::string& type) {
 }
 
 /// The names of one C++ scope, and what has taken each.
-class Names {
- public:
-  /// What had the name before; empty if it was free. Two owners are told of only once.
-  std::string take(const std::string& name, const std::string& owner) {
-    const auto [other, is_new] = taken_.emplace(name, owner);
-    if (is_new) return {};
-    std::string& told = told_[owner];
-    if (told == other->second) return {};
-    return told = other->second;
-  }
-
- private:
-  std::map<std::string, std::string> taken_, told_;
-};
+using Names = std::map<std::string, std::string>;
 
 class Check {
  public:
@@ -51,9 +39,9 @@ class Check {
 
   void refuse_if_taken(Names& names, const std::string& name, const std::string& owner,
                        const std::string& where) {
-    const std::string other = names.take(name, owner);
-    if (!other.empty())
-      refuse(where + ": " + other + " and " + owner + " would both be " + name + " in C++; rename one");
+    const auto [other, is_new] = names.emplace(name, owner);
+    if (is_new || !told_.insert(where + other->second + owner).second) return;
+    refuse(where + ": " + other->second + " and " + owner + " would both be " + name + " in C++; rename one");
   }
 
   void check_nested(Node::Reader scope) {
@@ -87,10 +75,10 @@ class Check {
   /// A struct or a group.
   void check_struct(Node::Reader node, const std::string& where) {
     Names types, reader, builder;
-    types.take(schema_.cxx_name(node), "the struct itself");
+    types.emplace(schema_.cxx_name(node), "the struct itself");
     for (const Node::Reader nested : schema_.nested(node))
       refuse_if_taken(types, schema_.cxx_name(nested), schema_.cxx_name(nested), where);
-    if (has_union(node)) reader.take("which", "the union's own which()");
+    if (has_union(node)) reader.emplace("which", "the union's own which()");
 
     for (const auto field : node.getStruct().getFields()) {
       const std::string name = declared_name(field), owner = "field " + name;
@@ -159,6 +147,7 @@ class Check {
   Node::Reader file_;
   std::string file_name_;
   std::vector<std::string> problems_;
+  std::set<std::string> told_;  // pairs of names: most would collide in more than one way
 };
 
 }  // namespace

@@ -52,33 +52,74 @@ struct Point { x @0 :Int32; }
 interface Service {}
 struct Outer {
   struct Offender {
-    name @0 :Text;
-    bytes @1 :Data;
-    point @2 :Point;
-    any @3 :AnyPointer;
-    points @4 :List(Point);
-    names @5 :List(Text);
-    bits @6 :List(Bool);
-    voids @7 :List(Void);
-    rows @8 :List(List(Float32));
-    preset @9 :List(Float32) = [1, 2];
-    place :group { line @10 :Int32; }
-    choice :union { left @11 :Int32; right @12 :Int32; }
-    fine @13 :List(Int8);
+    any @0 :AnyPointer;
+    anyStruct @1 :AnyStruct;
+    anyList @2 :AnyList;
+    capability @3 :Capability;
+    service @4 :Service;
+    services @5 :List(List(Service));
+    fine @6 :List(Int8);
+    place :group { deep @7 :AnyPointer; }
+    union { left @8 :AnyList; right @9 :Int32; }
   }
 }
 END
 refuses fields 'interface Service' \
-  'struct Outer.Offender: field name is :Text, .*supported are' \
-  'field bytes is :Data' 'field point is :Point' 'field any is :AnyPointer' 'field points is :List(Point)' \
-  'field names is :List(Text)' 'field bits is :List(Bool)' 'field voids is :List(Void)' \
-  'field rows is :List(List(Float32))' 'field preset is :List(Float32) with a default' \
-  'field place is a group' 'field choice is a union'
+  'struct Outer.Offender: field any is :AnyPointer, which is not supported; give it a type, or send it as Data' \
+  'field anyStruct is :AnyStruct' 'field anyList is :AnyList' 'field capability is :Capability' \
+  'field service is :Service, an interface' 'field services is :List(List(Service)), an interface' \
+  'group Outer.Offender.place: field deep is :AnyPointer' 'field left is :AnyList'
 
-schema unnamed_union <<'END'
-struct Offender { union { left @0 :Int32; right @1 :Float32; } }
+# Every kind of field there is, and the lines that README and handlers are written against.
+schema kinds <<'END'
+struct Point { x @0 :Int32 = 3; }
+struct Tree { children @0 :List(Tree); other @1 :Forest; }
+struct Forest { first @0 :Tree; }
+struct Every {
+  name @0 :Text = "a \"name\"";
+  bytes @1 :Data;
+  point @2 :Point = (x = 4);
+  points @3 :List(Point);
+  names @4 :List(Text);
+  bits @5 :List(Bool);
+  voids @6 :List(Void);
+  rows @7 :List(List(Float32)) = [[1]];
+  place :group { line @8 :Int32; }
+  choice :union { left @9 :Int32; right @10 :Text; box :group { width @11 :Int32; } }
+  union { on @12 :Void; off @13 :Bool; }
+  default @14 :Text;
+}
 END
-refuses unnamed_union 'struct Offender: field left is :Int32 in a union' 'field right is :Float32 in a union'
+accepts kinds
+# generates LINE: kinds.view.hpp has it.
+generates() {
+  grep -qF -- "$1" "$work/out/kinds.view.hpp" || fail "kinds.view.hpp lacks: $1"
+}
+generates '// name @0 :Text = "a \"name\"";'
+generates 'wire::Text::Reader name() const {'
+generates 'return fields_.get<wire::Text>(0, {Struct::type_id, 0}, defaults::Every_name);'
+generates 'bool has_name() const { return fields_.has(0); }'
+generates 'GYRE_CONSTANT uint64_t Every_point[] = {0x100000000ul, 0x7ul};'
+generates '// point @2 :Point = (x = 4);'
+generates 'wire::List<wire::List<float>>::Reader rows() const'
+generates '// place :group { line }'
+generates 'Every::Place::Reader place() const { return Every::Place::Reader(fields_); }'
+generates '// choice :union { left; right; box }'
+generates 'Every::Choice::Box::Builder init_box()'
+generates 'Which which() const { return fields_.get<Which>('
+generates '// on @12 :Void;  (in the union)'
+generates 'void set_on() { choose_(Which::on); }'
+generates 'wire::Text::Reader default_() const'
+generates 'bool has_default() const'
+generates 'void set_default(wire::Text::Reader value)'
+generates 'inline Tree::Reader Forest::Reader::first() const {'
+
+schema generic_field <<'END'
+struct Box(T) { value @0 :T; struct Lid { size @0 :UInt8; } }
+struct Offender { box @0 :Box(Text); boxes @1 :List(Box(Data)); lid @2 :Box(Text).Lid; }
+END
+refuses generic_field 'struct Box is generic' 'struct Offender: field box is :Box, of a generic type' \
+  'field boxes is :List(Box), of a generic type' 'field lid is :Box.Lid, of a generic type'
 
 schema generic <<'END'
 struct Box(T) { size @0 :UInt32; }
@@ -89,28 +130,48 @@ schema collision <<'END'
 struct Offender { httpURL @0 :Int32; httpUrl @1 :Int32; }
 enum Kind { aB @0; a @1; aB2 @2; ab2 @3; aB2C @4; aB2c @5; aBC @6; aBc @7; }
 END
-refuses collision 'struct Offender: fields httpURL and httpUrl would both be http_url' \
-  'enum Kind: enumerants aBC and aBc would both be a_bc'
+refuses collision 'struct Offender: field httpURL and field httpUrl would both be http_url' \
+  'enum Kind: enumerant aBC and enumerant aBc would both be a_bc'
+
+schema members <<'END'
+struct Accessors { name @0 :Text; hasName @1 :Bool; point @2 :Empty; initPoint :group { x @3 :Int32; } }
+struct Union { which @0 :Int32; union { a @1 :Void; b @2 :Void; } }
+struct NamedUnion { which @0 :Int32; choice :union { a @1 :Void; b @2 :Void; } }
+struct Classes { place :group { x @0 :Int32; } struct Place {} }
+struct Itself { itself :group { x @0 :Int32; } }
+struct Views { reader :group { x @0 :Int32; } which :group { y @1 :Int32; } }
+struct Empty {}
+END
+refuses members 'struct Accessors: field name and field hasName would both be has_name in C++; rename one' \
+  'field point and field initPoint would both be init_point' \
+  "struct Union: the union's own which() and field which would both be which" \
+  'struct Classes: Place and group place would both be Place' \
+  'struct Itself: the struct itself and group itself would both be Itself' \
+  'struct Views: group reader would be Reader, which every view uses' 'group which would be Which'
 
 schema names <<'END'
-struct Outer { struct Reader { x @0 :Int32; } }
+struct Outer { struct Reader { x @0 :Int32; } enum Builder { a @0; } struct Which {} struct Struct {} struct Outer {} }
 END
-refuses names 'struct Outer.Reader has a name that every view uses'
+refuses names 'struct Outer.Reader has a name that every view uses' 'enum Outer.Builder has a name' \
+  'struct Outer.Which has a name' 'struct Outer.Struct has a name' \
+  'struct Outer: the struct itself and Outer would both be Outer'
 
 printf '@0xd1f0a3b5c7e92846;\nstruct X { a @0 :Int32; }\n' >"$work/in/bare.capnp"
 refuses bare 'no C++ namespace; add: using Cxx = import "/capnp/c++.capnp"; $Cxx.namespace('
 
-# An enum of another file: its header is included; a file without a namespace is named.
-printf '@0xd1f0a3b5c7e92847;\nenum Kind { a @0; }\n' >"$work/in/other.capnp"
+# Types of another file: its header is included; a file without a namespace is named.
+printf '@0xd1f0a3b5c7e92847;\nenum Kind { a @0; }\nstruct Thing {}\n' >"$work/in/other.capnp"
 schema imports <<'END'
 using Other = import "other.capnp";
-struct X { kind @0 :Other.Kind; }
+struct X { kind @0 :Other.Kind; thing @1 :Other.Thing; things @2 :List(List(Other.Thing)); }
 END
-refuses imports 'struct X: field kind uses an enum of other.capnp, which has no C++ namespace'
+refuses imports 'struct X: field kind uses an enum of other.capnp, which has no C++ namespace' \
+  'struct X: field thing uses a struct of other.capnp, which' 'field things uses a struct of other.capnp'
 echo '$import "/capnp/c++.capnp".namespace("elsewhere");' >>"$work/in/other.capnp"
 accepts imports
 grep -q '#include "other.view.hpp"' "$work/out/imports.view.hpp" || fail 'imports.view.hpp lacks its include'
 grep -q '::elsewhere::view::Kind kind()' "$work/out/imports.view.hpp" || fail 'imports.view.hpp lacks the enum'
+grep -q '::elsewhere::view::Thing::Reader thing()' "$work/out/imports.view.hpp" || fail 'imports.view.hpp lacks the struct'
 
 # What is ignored, and outputs that mirror the folders of their schemas.
 mkdir "$work/in/deep"

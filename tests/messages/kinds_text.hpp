@@ -433,4 +433,13 @@ std::string view_text(Reader in) {
   return text.take();
 }
 
+/// Where two texts begin to differ, with what is in front of that; empty if they do not.
+inline std::string difference(const std::string& a, const std::string& b) {
+  if (a == b) return {};
+  size_t i = 0;
+  while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
+  const size_t begin = i < 200 ? 0 : i - 200;
+  return a.substr(begin, i - begin) + " >>> " + a.substr(i, 60) + " <<< but >>> " + b.substr(i, 60) + " <<<";
+}
+
 }  // namespace gyre_test

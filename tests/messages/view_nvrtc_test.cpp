@@ -1,5 +1,6 @@
-// The views and the generated code compile with NVRTC, for the oldest and the newest architectures. No GPU is
-// needed. Use: view_nvrtc_test INCLUDE_DIR...   Exit status: 0 as it should be, 1 not, 77 no NVRTC here.
+// The views and the generated code compile with NVRTC, for every architecture from Turing to Blackwell. No
+// GPU is needed. Use: view_nvrtc_test INCLUDE_DIR...   Exit status: 0 as it should be, 1 not, 77 no NVRTC
+// here.
 #include <dlfcn.h>
 #include <nvrtc.h>
 
@@ -34,8 +35,24 @@ __device__ double every_kind(kinds::Kinds::Reader in, kinds::Kinds::Builder out)
   out.set_boolean_default(in.boolean_default());
   out.init_f64s(in.f64s().size()).set(0, in.f64s()[0]);
   out.init_colours(1).set(0, in.colours()[0]);
-  return in.u8s().data() == nullptr ? 0.0 : in.f64_default();
+  out.set_text("text");
+  out.init_data(in.data().size()).set(0, in.data_default()[0]);
+  out.init_point().set_label(in.point_default().label());
+  out.init_tree().init_left().init_children(in.tree().left().children().size())[0].set_value(1);
+  out.init_bits(3).set(1, in.bits()[1] || in.bits_default()[0]);
+  out.init_voids(in.voids().size());
+  out.init_texts(1).init(0, in.texts()[0].size()).set(0, in.texts_default()[2][0]);
+  out.init_points(2)[1].set_x(in.points()[1].x() + in.points_default()[0].x());
+  out.init_rows(1).init(0, 2).set(1, in.rows()[0][1] + in.rows_default()[0][1]);
+  out.init_point_cubes(1).init(0, 1).init(0, 1)[0].set_y(in.point_cubes()[0][0][0].y());
+  out.place().view().set_colour(in.place().view().colour());
+  if (in.shape().which() == kinds::Kinds::Shape::Which::box && in.has_text())
+    out.shape().init_box().corner().set_radius(in.shape().box().corner().radius());
+  out.init_pair().set_second(in.pair().second());
+  return in.u8s().data() == nullptr || in.text() == "text" ? 0.0 : in.f64_default();
 }
+
+__device__ uint32_t recursion(kinds::Ping::Reader in) { return in.pong().ping().end().lost().rally(); }
 
 extern "C" __global__ void kernel(const void* request, uint32_t bytes, void* reply, uint32_t capacity,
                                   unsigned long long* said) {
@@ -47,6 +64,7 @@ extern "C" __global__ void kernel(const void* request, uint32_t bytes, void* rep
       Response::Builder(body.init_root(Response::data_words, Response::pointers)));
   said[0] = every_kind(kinds::Kinds::Reader(message.root()),
                        kinds::Kinds::Builder(body.init_root(kinds::Kinds::data_words, kinds::Kinds::pointers)));
+  said[0] += recursion(kinds::Ping::Reader(message.root()));
   said[1] = message.failed() ? message.failed_word() : body.full() ? 0 : body.used_bytes();
   said[2] = Request::type_id;
   said[3] = Request::type_name[threadIdx.x];
@@ -75,7 +93,7 @@ int main(int argc, char** argv) {
   NVRTC(nvrtcDestroyProgram);
 
   int failures = 0;
-  for (const char* architecture : {"sm_75", "sm_90", "sm_120"}) {
+  for (const char* architecture : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"}) {
     std::vector<std::string> options = {"--std=c++20", std::string("--gpu-architecture=") + architecture};
     for (int i = 1; i < argc; ++i) options.push_back(std::string("--include-path=") + argv[i]);
     std::vector<const char*> arguments;
