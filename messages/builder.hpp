@@ -124,7 +124,7 @@ class Body {
   template <class T>
   GYRE_DEVICE typename T::Builder absent();
 
-  GYRE_DEVICE StructBuilder init_struct(uint8_t* at, uint32_t data_words, uint32_t pointers) {
+  GYRE_DEVICE GYRE_CALLED StructBuilder init_struct(uint8_t* at, uint32_t data_words, uint32_t pointers) {
     uint8_t* const target = end();
     const uint32_t words = data_words + pointers;
     if (data_words > 0xffff || pointers > 0xffff || !allocate(words)) return {this, body_, 0, 0};
@@ -133,13 +133,15 @@ class Body {
     store(at, Pointer::to_struct(offset, data_words, pointers).word);
     return {this, target, data_words * 8, pointers};
   }
-  GYRE_DEVICE Elements init_list(uint8_t* at, ElementSize element_size, uint32_t size, uint64_t bits) {
+  GYRE_DEVICE GYRE_CALLED Elements init_list(uint8_t* at, ElementSize element_size, uint32_t size,
+                                             uint64_t bits) {
     uint8_t* const target = end();
     if (!allocate(size <= Pointer::max_list_size ? (bits + 63) / 64 : no_room)) return {nullptr, 0};
     store(at, Pointer::to_list(offset_from(at, target), element_size, size).word);
     return {target, size};
   }
-  GYRE_DEVICE Elements init_composite(uint8_t* at, uint32_t size, uint32_t data_words, uint32_t pointers) {
+  GYRE_DEVICE GYRE_CALLED Elements init_composite(uint8_t* at, uint32_t size, uint32_t data_words,
+                                                  uint32_t pointers) {
     uint8_t* const tag = end();
     const uint64_t words = uint64_t(size) * (data_words + pointers);
     const bool possible = size <= Pointer::max_tag_count && words <= Pointer::max_list_size;

@@ -150,7 +150,7 @@ class Message {
   template <class T>
   GYRE_DEVICE typename T::Reader empty();
   GYRE_DEVICE StructReader empty_struct() { return {this, body_, 0, 0, 0, false}; }
-  GYRE_DEVICE StructReader read_struct(const Slot& slot) {
+  GYRE_DEVICE GYRE_CALLED StructReader read_struct(const Slot& slot) {
     const Pointer pointer{load<uint64_t>(slot.at)};
     if (pointer.is_null()) return empty_struct();
     const uint32_t data_words = pointer.struct_data_words(), pointers = pointer.struct_pointers();
@@ -161,7 +161,7 @@ class Message {
     return {this, data, data_words * 8, pointers, slot.depth - 1, slot.trusted};
   }
 
-  GYRE_DEVICE Elements read_list(const Slot& slot) {
+  GYRE_DEVICE GYRE_CALLED Elements read_list(const Slot& slot) {
     const Pointer pointer{load<uint64_t>(slot.at)};
     Elements list{nullptr, 0, pointer.list_element_size(), 0, 0, 0, false};
     if (pointer.is_null()) return list;
@@ -199,7 +199,7 @@ class Message {
             true};
   }
   // The bytes of a Text, its 0 included, or of a Data.
-  GYRE_DEVICE Elements read_bytes(const Slot& slot) {
+  GYRE_DEVICE GYRE_CALLED Elements read_bytes(const Slot& slot) {
     const Pointer pointer{load<uint64_t>(slot.at)};
     Elements list{nullptr, pointer.list_size(), ElementSize::byte, 1, 1, 0, false};
     if (pointer.is_null()) return list;
@@ -233,7 +233,7 @@ class Message {
     if (!condition) fail(slot, reason);
     return condition;
   }
-  GYRE_DEVICE void fail(const Slot& slot, Malformed reason) {
+  GYRE_DEVICE GYRE_CALLED void fail(const Slot& slot, Malformed reason) {
     if (failed()) return;
     reason_ = reason;
     failed_word_ = uint32_t(uint64_t(slot.at - body_) / 8);
@@ -300,9 +300,7 @@ class ListReader<bool> {
   ListReader() = default;
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Element i; false where there is none.
-  GYRE_DEVICE bool operator[](uint32_t i) const {
-    return i < size_ && (bits_[i / 8] >> (i % 8) & 1) != 0;
-  }
+  GYRE_DEVICE bool operator[](uint32_t i) const { return i < size_ && (bits_[i / 8] >> (i % 8) & 1) != 0; }
   /// The elements, eight a byte, the first in the lowest bit; 8-byte aligned. Null if the list is empty for
   /// want of a valid pointer.
   GYRE_DEVICE const uint8_t* data() const { return bits_; }

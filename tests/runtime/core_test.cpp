@@ -233,6 +233,22 @@ TEST_CASE("a body that is no Cap'n Proto message is answered malformed, and the 
   s.core->wait(far_pointer.value());
   CHECK(s.core->calls().failure(beyond_the_end.value()).status == Status::malformed);
   CHECK(s.core->calls().failure(far_pointer.value()).status == Status::malformed);
+  CHECK(std::string(s.core->calls().failure(far_pointer.value()).struct_name) == "ProbeRequest");
+  CHECK(s.core->calls().failure(far_pointer.value()).field_name == nullptr);
+
+  // A whole request but for its filler, a list of 100 words where none follow.
+  const auto bad_filler = ask_raw(*s.core, 0, 0, {0x0001000200000000u, 5, 0, 0x0000032500000001u});
+  REQUIRE(bad_filler);
+  s.work();
+  s.core->wait(bad_filler.value());
+  const Failure failure = s.core->calls().failure(bad_filler.value());
+  CHECK(failure.status == Status::malformed);
+  CHECK(failure.detail == 3);
+  CHECK(std::string(failure.struct_name) == "ProbeRequest");
+  CHECK(std::string(failure.field_name) == "filler");
+  CHECK(failure.message().find(
+            "field filler of ProbeRequest, at word 3 of the body, points out of the message") !=
+        std::string::npos);
   auto good = s.ask(Action::ANSWER, 1);
   s.work();
   CHECK(good.get().value()->getValue() == 3);

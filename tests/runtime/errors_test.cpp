@@ -22,7 +22,8 @@ constexpr Status every_status[] = {Status::ok,
                                    Status::unknown_message,
                                    Status::reply_too_large,
                                    Status::handler_failed,
-                                   Status::worker_stuck};
+                                   Status::worker_stuck,
+                                   Status::arena_full};
 }
 
 TEST_CASE("each status has a name of its own, and its message begins with it") {
