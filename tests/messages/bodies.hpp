@@ -14,6 +14,20 @@
 
 namespace gyre_test {
 
+// Random messages a direction. Under sanitizers they take long.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GYRE_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GYRE_TEST_SANITIZED 1
+#endif
+#endif
+#if defined(GYRE_TEST_SANITIZED)
+inline constexpr int random_messages = 10'000;
+#else
+inline constexpr int random_messages = 100'000;
+#endif
+
 /// A body of exactly as many bytes as it says, so that the address sanitizer sees a read past it.
 using Words = std::vector<uint64_t>;
 

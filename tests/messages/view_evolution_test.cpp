@@ -11,8 +11,6 @@ namespace {
 namespace official = gyre::test;
 namespace old = gyre::test::old;
 
-constexpr int random_messages = 100'000;  // a direction
-
 /// Whether the view and the official class read `words` the same.
 template <class Official>
 void check_same(const Words& words) {

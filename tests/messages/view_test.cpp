@@ -15,8 +15,6 @@ namespace {
 namespace messages = gyre::messages;
 namespace official = gyre::test;
 
-constexpr int random_messages = 100'000;  // a direction
-
 std::string official_text_of(const Words& words) {
   std::string text;
   read_officially<official::Kinds>(words, [&](auto in) { text = official_text(in); });
