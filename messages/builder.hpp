@@ -13,10 +13,17 @@ namespace gyre::wire {
 
 class Body;
 
+/// A T that is not there: its setters do nothing.
+template <class T>
+GYRE_DEVICE inline typename T::Builder absent();
+
 /// A struct in a body being written. Of one that did not fit, and of fields that it is too short to have, the
 /// setters do nothing. A value; refers to its Body.
 class StructBuilder {
  public:
+  /// A struct that is not there.
+  StructBuilder() = default;
+
   /// Sets the field of type T at `index`, counted in fields of its size; stored xor'ed with its default.
   template <Scalar T>
   GYRE_DEVICE void set(uint32_t index, T value, T default_value = T{}) const {
@@ -80,10 +87,10 @@ class StructBuilder {
 
   GYRE_DEVICE uint8_t* pointer(uint32_t index) const { return data_ + data_bytes_ + uint64_t(index) * 8; }
 
-  Body* body_;
-  uint8_t* data_;
-  uint32_t data_bytes_;
-  uint32_t pointers_;
+  Body* body_ = nullptr;
+  uint8_t* data_ = nullptr;
+  uint32_t data_bytes_ = 0;
+  uint32_t pointers_ = 0;
 };
 
 /// One body being written. Builders point to it: it stays where it is, and outlives them.
@@ -120,9 +127,6 @@ class Body {
   // These take the address of a pointer of this body.
   template <class T>
   GYRE_DEVICE typename T::Builder init(uint8_t* at, uint32_t size);
-  // A T whose setters do nothing.
-  template <class T>
-  GYRE_DEVICE typename T::Builder absent();
 
   GYRE_DEVICE GYRE_CALLED StructBuilder init_struct(uint8_t* at, uint32_t data_words, uint32_t pointers) {
     uint8_t* const target = end();
@@ -255,11 +259,12 @@ class TextBuilder {
 template <Blob T>
 class ListBuilder<T> {
  public:
+  ListBuilder() = default;
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Allocates element i, of `size` bytes or elements; an empty one, and nothing is allocated, where there is
   /// none.
   GYRE_DEVICE typename T::Builder init(uint32_t i, uint32_t size) const {
-    if (i >= size_) return body_->template absent<T>();
+    if (i >= size_) return absent<T>();
     return body_->template init<T>(pointers_ + uint64_t(i) * 8, size);
   }
 
@@ -268,15 +273,16 @@ class ListBuilder<T> {
   GYRE_DEVICE ListBuilder(Body* body, uint8_t* pointers, uint32_t size)
       : body_(body), pointers_(pointers), size_(size) {}
 
-  Body* body_;
-  uint8_t* pointers_;
-  uint32_t size_;
+  Body* body_ = nullptr;
+  uint8_t* pointers_ = nullptr;
+  uint32_t size_ = 0;
 };
 
 /// A list of structs being written, all of them there, and all 0.
 template <Struct T>
 class ListBuilder<T> {
  public:
+  ListBuilder() = default;
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Element i; where there is none, a struct whose setters do nothing.
   GYRE_DEVICE typename T::Builder operator[](uint32_t i) const {
@@ -291,10 +297,19 @@ class ListBuilder<T> {
   GYRE_DEVICE ListBuilder(Body* body, uint8_t* elements, uint32_t size)
       : body_(body), elements_(elements), size_(size) {}
 
-  Body* body_;
-  uint8_t* elements_;
-  uint32_t size_;
+  Body* body_ = nullptr;
+  uint8_t* elements_ = nullptr;
+  uint32_t size_ = 0;
 };
+
+template <class T>
+GYRE_DEVICE inline typename T::Builder absent() {
+  if constexpr (Struct<T>) {
+    return typename T::Builder(StructBuilder());
+  } else {
+    return {};
+  }
+}
 
 template <class T>
 GYRE_DEVICE inline typename T::Builder Body::init(uint8_t* at, uint32_t size) {
@@ -331,23 +346,8 @@ GYRE_DEVICE inline typename T::Builder Body::init(uint8_t* at, uint32_t size) {
 }
 
 template <class T>
-GYRE_DEVICE inline typename T::Builder Body::absent() {
-  if constexpr (Struct<T>) {
-    return typename T::Builder(StructBuilder(this, body_, 0, 0));
-  } else if constexpr (is_list<T>) {
-    if constexpr (Struct<typename T::Element> || Blob<typename T::Element>) {
-      return {this, body_, 0};
-    } else {
-      return {};
-    }
-  } else {
-    return {};
-  }
-}
-
-template <class T>
 GYRE_DEVICE inline typename T::Builder StructBuilder::init(uint32_t index, uint32_t size) const {
-  return index < pointers_ ? body_->init<T>(pointer(index), size) : body_->absent<T>();
+  return index < pointers_ ? body_->init<T>(pointer(index), size) : absent<T>();
 }
 
 }  // namespace gyre::wire

@@ -22,10 +22,17 @@ namespace gyre::wire {
 
 class Message;
 
+/// What a null pointer reads as, and a bad one: an empty Text, Data or List, or a struct of defaults.
+template <class T>
+GYRE_DEVICE inline typename T::Reader empty();
+
 /// A struct in a received body, already checked to lie in it. What it is too short to have reads as the
 /// default. A value; refers to its Message.
 class StructReader {
  public:
+  /// A struct of which nothing was sent.
+  StructReader() = default;
+
   /// The field of type T at `index`, counted in fields of its size; stored xor'ed with its default.
   template <Scalar T>
   GYRE_DEVICE T get(uint32_t index, T default_value = T{}) const {
@@ -71,12 +78,12 @@ class StructReader {
     return data_ + data_bytes_ + uint64_t(index) * 8;
   }
 
-  Message* message_;
-  const uint8_t* data_;
-  uint32_t data_bytes_;
-  uint16_t pointers_;
-  uint8_t depth_;  // pointers that may still be followed from here, one after another
-  bool trusted_;   // in a default of the schema, not in a received body
+  Message* message_ = nullptr;
+  const uint8_t* data_ = nullptr;
+  uint32_t data_bytes_ = 0;
+  uint16_t pointers_ = 0;
+  uint8_t depth_ = 0;     // pointers that may still be followed from here, one after another
+  bool trusted_ = false;  // in a default of the schema, not in a received body
 };
 
 /// One received body, and what was wrong with it. Readers point to it: it stays where it is, and outlives
@@ -108,7 +115,7 @@ class Message {
     const Slot slot{body_, max_depth, false, {type_id, Field::root}};
     if (words_ != 0) return read_struct(slot);
     fail(slot, Malformed::out_of_bounds);
-    return empty_struct();
+    return StructReader();
   }
   /// Whether a pointer followed so far was malformed. Stays true.
   GYRE_DEVICE bool failed() const { return reason_ != Malformed::none; }
@@ -146,18 +153,14 @@ class Message {
   template <class T>
   GYRE_DEVICE typename T::Reader read(const Slot& slot);
 
-  // What a null pointer reads as, and a bad one.
-  template <class T>
-  GYRE_DEVICE typename T::Reader empty();
-  GYRE_DEVICE StructReader empty_struct() { return {this, body_, 0, 0, 0, false}; }
   GYRE_DEVICE GYRE_CALLED StructReader read_struct(const Slot& slot) {
     const Pointer pointer{load<uint64_t>(slot.at)};
-    if (pointer.is_null()) return empty_struct();
+    if (pointer.is_null()) return StructReader();
     const uint32_t data_words = pointer.struct_data_words(), pointers = pointer.struct_pointers();
-    if (!is(slot, pointer.kind() == Pointer::struct_kind, Malformed::not_a_struct)) return empty_struct();
-    if (!is(slot, slot.depth != 0, Malformed::too_deep)) return empty_struct();
+    if (!is(slot, pointer.kind() == Pointer::struct_kind, Malformed::not_a_struct)) return StructReader();
+    if (!is(slot, slot.depth != 0, Malformed::too_deep)) return StructReader();
     const uint8_t* const data = extent(slot, pointer, uint64_t(data_words) + pointers);
-    if (data == nullptr) return empty_struct();
+    if (data == nullptr) return StructReader();
     return {this, data, data_words * 8, pointers, slot.depth - 1, slot.trusted};
   }
 
@@ -363,10 +366,11 @@ class TextReader {
 template <Blob T>
 class ListReader<T> {
  public:
+  ListReader() = default;
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Element i; empty where there is none.
   GYRE_DEVICE typename T::Reader operator[](uint32_t i) const {
-    if (i >= size_) return message_->template empty<T>();
+    if (i >= size_) return empty<T>();
     const Message::Slot slot{pointers_ + uint64_t(i) * step_bytes_, depth_, trusted_, field_};
     return message_->template read<T>(slot);
   }
@@ -383,12 +387,12 @@ class ListReader<T> {
         trusted_(trusted),
         field_(field) {}
 
-  Message* message_;
-  const uint8_t* pointers_;
-  uint32_t size_;
-  uint32_t step_bytes_;
-  uint32_t depth_;
-  bool trusted_;
+  Message* message_ = nullptr;
+  const uint8_t* pointers_ = nullptr;
+  uint32_t size_ = 0;
+  uint32_t step_bytes_ = 0;
+  uint32_t depth_ = 0;
+  bool trusted_ = false;
   Field field_;
 };
 
@@ -396,6 +400,7 @@ class ListReader<T> {
 template <Struct T>
 class ListReader<T> {
  public:
+  ListReader() = default;
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Element i; an empty struct, all defaults, where there is none.
   GYRE_DEVICE typename T::Reader operator[](uint32_t i) const {
@@ -417,28 +422,20 @@ class ListReader<T> {
         depth_(uint8_t(depth)),
         trusted_(trusted) {}
 
-  Message* message_;
-  const uint8_t* elements_;
-  uint32_t size_;
-  uint32_t step_bytes_;
-  uint32_t data_bytes_;
-  uint16_t pointers_;
-  uint8_t depth_;
-  bool trusted_;
+  Message* message_ = nullptr;
+  const uint8_t* elements_ = nullptr;
+  uint32_t size_ = 0;
+  uint32_t step_bytes_ = 0;
+  uint32_t data_bytes_ = 0;
+  uint16_t pointers_ = 0;
+  uint8_t depth_ = 0;
+  bool trusted_ = false;
 };
 
 template <class T>
-GYRE_DEVICE inline typename T::Reader Message::empty() {
+GYRE_DEVICE inline typename T::Reader empty() {
   if constexpr (Struct<T>) {
-    return typename T::Reader(empty_struct());
-  } else if constexpr (is_list<T>) {
-    if constexpr (Struct<typename T::Element>) {
-      return {this, body_, 0, 0, 0, 0, 0, false};
-    } else if constexpr (Blob<typename T::Element>) {
-      return {this, body_, 0, 0, 0, false, {}};
-    } else {
-      return {};
-    }
+    return typename T::Reader(StructReader());
   } else {
     return {};
   }
@@ -492,7 +489,7 @@ template <class T>
 GYRE_DEVICE inline typename T::Reader StructReader::get(uint32_t index, Field field,
                                                         const uint64_t* default_body) const {
   if (has(index)) return message_->read<T>(Message::Slot{pointer(index), depth_, trusted_, field});
-  if (default_body == nullptr) return message_->empty<T>();
+  if (default_body == nullptr) return empty<T>();
   return message_->read<T>(
       Message::Slot{reinterpret_cast<const uint8_t*>(default_body), Message::max_depth, true, field});
 }

@@ -13,28 +13,30 @@ namespace kinds = gyre::test::view;
 
 // The fields of Kinds outside its union, in the order of their numbers: VALUE(name) for those that are set,
 // SIZED(name) for those that init_… makes of a size, OBJECT(name) for structs.
-#define GYRE_TEST_KINDS_VALUES(VALUE)                                                                 \
-  VALUE(boolean)                                                                                      \
-  VALUE(boolean_default)                                                                              \
-  VALUE(i8)                                                                                           \
-  VALUE(i8_default)                                                                                   \
-  VALUE(i16) VALUE(i16_default) VALUE(i32) VALUE(i32_default) VALUE(i64) VALUE(i64_default) VALUE(u8) \
-      VALUE(u8_default) VALUE(u16) VALUE(u16_default) VALUE(u32) VALUE(u32_default) VALUE(u64)        \
-          VALUE(u64_default) VALUE(f32) VALUE(f32_default) VALUE(f32_whole) VALUE(f32_infinite)       \
-              VALUE(f32_none) VALUE(f64) VALUE(f64_default) VALUE(f64_infinite) VALUE(f64_none)       \
-                  VALUE(colour) VALUE(colour_default)
-#define GYRE_TEST_KINDS_LISTS(SIZED)                                                             \
-  SIZED(i8s)                                                                                     \
-  SIZED(i16s)                                                                                    \
-  SIZED(i32s) SIZED(i64s) SIZED(u8s) SIZED(u16s) SIZED(u32s) SIZED(u64s) SIZED(f32s) SIZED(f64s) \
-      SIZED(colours) SIZED(text) SIZED(text_default) SIZED(data) SIZED(data_default)
+#define GYRE_TEST_KINDS_VALUES(VALUE)                                                                        \
+  VALUE(boolean)                                                                                             \
+  VALUE(boolean_default)                                                                                     \
+  VALUE(i8)                                                                                                  \
+  VALUE(i8_default)                                                                                          \
+  VALUE(i16)                                                                                                 \
+  VALUE(i16_default) VALUE(i32) VALUE(i32_default) VALUE(i64) VALUE(i64_default) VALUE(u8) VALUE(u8_default) \
+      VALUE(u16) VALUE(u16_default) VALUE(u32) VALUE(u32_default) VALUE(u64) VALUE(u64_default) VALUE(f32)   \
+          VALUE(f32_default) VALUE(f32_whole) VALUE(f32_infinite) VALUE(f32_none) VALUE(f64)                 \
+              VALUE(f64_default) VALUE(f64_infinite) VALUE(f64_none) VALUE(colour) VALUE(colour_default)
+#define GYRE_TEST_KINDS_LISTS(SIZED)                                                                \
+  SIZED(i8s)                                                                                        \
+  SIZED(i16s)                                                                                       \
+  SIZED(i32s)                                                                                       \
+  SIZED(i64s) SIZED(u8s) SIZED(u16s) SIZED(u32s) SIZED(u64s) SIZED(f32s) SIZED(f64s) SIZED(colours) \
+      SIZED(text) SIZED(text_default) SIZED(data) SIZED(data_default)
 #define GYRE_TEST_KINDS_OBJECTS(OBJECT) OBJECT(point) OBJECT(point_default) OBJECT(tree) OBJECT(swatch)
-#define GYRE_TEST_KINDS_MORE_LISTS(SIZED)                                                                   \
-  SIZED(bits)                                                                                               \
-  SIZED(voids)                                                                                              \
-  SIZED(texts) SIZED(datas) SIZED(points) SIZED(swatches) SIZED(rows) SIZED(text_rows) SIZED(bit_rows)      \
-      SIZED(point_cubes) SIZED(f32s_default) SIZED(bits_default) SIZED(texts_default) SIZED(points_default) \
-          SIZED(rows_default) SIZED(empty_default)
+#define GYRE_TEST_KINDS_MORE_LISTS(SIZED)                                                                    \
+  SIZED(bits)                                                                                                \
+  SIZED(voids)                                                                                               \
+  SIZED(texts)                                                                                               \
+  SIZED(datas) SIZED(points) SIZED(swatches) SIZED(rows) SIZED(text_rows) SIZED(bit_rows) SIZED(point_cubes) \
+      SIZED(f32s_default) SIZED(bits_default) SIZED(texts_default) SIZED(points_default) SIZED(rows_default) \
+          SIZED(empty_default)
 
 // Functions of their own on the GPU too: all in one, they take NVRTC half a minute.
 #if defined(__CUDACC_RTC__)
@@ -46,6 +48,29 @@ namespace kinds = gyre::test::view;
 /// Copies what a Reader reads into a Builder, as thread `rank` of `size`: all call it, each stores its part
 /// of the elements.
 struct Copy {
+  // A Tree being copied.
+  union Level {
+    struct {
+      kinds::Tree::Reader in;
+      kinds::Tree::Builder out;
+      wire::List<kinds::Tree>::Reader children_in;
+      wire::List<kinds::Tree>::Builder children_out;
+      uint32_t children, next;
+      bool left_to_do;
+    } of;
+    char nothing;
+
+    GYRE_DEVICE Level() : nothing(0) {}
+    GYRE_TEST_DEVICE void begin(kinds::Tree::Reader from, kinds::Tree::Builder to) {
+      to.set_value(from.value());
+      const auto list = from.children();
+      // One that is not there is not made; then nobody looks at its builder.
+      const bool has = from.has_children();
+      of = {from, to, list, wire::List<kinds::Tree>::Builder(), has ? list.size() : 0, 0, true};
+      if (has) of.children_out = to.init_children(list.size());
+    }
+  };
+
   uint32_t rank = 0;
   uint32_t size = 1;
 
@@ -73,10 +98,23 @@ struct Copy {
     out.set_y(in.y());
     GYRE_TEST_COPY_SIZED(label)
   }
+  // A tree may be as deep as a message: a stack of our own, where a GPU thread has only a small one.
   GYRE_TEST_DEVICE void operator()(kinds::Tree::Reader in, kinds::Tree::Builder out) const {
-    out.set_value(in.value());
-    GYRE_TEST_COPY_OBJECT(left)
-    GYRE_TEST_COPY_SIZED(children)
+    Level levels[wire::Message::max_depth + 1];
+    uint32_t depth = 0;
+    levels[0].begin(in, out);
+    for (;;) {
+      auto& at = levels[depth].of;
+      if (at.left_to_do) {
+        at.left_to_do = false;
+        if (at.in.has_left()) levels[++depth].begin(at.in.left(), at.out.init_left());
+      } else if (at.next < at.children) {
+        const uint32_t i = at.next++;
+        levels[++depth].begin(at.children_in[i], at.children_out[i]);
+      } else if (depth-- == 0) {
+        return;
+      }
+    }
   }
   GYRE_TEST_DEVICE void operator()(gyre::test::enums::view::Swatch::Reader in,
                                    gyre::test::enums::view::Swatch::Builder out) const {
