@@ -1,7 +1,8 @@
 // The region: one block of memory that holds all that host and engine both touch. Offsets only, never
 // pointers.
 //
-//   RegionHeader | worker 0: HostLine WorkerLine FailureLog  H2D ring  D2H ring | worker 1: … | … | arena
+//   RegionHeader | HandlerTypes | worker 0: HostLine WorkerLine FailureLog  H2D ring  D2H ring | worker 1: …
+//   | … | arena
 //
 // One writer per cache line. Lines lie 128 bytes apart: x86 prefetches the neighbour of a 64-byte line.
 #pragma once
@@ -28,7 +29,7 @@ struct alignas(128) HostLine {
 /// (release).
 struct alignas(128) WorkerLine {
   uint64_t h2d_credit;       ///< H2D tickets that the worker is done with
-  uint64_t started;          ///< 1 once the worker runs
+  uint64_t started;          ///< 1 once the worker runs; 2 + n: it does not, its handler n is of other types
   uint64_t stopped;          ///< 1 once the worker has left its loop; the counters are final
   uint64_t answered;         ///< asks answered by a handler
   uint64_t error_replies;    ///< asks answered with an error
@@ -71,17 +72,27 @@ static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(WorkerLine, corrup
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
 inline constexpr uint32_t region_version = 2;
 
+/// What the host says handler n is for, actor by actor: Cap'n Proto type ids of its request and its response
+/// (0: it takes tells only). Each worker holds it against its own handlers before it starts.
+struct HandlerTypes {
+  uint64_t request;
+  uint64_t response;
+};
+
 /// Where everything lies, in bytes from the region's start.
 struct RegionLayout {
   uint32_t workers = 1;
   RingShape shape;
   uint64_t arena_bytes = 0;  ///< a multiple of 4096, for bodies that do not fit a slot
+  uint32_t handlers = 0;     ///< of all actors
 
   GYRE_DEVICE constexpr uint64_t worker_stride() const {
     return sizeof(HostLine) + sizeof(WorkerLine) + sizeof(FailureLog) + 2 * shape.ring_bytes();
   }
+  GYRE_DEVICE constexpr uint64_t handler_types() const { return sizeof(RegionHeader); }
   GYRE_DEVICE constexpr uint64_t host_line(uint32_t worker) const {
-    return sizeof(RegionHeader) + worker * worker_stride();
+    return sizeof(RegionHeader) + (handlers * sizeof(HandlerTypes) + 127) / 128 * 128 +
+           worker * worker_stride();
   }
   GYRE_DEVICE constexpr uint64_t worker_line(uint32_t worker) const {
     return host_line(worker) + sizeof(HostLine);
@@ -113,6 +124,8 @@ struct Bridge {
   Packet* d2h;
   uint8_t* arena;  ///< every worker's
   uint64_t arena_bytes;
+  const HandlerTypes* handler_types;  ///< every worker's
+  uint32_t handlers;
 
   GYRE_DEVICE static Bridge of(void* region, const RegionLayout& layout, uint32_t worker) {
     char* const base = static_cast<char*>(region);
@@ -123,7 +136,9 @@ struct Bridge {
                   reinterpret_cast<Packet*>(base + layout.h2d_ring(worker)),
                   reinterpret_cast<Packet*>(base + layout.d2h_ring(worker)),
                   reinterpret_cast<uint8_t*>(base + layout.arena()),
-                  layout.arena_bytes};
+                  layout.arena_bytes,
+                  reinterpret_cast<const HandlerTypes*>(base + layout.handler_types()),
+                  layout.handlers};
   }
 };
 

@@ -81,6 +81,38 @@ inline constexpr bool answers = requires {
   typename ResponseOf<Actor, Request>;
 };
 
+/// Cap'n Proto id of what `Actor` answers to `Request`; 0 where it only takes tells.
+template <class Actor, class Request>
+GYRE_DEVICE constexpr uint64_t response_id() {
+  if constexpr (requires { ResponseOf<Actor, Request>::type_id; }) {
+    return ResponseOf<Actor, Request>::type_id;
+  } else {
+    return 0;
+  }
+}
+
+namespace detail {
+template <class Actor, class... Requests>
+GYRE_DEVICE bool handlers_agree(Handles<Requests...>, const HandlerTypes* types, uint32_t count,
+                                uint32_t& n) {
+  const auto agrees = [&](uint64_t request, uint64_t response) {
+    if (n >= count || types[n].request != request || types[n].response != response) return false;
+    ++n;
+    return true;
+  };
+  return (agrees(Requests::type_id, response_id<Actor, Requests>()) && ...);
+}
+}  // namespace detail
+
+/// The number of the first handler of `Actors` that is not of the types that the host says it is; `count` if
+/// all are, and there are no others.
+template <class... Actors>
+GYRE_DEVICE uint32_t first_handler_in_dispute(const HandlerTypes* types, uint32_t count) {
+  uint32_t n = 0;
+  (void)(detail::handlers_agree<Actors>(HandlesOf<Actors>{}, types, count, n) && ...);
+  return n;
+}
+
 /// What a handler left behind.
 struct Handled {
   Status status;

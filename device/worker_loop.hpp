@@ -39,7 +39,7 @@ class Worker {
   /// Works until commanded to stop. `pause(n)` is called after the n-th empty poll in a row.
   template <class Pause>
   GYRE_DEVICE void run(Pause pause) {
-    start();
+    if (!start()) return;
     for (;;) {
       if (polls()) {
         Decision decision = poll();
@@ -66,8 +66,16 @@ class Worker {
     return decision;
   }
 
-  GYRE_DEVICE void start() {
-    if (HandlerGroup::rank() == 0) Memory::store_release(bridge_.worker_line->started, 1);
+  /// Says that the worker runs. False, and it is not to run, if its handlers are not those that the host
+  /// takes them for.
+  GYRE_DEVICE bool start() {
+    const uint32_t dispute = first_handler_in_dispute<Actors...>(bridge_.handler_types, bridge_.handlers);
+    const bool agreed = dispute == bridge_.handlers;
+    if (HandlerGroup::rank() == 0) {
+      if (!agreed) Memory::store_release(bridge_.worker_line->stopped, 1);
+      Memory::store_release(bridge_.worker_line->started, agreed ? 1 : uint64_t(2) + dispute);
+    }
+    return agreed;
   }
 
   /// After the last message: publishes final counters.

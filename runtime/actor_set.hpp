@@ -105,8 +105,8 @@ class ActorSet {
     if (actor_type != 0) kernel_ += ", ";
     kernel_ += type_name<Actor>();
     uint16_t message_type = 0;
-    (handlers_.push_back({actor_id<Actor>, Requests::type_id, response_id<ResponseOf<Actor, Requests>>(),
-                          actor_type, message_type++, schema_of<Requests>()}),
+    (handlers_.push_back({actor_id<Actor>, Requests::type_id, response_id<Actor, Requests>(), actor_type,
+                          message_type++, schema_of<Requests>()}),
      ...);
   }
   template <class Request>
@@ -115,11 +115,6 @@ class ActorSet {
       return capnp::Schema::from<typename OfficialOf<Request>::type>();
     }
     return {};
-  }
-  template <class Response>
-  static constexpr uint64_t response_id() {
-    if constexpr (requires { Response::type_id; }) return Response::type_id;
-    return 0;
   }
 
   ActorSources sources_;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gyre/runtime/core.hpp>
 
 #include <algorithm>
@@ -60,7 +61,7 @@ int64_t after(int64_t now_ns, std::chrono::nanoseconds timeout) {
 Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine)
     : actors_(std::move(actors)),
       options_(options),
-      layout_(options.region_layout()),
+      layout_(options.region_layout(actors_.handlers().size())),
       engine_(std::move(engine)),
       arena_(static_cast<char*>(engine_->region()) + layout_.arena(), layout_.arena_bytes),
       calls_(calls_for(layout_), layout_.shape.body_capacity(), arena_),
@@ -71,9 +72,59 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     bridges_.emplace_back(Bridge::of(engine_->region(), layout_, worker));
   }
+  auto* const types =
+      reinterpret_cast<HandlerTypes*>(static_cast<char*>(engine_->region()) + layout_.handler_types());
+  for (size_t n = 0; n < actors_.handlers().size(); ++n) {
+    types[n] = {actors_.handlers()[n].request, actors_.handlers()[n].response};
+  }
   engine_->launch();
+  wait_until_started();
   launched_at_ns_ = host_now_ns();
   state_.store(Lifecycle::active, std::memory_order_release);
+}
+
+// Each worker says that it runs, and that its handlers are of the types that the host takes them for.
+void Core::wait_until_started() {
+  const int64_t deadline_ns = after(host_now_ns(), options_.timeout);
+  Backoff backoff(options_.wait);
+  for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+    uint64_t started = 0;
+    while ((started = Memory::load_acquire(bridges_[worker].bridge().worker_line->started)) == 0) {
+      if (backoff.worth_a_look()) {
+        if (const auto cause = engine_->failure()) throw Error("launching the workers: " + *cause);
+        if (host_now_ns() >= deadline_ns) {
+          abandon_launch();
+          throw Error(fmt::format(
+              "launching the workers: worker {} of {} did not start within {} ms; is something else "
+              "running on the device?",
+              worker, layout_.workers, options_.timeout.count()));
+        }
+      }
+      backoff.pause();
+    }
+    if (started >= 2) {
+      abandon_launch();
+      const Handler& handler =
+          actors_.handlers()[std::min<size_t>(started - 2, actors_.handlers().size() - 1)];
+      throw Error(
+          fmt::format("launching the workers: handler {} of actor {} is for request type {:#018x} and "
+                      "response type {:#018x} in "
+                      "this program, and for others in the workers; the actors' source that they were "
+                      "compiled from is not the one "
+                      "that this program was built with: build it again",
+                      handler.message_type, handler.actor_type, handler.request, handler.response));
+    }
+  }
+}
+
+// Stops what did start, for a launch that failed.
+void Core::abandon_launch() {
+  for (HostBridge& bridge : bridges_) bridge.command(Command::stop);
+  const int64_t deadline_ns = after(host_now_ns(), options_.timeout);
+  while (!engine_->finished()) {
+    if (host_now_ns() >= deadline_ns) return engine_->leak();
+    std::this_thread::yield();
+  }
 }
 
 Core::~Core() = default;

@@ -66,6 +66,7 @@ class Core {
   CallTable& calls() { return calls_; }
   const RingShape& shape() const { return layout_.shape; }
   const Arena& arena() const { return arena_; }
+  const RegionLayout& layout() const { return layout_; }
   /// Largest request body that could be sent, in bytes.
   uint64_t max_body_bytes() const;
   uint64_t region_bytes() const { return layout_.region_bytes(); }
@@ -98,6 +99,8 @@ class Core {
   std::string failure() const;
 
  private:
+  void wait_until_started();
+  void abandon_launch();
   // What a message takes of the arena.
   struct Room {
     uint32_t request_bytes = 0;  // 0: the body goes in the slot

@@ -64,7 +64,7 @@ std::string Options::problems() const {
     wrong(fmt::format("first_lap {}: must be 1 to 2^62; stamp 0 means never written", first_lap));
   }
   if (slots_valid && slot_bytes_valid && arena_valid) {
-    const uint64_t bytes = region_layout().region_bytes();
+    const uint64_t bytes = region_layout(0).region_bytes();
     if (bytes > region_budget) {
       wrong(
           fmt::format("--workers {} --slots {} --slot-bytes {} --arena-bytes {}: the region would take {} "

@@ -45,7 +45,10 @@ struct Options {
   uint64_t first_lap = 1;                      ///< lap of the rings' first ticket; for tests of the wrap
 
   RingShape ring_shape() const { return RingShape{slots, slot_bytes, first_lap}; }
-  RegionLayout region_layout() const { return RegionLayout{workers, ring_shape(), arena_bytes}; }
+  /// Of a region for actors with so many handlers.
+  RegionLayout region_layout(size_t handlers) const {
+    return RegionLayout{workers, ring_shape(), arena_bytes, uint32_t(handlers)};
+  }
   /// Everything that is wrong with these values, a line each with the number, the limit and its reason; empty
   /// if valid.
   std::string problems() const;

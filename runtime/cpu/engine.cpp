@@ -25,7 +25,7 @@ const Options& checked(const Options& options) {
 
 CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
     : actors_(actors),
-      layout_(checked(options).region_layout()),
+      layout_(checked(options).region_layout(actors.handlers().size())),
       wait_(options.wait),
       region_(layout_.region_bytes(), layout_.rings_bytes()) {}
 

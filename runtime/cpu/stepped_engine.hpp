@@ -15,7 +15,7 @@ class SteppedEngine final : public Engine {
  public:
   SteppedEngine(const ActorSet& actors, const Options& options)
       : actors_(actors),
-        layout_(options.region_layout()),
+        layout_(options.region_layout(actors.handlers().size())),
         wait_(options.wait),
         region_(layout_.region_bytes(), layout_.rings_bytes()) {}
 
@@ -27,6 +27,7 @@ class SteppedEngine final : public Engine {
   void launch() override {
     for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
       workers_.push_back(actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), wait_));
+      workers_.back()->start();
     }
   }
   /// Polls each worker once: commanded to stop, they do.

@@ -14,6 +14,8 @@ class CpuWorker {
   virtual ~CpuWorker() = default;
   /// Works until commanded to stop.
   virtual void run() = 0;
+  /// What run() begins with, for who steps the worker. False: it is not to be stepped.
+  virtual bool start() = 0;
   /// At most one message.
   virtual Decision step() = 0;
   /// Publishes final counters, after step() said stop.
@@ -36,6 +38,7 @@ class CpuWorkerOf final : public CpuWorker {
       backoff.pause();
     });
   }
+  bool start() override { return worker_.start(); }
   Decision step() override { return worker_.step(); }
   void finish() override { worker_.finish(); }
 

@@ -59,7 +59,7 @@ DeviceLimits read_limits(const Context& context) {
 }
 
 CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
-    : layout_(options.region_layout()),
+    : layout_(options.region_layout(actors.handlers().size())),
       verbose_(options.verbose),
       request_{options.workers, options.block, 2 * layout_.shape.payload_bytes()},
       driver_(Driver::load()),

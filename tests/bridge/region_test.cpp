@@ -8,8 +8,9 @@
 using namespace gyre;
 
 TEST_CASE("no two parts of a region overlap, and all lie within it") {
-  const RegionLayout layout{3, RingShape{16, 192, 1}};
-  std::vector<std::pair<uint64_t, uint64_t>> parts = {{0, sizeof(RegionHeader)}};
+  const RegionLayout layout{3, RingShape{16, 192, 1}, 8192, 5};
+  std::vector<std::pair<uint64_t, uint64_t>> parts = {{0, sizeof(RegionHeader)},
+                                                      {layout.handler_types(), 128}};  // 5 of 16 bytes
   for (uint32_t w = 0; w < layout.workers; ++w) {
     parts.push_back({layout.host_line(w), sizeof(HostLine)});
     parts.push_back({layout.worker_line(w), sizeof(WorkerLine)});
@@ -22,7 +23,10 @@ TEST_CASE("no two parts of a region overlap, and all lie within it") {
     CHECK(offset == end);
     end = offset + bytes;
   }
-  CHECK(end == layout.region_bytes());
+  CHECK(end == layout.rings_bytes());
+  CHECK(layout.arena() >= end);
+  CHECK(layout.arena() % 4096 == 0);
+  CHECK(layout.arena() + layout.arena_bytes == layout.region_bytes());
 }
 
 TEST_CASE("lines that different sides write lie 128 bytes apart") {

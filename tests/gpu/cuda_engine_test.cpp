@@ -1,6 +1,9 @@
 // What only a GPU can show.
+#include <fmt/format.h>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
+
+#include <deque>
 
 #include "support/catch.hpp"
 #include "support/stepped.hpp"
@@ -81,4 +84,31 @@ TEST_CASE("a worker on every multiprocessor, each asked", "[gpu]") {
     CHECK(reply.value()->getValue() == 2 * key + 1);
     CHECK(reply.value()->getKey() == key);
   }
+}
+
+TEST_CASE("actors compiled from a source of other types do not start, and the next launch works", "[gpu]") {
+  const std::string id = fmt::format("{:#018x}", ViewOf<ProbeNote>::type::type_id),
+                    other = "0x0123456789abcdef";
+  const ActorSources& sources = gyre_test_actors::sources;
+  std::vector<SourceFile> files(sources.files.begin(), sources.files.end());
+  std::deque<std::string> changed;
+  for (SourceFile& file : files) {
+    const size_t at = file.text.find(id);
+    if (at == std::string_view::npos) continue;
+    changed.emplace_back(file.text).replace(at, id.size(), other);
+    file.text = changed.back();
+  }
+  REQUIRE(changed.size() == 1);
+  const ActorSet stale = ActorSet::of<Probe>({files, sources.actor_headers});
+  try {
+    Runtime runtime = Runtime::launch(stale, {.engine = EngineKind::cuda});
+    FAIL("launched");
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    INFO(message);
+    CHECK(message.find("handler 1 of actor 0") != std::string::npos);
+    CHECK(message.find(id) != std::string::npos);
+  }
+  Runtime runtime = Runtime::launch(probe_actors(), {.engine = EngineKind::cuda});
+  CHECK(runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)).get().value()->getValue() == 3);
 }

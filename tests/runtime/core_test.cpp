@@ -1,4 +1,7 @@
 // The message path's outcomes, one at a time, on workers that the test steps.
+#include <fmt/format.h>
+#include <gyre/runtime/builtin_actors.hpp>
+
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -484,8 +487,8 @@ TEST_CASE("when the engine dies every pending ask ends with engine_failed, and t
 TEST_CASE("a slot of the reply ring that holds no message ends the runtime by name") {
   Stepped s;
   auto future = s.ask(Action::ANSWER, 1);
-  Packet* const ring = reinterpret_cast<Packet*>(static_cast<char*>(s.engine->region()) +
-                                                 RegionLayout{1, s.core->shape()}.d2h_ring(0));
+  Packet* const ring =
+      reinterpret_cast<Packet*>(static_cast<char*>(s.engine->region()) + s.core->layout().d2h_ring(0));
   Memory::store(ring[0], Packet{{0, 0, 0xffffffffu}, 1});
   CHECK(future.get().error().status == Status::engine_failed);
   CHECK(s.core->failure().find("D2H") != std::string::npos);
@@ -493,8 +496,8 @@ TEST_CASE("a slot of the reply ring that holds no message ends the runtime by na
 
 TEST_CASE("a request slot that holds no message is counted and passed over") {
   Stepped s({.slots = 4});
-  Packet* const ring = reinterpret_cast<Packet*>(static_cast<char*>(s.engine->region()) +
-                                                 RegionLayout{1, s.core->shape()}.h2d_ring(0));
+  Packet* const ring =
+      reinterpret_cast<Packet*>(static_cast<char*>(s.engine->region()) + s.core->layout().h2d_ring(0));
   auto victim = s.ask(Action::ANSWER, 1, 5ms);
   Memory::store(ring[0], Packet{{0, 0, 0xffffffffu}, 1});
   auto next = s.ask(Action::ANSWER, 2);
@@ -546,4 +549,42 @@ TEST_CASE("a held reply may be read for ever") {
   uint64_t sum = 0;
   for (int i = 0; i < 400'000; ++i) sum += reply.value()->getFiller()[39];
   CHECK(sum == 400'000 * 39);
+}
+
+TEST_CASE(
+    "workers whose handlers are for other types than the program's do not start, and the error says which") {
+  const Options options{.slots = 4, .timeout = 50ms};
+  auto engine = std::make_unique<SteppedEngine>(builtin_actors(), options);
+  try {
+    detail::Core core(probe_actors(), options, std::move(engine));
+    FAIL("launched");
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    INFO(message);
+    const Handler first = probe_actors().handlers().front();
+    CHECK(message.find("handler 0 of actor 0") != std::string::npos);
+    CHECK(message.find(fmt::format("{:#018x}", first.request)) != std::string::npos);
+    CHECK(message.find("build it again") != std::string::npos);
+  }
+}
+
+TEST_CASE("a worker that does not start in time is an error, and launching gives up") {
+  class NeverStarts final : public Engine {
+   public:
+    explicit NeverStarts(const Options& options) : engine_(probe_actors(), options) {}
+    EngineKind kind() const override { return engine_.kind(); }
+    TransportKind transport() const override { return engine_.transport(); }
+    std::string device_name() const override { return "nothing"; }
+    void* region() override { return engine_.region(); }
+    double compile_ms() const override { return 0; }
+    void launch() override {}
+    bool finished() override { return true; }
+    std::optional<std::string> failure() override { return std::nullopt; }
+    void leak() override {}
+
+   private:
+    SteppedEngine engine_;
+  };
+  const Options options{.slots = 4, .timeout = 5ms};
+  CHECK_THROWS_AS(detail::Core(probe_actors(), options, std::make_unique<NeverStarts>(options)), Error);
 }

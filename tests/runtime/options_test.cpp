@@ -47,5 +47,5 @@ TEST_CASE("a region over its budget is refused with both sizes") {
   const std::string problems = options.problems();
   INFO(problems);
   CHECK(problems.find("1048576") != std::string::npos);
-  CHECK(problems.find(std::to_string(options.region_layout().region_bytes())) != std::string::npos);
+  CHECK(problems.find(std::to_string(options.region_layout(0).region_bytes())) != std::string::npos);
 }

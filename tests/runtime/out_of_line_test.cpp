@@ -195,7 +195,7 @@ TEST_CASE("a head that names memory outside the arena is a malformed message") {
                              {1, 0, ~uint64_t(15), 8, 64},
                              {1, 0, 3, 8, 16}};
   uint64_t failed = 0;
-  const Bridge bridge = Bridge::of(s.engine->region(), s.core->options().region_layout(), 0);
+  const Bridge bridge = Bridge::of(s.engine->region(), s.core->layout(), 0);
   for (const OutOfLine& head : heads) {
     message.head = head;
     publish<Memory>(SingleThread{}, bridge.h2d, bridge.shape, failed++,

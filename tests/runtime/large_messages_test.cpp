@@ -1,0 +1,143 @@
+// Messages larger than a slot, on either engine. Compiled twice: into runtime_tests for the CPU, into
+// gyre-gpu-tests for CUDA.
+#include <gyre/gyre.hpp>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/stepped.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+
+namespace {
+
+Runtime launch_probe(Options options = {}) {
+  options.engine = EngineKind::GYRE_TEST_ENGINE;
+  return Runtime::launch(probe_actors(), options);
+}
+
+auto echoing(uint32_t words, uint64_t first, Action action = Action::ECHO, uint64_t argument = 0) {
+  return [=](ProbeRequest::Builder request) {
+    request.setAction(action);
+    request.setArgument(argument);
+    auto filler = request.initFiller(words);
+    for (uint32_t i = 0; i < words; ++i) filler.set(i, first + i);
+  };
+}
+
+bool right(const Result<Reply<ProbeResponse>>& reply, uint32_t words, uint64_t first) {
+  if (!reply) return false;
+  const auto filler = reply.value()->getFiller();
+  if (filler.size() != words) return false;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < words; ++i) {
+    if (filler[i] != first + i) return false;
+    sum += first + i;
+  }
+  return reply.value()->getValue() == sum;
+}
+
+}  // namespace
+
+TEST_CASE("requests and replies of every size from a slot's to a million words come back whole", "[gpu]") {
+  Runtime runtime = launch_probe({.block = 64, .timeout = std::chrono::seconds(60)});
+  Client client = runtime.client();
+  for (const uint32_t words :
+       {0u, 1u, 39u, 40u, 41u, 42u, 43u, 44u, 100u, 127u, 128u, 129u, 1000u, 8192u, 100'001u, 1u << 20}) {
+    CHECK(right(client.ask<ProbeRequest>(probe, echoing(words, words)).get(), words, words));
+  }
+  CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("large messages of four threads, many in flight and between small ones, are each the one asked for",
+          "[gpu]") {
+  Runtime runtime =
+      launch_probe({.workers = 3, .slots = 16, .timeout = std::chrono::seconds(60), .arena_bytes = 4 << 20});
+  std::atomic<uint64_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t, client = runtime.client()]() mutable {
+      struct Asked {
+        Future<Reply<ProbeResponse>> future;
+        uint32_t words;
+        uint64_t first;
+      };
+      std::vector<Asked> asked;
+      for (uint64_t i = 0; i < 1500; ++i) {
+        const auto words = uint32_t((i * 7 + t * 13) % (i % 50 == 0 ? 20'000 : 400));
+        const uint64_t first = t << 40 | i << 20;
+        asked.push_back({client.ask<ProbeRequest>(Address<Probe>{i}, echoing(words, first)), words, first});
+        if (asked.size() == 4) {
+          for (Asked& one : asked) wrong += !right(one.future.get(), one.words, one.first);
+          asked.clear();
+        }
+      }
+      for (Asked& one : asked) wrong += !right(one.future.get(), one.words, one.first);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  const Books books = runtime.terminate().books;
+  CHECK(books.asks.answered == 4 * 1500);
+  CHECK(books.balanced());
+}
+
+TEST_CASE("large tells in a small arena wait for room and are all processed", "[gpu]") {
+  Runtime runtime = launch_probe({.slots = 16, .timeout = std::chrono::seconds(60), .arena_bytes = 64 << 10});
+  Client client = runtime.client();
+  uint64_t sum = 0;
+  for (uint64_t round = 0; round < 2000; ++round) {
+    REQUIRE(client.tell<ProbeNote>(probe, [&](ProbeNote::Builder note) {
+      auto filler = note.initFiller(500);
+      for (uint32_t i = 0; i < 500; ++i) filler.set(i, round + i);
+    }));
+    for (uint64_t i = 0; i < 500; ++i) sum += round + i;
+  }
+  CHECK(client.ask<ProbeRequest>(probe, asking(Action::SUM_OF_NOTES, 0)).get().value()->getValue() == sum);
+  CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("a handler that fails in its last thread alone leaves nothing of its response behind", "[gpu]") {
+  Runtime runtime = launch_probe({.block = 128, .timeout = std::chrono::seconds(60)});
+  Client client = runtime.client();
+  for (uint64_t round = 1; round <= 50; ++round) {
+    for (const uint32_t words : {30u, 3000u}) {
+      const auto failed =
+          client.ask<ProbeRequest>(probe, echoing(words, ~uint64_t(0) - words, Action::FAIL_ALONE, round))
+              .get();
+      REQUIRE_FALSE(failed);
+      CHECK(failed.error().status == Status::handler_failed);
+      CHECK(failed.error().detail == round);
+      // Had anything been left, the zeros of these would not be zeros.
+      const auto grown = client.ask<ProbeRequest>(probe, asking(Action::ANSWER, round)).get();
+      REQUIRE(grown);
+      CHECK(grown.value()->getFiller().size() == 0);
+      CHECK(grown.value()->getValue() == 2 * round + 1);
+      CHECK(right(client.ask<ProbeRequest>(probe, echoing(words, round)).get(), words, round));
+    }
+  }
+  CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("terminate beside large messages in flight completes them all", "[gpu]") {
+  for (int round = 0; round < 5; ++round) {
+    Runtime runtime = launch_probe({.workers = 2, .slots = 16, .timeout = std::chrono::seconds(60)});
+    Client client = runtime.client();
+    std::vector<Future<Reply<ProbeResponse>>> asks;
+    for (uint64_t i = 0; i < 24; ++i)
+      asks.push_back(client.ask<ProbeRequest>(Address<Probe>{i}, echoing(20'000, i)));
+    const Termination report = runtime.terminate();
+    CHECK(report.books.balanced());
+    for (uint64_t i = 0; i < asks.size(); ++i) {
+      const auto reply = asks[i].get();
+      if (reply) {
+        CHECK(right(reply, 20'000, i));
+      } else {
+        CHECK(reply.error().status == Status::terminated);
+      }
+    }
+  }
+}
