@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> chosen;
   gyre::bench::add_rtt(app, chosen);
+  gyre::bench::add_views(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

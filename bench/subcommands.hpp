@@ -9,5 +9,6 @@
 namespace gyre::bench {
 
 void add_rtt(CLI::App& app, std::function<int()>& chosen);
+void add_views(CLI::App& app, std::function<int()>& chosen);
 
 }  // namespace gyre::bench

@@ -1,7 +1,7 @@
 // Echo: gives back what it was sent. The benchmark's actor.
 #pragma once
 
-#include <gyre/device/context.hpp>
+#include <gyre/device/parallel.hpp>
 #include <gyre/messages/echo.view.hpp>
 
 namespace gyre::actors {
@@ -12,8 +12,8 @@ struct Echo {
   GYRE_DEVICE void on(gyre::Context& ctx, view::EchoRequest::Reader in, view::EchoResponse::Builder out) {
     const auto payload = in.payload();
     out.set_sequence(in.sequence());
-    auto echoed = out.init_payload(payload.size());
-    for (uint32_t i = ctx.rank(); i < echoed.size(); i += ctx.size()) echoed.set(i, payload[i]);
+    const auto echoed = out.init_payload(payload.size());
+    gyre::copy(ctx, payload, echoed);
   }
 };
 

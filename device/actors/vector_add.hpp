@@ -1,7 +1,7 @@
 // VectorAdd: element-wise arithmetic on two float vectors. The validation's actor.
 #pragma once
 
-#include <gyre/device/context.hpp>
+#include <gyre/device/parallel.hpp>
 #include <gyre/messages/vector_add.view.hpp>
 
 namespace gyre::actors {
@@ -21,10 +21,9 @@ struct VectorAdd {
     const view::Operation operation = in.operation();
     if (operation > view::Operation::divide) return out.set_error(Error::unknown_operation);
 
-    auto result = out.init_result(a.size());
-    for (uint32_t i = ctx.rank(); i < result.size(); i += ctx.size()) {
-      result.set(i, apply(operation, a[i], b[i]));
-    }
+    const auto result = out.init_result(a.size());
+    gyre::transform(
+        ctx, result, [=](float x, float y) { return apply(operation, x, y); }, a, b);
     if (ctx.rank() == 0) ++processed;
     out.set_success(true);
     out.set_processed(result.size());

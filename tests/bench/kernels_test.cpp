@@ -1,6 +1,6 @@
-// The bare kernel of the raw row compiles with NVRTC, for every number of packets a slot can have. No GPU is
-// needed.
+// The benchmark's kernels compile with NVRTC. No GPU is needed.
 #include "bench/baselines/raw.hpp"
+#include "bench/baselines/views_on_gpu.hpp"
 #include "support/catch.hpp"
 
 namespace {
@@ -20,6 +20,21 @@ TEST_CASE("the raw kernel compiles for old and new architectures, without a warn
       CHECK(kernel.log == "");
       CHECK(!kernel.cubin.empty());
       CHECK(kernel.lowered_name.find("raw_echo") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("the views' kernels compile for old and new architectures, without a warning") {
+  if (!cuda::nvrtc_available()) {
+    WARN("skipped: NVRTC is not installed here");
+    return;
+  }
+  for (const int architecture : {75, 90, 120}) {
+    for (const bool by_views : {false, true}) {
+      const cuda::CompiledKernel kernel = bench::compile_views_kernel(architecture, by_views);
+      INFO("sm_" << architecture);
+      CHECK(kernel.log == "");
+      CHECK(!kernel.cubin.empty());
     }
   }
 }

@@ -1,0 +1,98 @@
+// Work on a list by the whole handler group: elements by rank, in 16-byte accesses where the lists lie
+// aligned alike. Every thread of the group calls these, with the same lists; no barrier is in them.
+#pragma once
+
+#include <gyre/device/context.hpp>
+#include <gyre/messages/view.hpp>
+
+namespace gyre {
+
+namespace detail {
+
+/// `bytes` bytes of elements, moved at once.
+template <class T, uint32_t bytes>
+struct Chunk {
+  static constexpr uint32_t size = bytes / sizeof(T);
+  T elements[size];
+
+  GYRE_DEVICE static Chunk load(const T* address) {
+#if defined(__CUDACC_RTC__)
+    if constexpr (bytes == 16) {
+      return __builtin_bit_cast(Chunk, *reinterpret_cast<const ulonglong2*>(address));
+    } else {
+      return __builtin_bit_cast(Chunk, *reinterpret_cast<const uint64_t*>(address));
+    }
+#else
+    Chunk chunk;
+    memcpy(&chunk, address, bytes);
+    return chunk;
+#endif
+  }
+  GYRE_DEVICE void store(T* address) const {
+#if defined(__CUDACC_RTC__)
+    if constexpr (bytes == 16) {
+      *reinterpret_cast<ulonglong2*>(address) = __builtin_bit_cast(ulonglong2, *this);
+    } else {
+      *reinterpret_cast<uint64_t*>(address) = __builtin_bit_cast(uint64_t, *this);
+    }
+#else
+    memcpy(address, this, bytes);
+#endif
+  }
+};
+
+template <uint32_t bytes, class Out, class F, class... In>
+GYRE_DEVICE void transform_chunk(Out* out, uint32_t first, F& f, const In*... in) {
+  using OutChunk = Chunk<Out, bytes>;
+  [&](const Chunk<In, bytes>&... chunks) {
+    OutChunk result;
+    for (uint32_t k = 0; k < OutChunk::size; ++k) result.elements[k] = f(chunks.elements[k]...);
+    result.store(out + first);
+  }(Chunk<In, bytes>::load(in + first)...);
+}
+
+/// Sets the first elements of `out`, whole chunks of `bytes` bytes; returns how many there were of `count`.
+template <uint32_t bytes, class Out, class F, class... In>
+GYRE_DEVICE uint32_t transform_chunks(const Context& ctx, Out* out, uint32_t count, F& f, const In*... in) {
+  constexpr uint32_t size = bytes / sizeof(Out);
+  const uint32_t chunks = count / size;
+  for (uint32_t c = ctx.rank(); c < chunks; c += ctx.size()) transform_chunk<bytes>(out, c * size, f, in...);
+  return chunks * size;
+}
+
+}  // namespace detail
+
+/// Calls f(i, list[i]) for the elements that fall to this thread.
+template <class T, class F>
+GYRE_DEVICE void for_each(const Context& ctx, const wire::ListReader<T>& list, F f) {
+  for (uint32_t i = ctx.rank(); i < list.size(); i += ctx.size()) f(i, list[i]);
+}
+
+/// Sets out[i] to f(in[i]...) for every i: this thread's part of it. `f` is called for each element once, in
+/// no order; beyond the end of a shorter list it gets T{}. Lists of integers, floats and enums.
+template <class Out, class F, class... In>
+GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out, F f,
+                           const wire::ListReader<In>&... in) {
+  uint32_t done = 0;
+  if constexpr (((sizeof(In) == sizeof(Out)) && ...)) {
+    uint32_t count = out.size();
+    ((count = in.size() < count ? in.size() : count), ...);
+    // Lists begin at multiples of 8.
+    const uintptr_t addresses =
+        (reinterpret_cast<uintptr_t>(out.data()) | ... | reinterpret_cast<uintptr_t>(in.data()));
+    if (!((in.data() == nullptr) || ...)) {
+      done = addresses % 16 == 0 ? detail::transform_chunks<16>(ctx, out.data(), count, f, in.data()...)
+                                 : detail::transform_chunks<8>(ctx, out.data(), count, f, in.data()...);
+    }
+  }
+  for (uint32_t i = done + ctx.rank(); i < out.size(); i += ctx.size()) out.set(i, f(in[i]...));
+}
+
+/// Sets out[i] to in[i] for every i: this thread's part of it.
+template <class T>
+GYRE_DEVICE void copy(const Context& ctx, const wire::ListReader<T>& in, const wire::ListBuilder<T>& out) {
+  transform(
+      ctx, out, [](T value) { return value; }, in);
+}
+
+}  // namespace gyre
