@@ -3,6 +3,7 @@
 
 #include <gyre/device/context.hpp>
 #include <gyre/device/dispatch.hpp>
+#include <gyre/device/parallel.hpp>
 #include <station/readings.view.hpp>
 
 namespace station {
@@ -21,11 +22,11 @@ struct Summary {
     const auto limit = in.limit();
     const bool limited = limit.which() == view::SummaryRequest::Limit::Which::at_most;
 
-    for (uint32_t i = ctx.rank(); i < readings.size(); i += ctx.size()) {  // each thread its share
-      const float degrees = celsius(readings[i]);
+    gyre::for_each(ctx, readings, [&](uint32_t i, view::Reading::Reader reading) {  // each thread its share
+      const float degrees = celsius(reading);
       results[i].set_celsius(degrees);
       results[i].set_above(limited && degrees > limit.at_most());
-    }
+    });
 
     if (readings.size() == 0) return;  // the same in every thread
     if (ctx.rank() == 0) {
