@@ -28,7 +28,7 @@ class Context {
   GYRE_DEVICE bool is_ask() const { return (envelope_->flags & envelope_flags::ask) != 0; }
 
   /// Ends the message with Status::handler_failed and `code`, of the handler's own choosing, in place of a
-  /// response. Call it in every thread, or in rank 0 alone; then return from the handler.
+  /// response. Call it in every thread or in any; then return from the handler.
   GYRE_DEVICE void fail(uint32_t code) {
     status_ = Status::handler_failed;
     detail_ = code;

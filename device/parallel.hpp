@@ -73,6 +73,8 @@ GYRE_DEVICE void for_each(const Context& ctx, const wire::ListReader<T>& list, F
 template <class Out, class F, class... In>
 GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out, F f,
                            const wire::ListReader<In>&... in) {
+  static_assert(wire::Scalar<Out> && (wire::Scalar<In> && ...),
+                "lists of integers, floats and enums: a Bool is a bit, and the others are behind pointers");
   uint32_t done = 0;
   if constexpr (((sizeof(In) == sizeof(Out)) && ...)) {
     uint32_t count = out.size();
@@ -85,6 +87,7 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
                                  : detail::transform_chunks<8>(ctx, out.data(), count, f, in.data()...);
     }
   }
+#pragma unroll 1
   for (uint32_t i = done + ctx.rank(); i < out.size(); i += ctx.size()) out.set(i, f(in[i]...));
 }
 

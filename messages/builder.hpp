@@ -13,9 +13,9 @@ namespace gyre::wire {
 
 class Body;
 
-/// A T that is not there: its setters do nothing.
+/// A T that is not there: its setters do nothing. It refers to the body for the reason that empty() has.
 template <class T>
-GYRE_DEVICE inline typename T::Builder absent();
+GYRE_DEVICE inline typename T::Builder absent(Body* body);
 
 /// A struct in a body being written. Of one that did not fit, and of fields that it is too short to have, the
 /// setters do nothing. A value; refers to its Body.
@@ -117,6 +117,8 @@ class Body {
   friend class StructBuilder;
   template <class T>
   friend class ListBuilder;
+  template <class T>
+  friend GYRE_DEVICE typename T::Builder absent(Body* body);
 
   // Elements of a list just allocated; size 0 where they did not fit.
   struct Elements {
@@ -128,24 +130,24 @@ class Body {
   template <class T>
   GYRE_DEVICE typename T::Builder init(uint8_t* at, uint32_t size);
 
-  GYRE_DEVICE GYRE_CALLED StructBuilder init_struct(uint8_t* at, uint32_t data_words, uint32_t pointers) {
+  GYRE_DEVICE static StructBuilder absent_struct(Body* body) { return {body, nullptr, 0, 0}; }
+  // One return for all: were there several, NVRTC would no longer keep the Body in registers.
+  GYRE_DEVICE StructBuilder init_struct(uint8_t* at, uint32_t data_words, uint32_t pointers) {
     uint8_t* const target = end();
     const uint32_t words = data_words + pointers;
-    if (data_words > 0xffff || pointers > 0xffff || !allocate(words)) return {this, body_, 0, 0};
+    const bool fits = allocate(data_words <= 0xffff && pointers <= 0xffff ? words : no_room);
     // A struct of no words is at the pointer itself (offset -1), so that the pointer is not null.
     const int64_t offset = words == 0 ? -1 : offset_from(at, target);
-    store(at, Pointer::to_struct(offset, data_words, pointers).word);
-    return {this, target, data_words * 8, pointers};
+    if (fits) store(at, Pointer::to_struct(offset, data_words, pointers).word);
+    return {this, target, fits ? data_words * 8 : 0, fits ? pointers : 0};
   }
-  GYRE_DEVICE GYRE_CALLED Elements init_list(uint8_t* at, ElementSize element_size, uint32_t size,
-                                             uint64_t bits) {
+  GYRE_DEVICE Elements init_list(uint8_t* at, ElementSize element_size, uint32_t size, uint64_t bits) {
     uint8_t* const target = end();
     if (!allocate(size <= Pointer::max_list_size ? (bits + 63) / 64 : no_room)) return {nullptr, 0};
     store(at, Pointer::to_list(offset_from(at, target), element_size, size).word);
     return {target, size};
   }
-  GYRE_DEVICE GYRE_CALLED Elements init_composite(uint8_t* at, uint32_t size, uint32_t data_words,
-                                                  uint32_t pointers) {
+  GYRE_DEVICE Elements init_composite(uint8_t* at, uint32_t size, uint32_t data_words, uint32_t pointers) {
     uint8_t* const tag = end();
     const uint64_t words = uint64_t(size) * (data_words + pointers);
     const bool possible = size <= Pointer::max_tag_count && words <= Pointer::max_list_size;
@@ -156,11 +158,11 @@ class Body {
   }
   GYRE_DEVICE uint8_t* end() const { return body_ + uint64_t(used_words_) * 8; }
   GYRE_DEVICE static int64_t offset_from(const uint8_t* at, const uint8_t* target) {
-    return (target - at) / 8 - 1;
+    return ((target - at) >> 3) - 1;
   }
   GYRE_DEVICE bool allocate(uint64_t words) {
     full_ = full_ || words > capacity_words_ - used_words_;
-    if (!full_) used_words_ += uint32_t(words);
+    used_words_ += full_ ? 0 : uint32_t(words);
     return !full_;
   }
 
@@ -264,12 +266,14 @@ class ListBuilder<T> {
   /// Allocates element i, of `size` bytes or elements; an empty one, and nothing is allocated, where there is
   /// none.
   GYRE_DEVICE typename T::Builder init(uint32_t i, uint32_t size) const {
-    if (i >= size_) return absent<T>();
+    if (i >= size_) return absent<T>(body_);
     return body_->template init<T>(pointers_ + uint64_t(i) * 8, size);
   }
 
  private:
   friend class Body;
+  template <class U>
+  friend GYRE_DEVICE typename U::Builder absent(Body* body);
   GYRE_DEVICE ListBuilder(Body* body, uint8_t* pointers, uint32_t size)
       : body_(body), pointers_(pointers), size_(size) {}
 
@@ -294,6 +298,8 @@ class ListBuilder<T> {
 
  private:
   friend class Body;
+  template <class U>
+  friend GYRE_DEVICE typename U::Builder absent(Body* body);
   GYRE_DEVICE ListBuilder(Body* body, uint8_t* elements, uint32_t size)
       : body_(body), elements_(elements), size_(size) {}
 
@@ -303,9 +309,15 @@ class ListBuilder<T> {
 };
 
 template <class T>
-GYRE_DEVICE inline typename T::Builder absent() {
+GYRE_DEVICE inline typename T::Builder absent(Body* body) {
   if constexpr (Struct<T>) {
-    return typename T::Builder(StructBuilder());
+    return typename T::Builder(Body::absent_struct(body));
+  } else if constexpr (is_list<T>) {
+    if constexpr (Struct<typename T::Element> || Blob<typename T::Element>) {
+      return {body, nullptr, 0};
+    } else {
+      return {};
+    }
   } else {
     return {};
   }
@@ -347,7 +359,7 @@ GYRE_DEVICE inline typename T::Builder Body::init(uint8_t* at, uint32_t size) {
 
 template <class T>
 GYRE_DEVICE inline typename T::Builder StructBuilder::init(uint32_t index, uint32_t size) const {
-  return index < pointers_ ? body_->init<T>(pointer(index), size) : absent<T>();
+  return index < pointers_ ? body_->init<T>(pointer(index), size) : absent<T>(body_);
 }
 
 }  // namespace gyre::wire

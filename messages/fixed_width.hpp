@@ -17,7 +17,6 @@ using uintptr_t = unsigned long;
 using size_t = unsigned long;
 #define GYRE_DEVICE __device__
 #define GYRE_CONSTANT static __device__ const
-#define GYRE_CALLED __noinline__
 #if !defined(offsetof)
 #define offsetof(type, member) \
   size_t(__INTADDR__(&(((type*)0)->member)))  // what NVRTC's front end has for it
@@ -30,11 +29,14 @@ using size_t = unsigned long;
 #define GYRE_DEVICE
 /// Begins the definition of a constant array in a header, for either side.
 #define GYRE_CONSTANT inline constexpr
-/// A function that a kernel calls instead of having a copy of it at each call: what every pointer field of a
-/// message goes through. A kernel whose messages have many compiles in a third of the time (an actor with
-/// every kind of field, by NVRTC 13.0: 36 s inlined).
-#define GYRE_CALLED
 #endif
 
 static_assert(sizeof(uint16_t) == 2 && sizeof(uint32_t) == 4 && sizeof(uint64_t) == 8 && sizeof(size_t) == 8,
               "Gyre needs a 64-bit platform");
+
+/// A function that a kernel calls instead of having a copy of it wherever it is used.
+#if defined(__CUDACC_RTC__)
+#define GYRE_CALLED_FUNCTION __device__ __noinline__
+#else
+#define GYRE_CALLED_FUNCTION
+#endif

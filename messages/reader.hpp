@@ -3,9 +3,10 @@
 //
 //   bounds      every pointer is checked against the body, in 64-bit arithmetic, before it is followed
 //   depth       64 pointers from the root at most, as in the official library
-//   traversal   words followed below the root's own fields count against a budget, so that a small message
-//   whose
-//               pointers all lead to the same object cannot keep a handler busy
+//   traversal   words followed below the root's own fields count against a budget, and so do, everywhere,
+//   elements
+//               that take no space (Void, structs without fields): a small message whose pointers all lead to
+//               the same object, or that claims a billion of nothing, cannot keep a handler busy
 //
 // The first failure is kept, with the place and the field. A failed read gives the default, and the rest
 // stays readable; what a handler makes of such a message is thrown away.
@@ -22,9 +23,11 @@ namespace gyre::wire {
 
 class Message;
 
-/// What a null pointer reads as, and a bad one: an empty Text, Data or List, or a struct of defaults.
+/// What a null pointer of `message` reads as, and a bad one: an empty Text, Data or List, or a struct of
+/// defaults. It refers to the message although it needs nothing of it: were that null in one case and not in
+/// the other, a compiler could no longer keep the message in registers.
 template <class T>
-GYRE_DEVICE inline typename T::Reader empty();
+GYRE_DEVICE inline typename T::Reader empty(Message* message);
 
 /// A struct in a received body, already checked to lie in it. What it is too short to have reads as the
 /// default. A value; refers to its Message.
@@ -113,9 +116,7 @@ class Message {
   /// and the message has failed.
   GYRE_DEVICE StructReader root(uint64_t type_id = 0) {
     const Slot slot{body_, max_depth, false, {type_id, Field::root}};
-    if (words_ != 0) return read_struct(slot);
-    fail(slot, Malformed::out_of_bounds);
-    return StructReader();
+    return read_struct(slot, is(slot, words_ != 0, Malformed::out_of_bounds));
   }
   /// Whether a pointer followed so far was malformed. Stays true.
   GYRE_DEVICE bool failed() const { return reason_ != Malformed::none; }
@@ -129,6 +130,8 @@ class Message {
   friend class StructReader;
   template <class T>
   friend class ListReader;
+  template <class T>
+  friend GYRE_DEVICE typename T::Reader empty(Message* message);
 
   static constexpr uint32_t root_depth = max_depth - 1;
 
@@ -148,63 +151,86 @@ class Message {
     uint32_t data_bytes;
     uint32_t pointers;
     bool valid;
+    Malformed reason;        // why it is not valid, unless the pointer is null
+    uint64_t charged_words;  // that following it costs
   };
 
   template <class T>
   GYRE_DEVICE typename T::Reader read(const Slot& slot);
 
-  GYRE_DEVICE GYRE_CALLED StructReader read_struct(const Slot& slot) {
-    const Pointer pointer{load<uint64_t>(slot.at)};
-    if (pointer.is_null()) return StructReader();
+  GYRE_DEVICE static StructReader empty_struct(Message* message) {
+    return {message, nullptr, 0, 0, 0, false};
+  }
+  // One return for all: were there several, NVRTC would no longer keep the Message in registers.
+  GYRE_DEVICE StructReader read_struct(const Slot& slot, bool readable = true) {
+    const Pointer pointer{readable ? load<uint64_t>(slot.at) : 0};
     const uint32_t data_words = pointer.struct_data_words(), pointers = pointer.struct_pointers();
-    if (!is(slot, pointer.kind() == Pointer::struct_kind, Malformed::not_a_struct)) return StructReader();
-    if (!is(slot, slot.depth != 0, Malformed::too_deep)) return StructReader();
-    const uint8_t* const data = extent(slot, pointer, uint64_t(data_words) + pointers);
-    if (data == nullptr) return StructReader();
-    return {this, data, data_words * 8, pointers, slot.depth - 1, slot.trusted};
+    const uint8_t* data = nullptr;
+    if (!pointer.is_null() && is(slot, pointer.kind() == Pointer::struct_kind, Malformed::not_a_struct) &&
+        is(slot, slot.depth != 0, Malformed::too_deep)) {
+      data = extent(slot, pointer, uint64_t(data_words) + pointers);
+    }
+    const bool there = data != nullptr;
+    return {this, data, there ? data_words * 8 : 0, there ? pointers : 0, slot.depth - 1, slot.trusted};
   }
 
-  GYRE_DEVICE GYRE_CALLED Elements read_list(const Slot& slot) {
-    const Pointer pointer{load<uint64_t>(slot.at)};
-    Elements list{nullptr, 0, pointer.list_element_size(), 0, 0, 0, false};
-    if (pointer.is_null()) return list;
-    if (!is(slot, pointer.kind() == Pointer::list_kind, Malformed::not_a_list)) return list;
-    if (!is(slot, slot.depth != 0, Malformed::too_deep)) return list;
-    list.size = pointer.list_size();
-    if (list.element_size == ElementSize::composite) return read_composite(slot, pointer);
-    const uint32_t bits = bits_of(list.element_size);
-    list.begin = extent(slot, pointer, (uint64_t(list.size) * bits + 63) / 64);
-    list.valid = list.begin != nullptr && (bits != 0 || slot.trusted || charge(slot, list.size));
-    list.pointers = list.element_size == ElementSize::pointer ? 1 : 0;
-    list.data_bytes = list.pointers != 0 ? 0 : bits / 8;
-    list.step_bytes = bits / 8;
+  GYRE_DEVICE Elements read_list(const Slot& slot) {
+    const Elements list = find_list(body_, words_, traversal_words_, slot.at, slot.depth, slot.trusted);
+    if (list.reason != Malformed::none) fail(slot, list.reason);
+    traversal_words_ -= list.charged_words;
     return list;
   }
-  GYRE_DEVICE Elements read_composite(const Slot& slot, Pointer pointer) {
-    Elements list{nullptr, 0, ElementSize::composite, 0, 0, 0, false};
-    const uint32_t words = pointer.list_size();
-    const uint8_t* const begin = extent(slot, pointer, uint64_t(words) + 1);
-    if (begin == nullptr) return list;
-    const Pointer tag{load<uint64_t>(begin)};
-    const uint32_t element_words = tag.struct_data_words() + tag.struct_pointers();
-    const uint32_t size = tag.tag_count();
-    if (!is(slot, tag.kind() == Pointer::struct_kind && uint64_t(size) * element_words <= words,
-            Malformed::bad_tag)) {
+  // Follows any list pointer. A function of values, and called on the GPU: one copy of it serves all lists of
+  // a kernel, and the Message stays in registers.
+  GYRE_CALLED_FUNCTION static Elements find_list(const uint8_t* body, uint32_t body_words, uint64_t budget,
+                                                 const uint8_t* at, uint32_t depth, bool trusted) {
+    const Pointer pointer{load<uint64_t>(at)};
+    Elements list{nullptr, 0, pointer.list_element_size(), 0, 0, 0, false, Malformed::none, 0};
+    const auto refused = [&list](Malformed reason) {
+      list.reason = reason;
+      list.charged_words = 0;
       return list;
+    };
+    if (pointer.is_null()) return list;
+    if (pointer.kind() != Pointer::list_kind) return refused(Malformed::not_a_list);
+    if (depth == 0) return refused(Malformed::too_deep);
+    list.size = pointer.list_size();
+    const bool composite = list.element_size == ElementSize::composite;
+    const uint32_t bits = bits_of(list.element_size);
+    const uint64_t words = composite ? uint64_t(list.size) + 1 : (uint64_t(list.size) * bits + 63) / 64;
+    if (!in_body(body, body_words, at, pointer, words, trusted)) return refused(Malformed::out_of_bounds);
+    const uint8_t* const begin = target_of(body, at, pointer, words, trusted);
+    if (!trusted && depth < root_depth) list.charged_words = words;
+
+    bool elements_are_nothing = bits == 0;
+    if (composite) {
+      const Pointer tag{load<uint64_t>(begin)};
+      const uint32_t element_words = tag.struct_data_words() + tag.struct_pointers();
+      const uint32_t size = tag.tag_count();
+      if (tag.kind() != Pointer::struct_kind || uint64_t(size) * element_words > list.size) {
+        return refused(Malformed::bad_tag);
+      }
+      elements_are_nothing = element_words == 0;
+      list.size = size;
+      list.step_bytes = element_words * 8;
+      list.data_bytes = tag.struct_data_words() * 8;
+      list.pointers = tag.struct_pointers();
+    } else {
+      list.step_bytes = bits / 8;
+      list.pointers = list.element_size == ElementSize::pointer ? 1 : 0;
+      list.data_bytes = list.pointers != 0 ? 0 : bits / 8;
     }
-    if (element_words == 0 && !slot.trusted && !charge(slot, size)) return list;
-    return {begin + 8,
-            size,
-            ElementSize::composite,
-            element_words * 8,
-            tag.struct_data_words() * 8,
-            tag.struct_pointers(),
-            true};
+    // A few bytes may claim any number of elements that take no space.
+    if (elements_are_nothing && !trusted) list.charged_words += list.size;
+    if (list.charged_words > budget) return refused(Malformed::traversal);
+    list.begin = composite ? begin + 8 : begin;
+    list.valid = true;
+    return list;
   }
   // The bytes of a Text, its 0 included, or of a Data.
-  GYRE_DEVICE GYRE_CALLED Elements read_bytes(const Slot& slot) {
+  GYRE_DEVICE Elements read_bytes(const Slot& slot) {
     const Pointer pointer{load<uint64_t>(slot.at)};
-    Elements list{nullptr, pointer.list_size(), ElementSize::byte, 1, 1, 0, false};
+    Elements list{nullptr, pointer.list_size(), ElementSize::byte, 1, 1, 0, false, Malformed::none, 0};
     if (pointer.is_null()) return list;
     if (!is(slot, pointer.kind() == Pointer::list_kind, Malformed::not_a_list)) return list;
     if (!is(slot, pointer.list_element_size() == ElementSize::byte, Malformed::wrong_elements)) return list;
@@ -214,17 +240,23 @@ class Message {
   }
 
   // The `words` words that the pointer leads to; null, as a failure, where they do not all lie in the body.
-  // What has no words may be anywhere, as in the official library.
   GYRE_DEVICE const uint8_t* extent(const Slot& slot, Pointer pointer, uint64_t words) {
-    const int64_t offset = pointer.offset();
-    if (!slot.trusted) {
-      if (words == 0) return body_;
-      const int64_t target = int64_t(uint64_t(slot.at - body_) / 8) + 1 + offset;
-      if (!is(slot, target >= 0 && uint64_t(target) + words <= words_, Malformed::out_of_bounds))
-        return nullptr;
-      if (slot.depth < root_depth && !charge(slot, words)) return nullptr;
+    if (!is(slot, in_body(body_, words_, slot.at, pointer, words, slot.trusted), Malformed::out_of_bounds) ||
+        (!slot.trusted && slot.depth < root_depth && !charge(slot, words))) {
+      return nullptr;
     }
-    return slot.at + 8 + offset * 8;
+    return target_of(body_, slot.at, pointer, words, slot.trusted);
+  }
+  // Whether `words` words from where the pointer at `at` leads lie in the body. Where no words are, anywhere
+  // will do.
+  GYRE_DEVICE static bool in_body(const uint8_t* body, uint32_t body_words, const uint8_t* at,
+                                  Pointer pointer, uint64_t words, bool trusted) {
+    const int64_t target = int64_t(uint64_t(at - body) / 8) + 1 + pointer.offset();
+    return trusted || words == 0 || (target >= 0 && uint64_t(target) + words <= body_words);
+  }
+  GYRE_DEVICE static const uint8_t* target_of(const uint8_t* body, const uint8_t* at, Pointer pointer,
+                                              uint64_t words, bool trusted) {
+    return !trusted && words == 0 ? body : at + 8 + pointer.offset() * 8;
   }
   GYRE_DEVICE bool charge(const Slot& slot, uint64_t words) {
     if (!is(slot, words <= traversal_words_, Malformed::traversal)) return false;
@@ -236,7 +268,7 @@ class Message {
     if (!condition) fail(slot, reason);
     return condition;
   }
-  GYRE_DEVICE GYRE_CALLED void fail(const Slot& slot, Malformed reason) {
+  GYRE_DEVICE void fail(const Slot& slot, Malformed reason) {
     if (failed()) return;
     reason_ = reason;
     failed_word_ = uint32_t(uint64_t(slot.at - body_) / 8);
@@ -370,13 +402,15 @@ class ListReader<T> {
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Element i; empty where there is none.
   GYRE_DEVICE typename T::Reader operator[](uint32_t i) const {
-    if (i >= size_) return empty<T>();
+    if (i >= size_) return empty<T>(message_);
     const Message::Slot slot{pointers_ + uint64_t(i) * step_bytes_, depth_, trusted_, field_};
     return message_->template read<T>(slot);
   }
 
  private:
   friend class Message;
+  template <class U>
+  friend GYRE_DEVICE typename U::Reader empty(Message* message);
   GYRE_DEVICE ListReader(Message* message, const uint8_t* pointers, uint32_t size, uint32_t step_bytes,
                          uint32_t depth, bool trusted, Field field)
       : message_(message),
@@ -411,6 +445,8 @@ class ListReader<T> {
 
  private:
   friend class Message;
+  template <class U>
+  friend GYRE_DEVICE typename U::Reader empty(Message* message);
   GYRE_DEVICE ListReader(Message* message, const uint8_t* elements, uint32_t size, uint32_t step_bytes,
                          uint32_t data_bytes, uint32_t pointers, uint32_t depth, bool trusted)
       : message_(message),
@@ -433,9 +469,17 @@ class ListReader<T> {
 };
 
 template <class T>
-GYRE_DEVICE inline typename T::Reader empty() {
+GYRE_DEVICE inline typename T::Reader empty(Message* message) {
   if constexpr (Struct<T>) {
-    return typename T::Reader(StructReader());
+    return typename T::Reader(Message::empty_struct(message));
+  } else if constexpr (is_list<T>) {
+    if constexpr (Struct<typename T::Element>) {
+      return {message, nullptr, 0, 0, 0, 0, 0, false};
+    } else if constexpr (Blob<typename T::Element>) {
+      return {message, nullptr, 0, 0, 0, false, {}};
+    } else {
+      return {};
+    }
   } else {
     return {};
   }
@@ -454,6 +498,17 @@ GYRE_DEVICE inline typename T::Reader Message::read(const Slot& slot) {
     return {bytes.begin, bytes.size, 1};
   } else if constexpr (is_list<T>) {
     using Element = typename T::Element;
+    if constexpr (Scalar<Element>) {
+      // What it nearly always is: a list of just these elements, in the body.
+      const Pointer pointer{load<uint64_t>(slot.at)};
+      const uint32_t size = pointer.list_size();
+      const uint64_t words = (uint64_t(size) * sizeof(Element) + 7) / 8;
+      if (slot.depth == root_depth && pointer.kind() == Pointer::list_kind && words != 0 &&
+          pointer.list_element_size() == Pointer::element_size(sizeof(Element)) &&
+          in_body(body_, words_, slot.at, pointer, words, slot.trusted)) {
+        return {target_of(body_, slot.at, pointer, words, slot.trusted), size, uint32_t(sizeof(Element))};
+      }
+    }
     const Elements list = read_list(slot);
     const uint32_t depth = slot.depth == 0 ? 0 : slot.depth - 1;
     if constexpr (Scalar<Element>) {
@@ -470,7 +525,7 @@ GYRE_DEVICE inline typename T::Reader Message::read(const Slot& slot) {
       if (!list.valid || !is(slot, !bits, Malformed::wrong_elements)) return {};
       return typename T::Reader(list.size);
     } else if constexpr (Blob<Element>) {
-      if (!list.valid || !is(slot, list.pointers != 0, Malformed::wrong_elements)) return empty<T>();
+      if (!list.valid || !is(slot, list.pointers != 0, Malformed::wrong_elements)) return empty<T>(this);
       return {this,      list.begin + list.data_bytes, list.size, list.step_bytes, depth, slot.trusted,
               slot.field};
     } else {
@@ -489,7 +544,7 @@ template <class T>
 GYRE_DEVICE inline typename T::Reader StructReader::get(uint32_t index, Field field,
                                                         const uint64_t* default_body) const {
   if (has(index)) return message_->read<T>(Message::Slot{pointer(index), depth_, trusted_, field});
-  if (default_body == nullptr) return empty<T>();
+  if (default_body == nullptr) return empty<T>(message_);
   return message_->read<T>(
       Message::Slot{reinterpret_cast<const uint8_t*>(default_body), Message::max_depth, true, field});
 }

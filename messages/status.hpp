@@ -21,7 +21,7 @@ enum class Status : uint32_t {
   arena_full = 9,       ///< no room in the arena for a body larger than a slot within the time allowed
   // Outcomes of an accepted message.
   timed_out = 20,        ///< no reply before the deadline
-  malformed = 21,        ///< the body is not a valid Cap'n Proto message
+  malformed = 21,        ///< the body is not a valid Cap'n Proto message; of Encoded bytes also a refusal
   unknown_message = 22,  ///< the actor has no handler for the message type
   reply_too_large = 23,  ///< the handler's response does not fit the room that its ask made for it
   handler_failed = 24,   ///< the handler called Context::fail

@@ -103,7 +103,8 @@ class Client {
 
   /// Largest request or response body that fits a slot, in bytes.
   uint32_t body_capacity() const { return core_->shape().body_capacity(); }
-  /// Largest request body that can be sent at all, in bytes: the arena's size.
+  /// Largest body that can be sent at all, in bytes: the arena's size. An ask needs room for its reply
+  /// besides.
   uint64_t max_body_bytes() const { return core_->max_body_bytes(); }
 
  private:
