@@ -87,7 +87,6 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
                                  : detail::transform_chunks<8>(ctx, out.data(), count, f, in.data()...);
     }
   }
-#pragma unroll 1
   for (uint32_t i = done + ctx.rank(); i < out.size(); i += ctx.size()) out.set(i, f(in[i]...));
 }
 
