@@ -5,6 +5,7 @@
 # What it learns stays in build/fuzz/corpus/, and is where the next run goes on from. Exit 0: nothing was found;
 # otherwise the input is in build/fuzz/found/, and `FUZZER input` runs it again.
 set -euo pipefail
+(($#)) || { echo "usage: tools/fuzz.sh FUZZER [SEEDS …]" >&2; exit 2; }
 fuzzer="$(realpath "$1")"
 shift
 tree="$(dirname "$(dirname "$fuzzer")")"
