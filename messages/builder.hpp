@@ -150,7 +150,7 @@ class Body {
   GYRE_DEVICE Elements init_composite(uint8_t* at, uint32_t size, uint32_t data_words, uint32_t pointers) {
     uint8_t* const tag = end();
     const uint64_t words = uint64_t(size) * (data_words + pointers);
-    const bool possible = size <= Pointer::max_tag_count && words <= Pointer::max_list_size;
+    const bool possible = size <= Pointer::max_list_size && words <= Pointer::max_list_size;
     if (!allocate(possible ? words + 1 : no_room)) return {nullptr, 0};
     store(at, Pointer::to_list(offset_from(at, tag), ElementSize::composite, uint32_t(words)).word);
     store(tag, Pointer::to_struct(int64_t(size), data_words, pointers).word);

@@ -60,8 +60,7 @@ enum class ElementSize : uint32_t { none, bit, byte, two_bytes, four_bytes, eigh
 /// A pointer word taken apart, and nothing in it checked. Offsets and sizes are in words.
 struct Pointer {
   static constexpr uint32_t struct_kind = 0, list_kind = 1;
-  static constexpr uint32_t max_list_size = (1u << 29) - 1;  // elements, or words of a composite list
-  static constexpr uint32_t max_tag_count = (1u << 30) - 1;  // elements of a composite list
+  static constexpr uint32_t max_list_size = (1u << 29) - 1;  // elements, and words of a composite list
 
   uint64_t word;
 
@@ -73,8 +72,9 @@ struct Pointer {
   GYRE_DEVICE uint32_t struct_pointers() const { return uint32_t(word >> 48); }
   GYRE_DEVICE ElementSize list_element_size() const { return ElementSize(uint32_t(word >> 32) & 7); }
   GYRE_DEVICE uint32_t list_size() const { return uint32_t(word >> 35); }
-  /// Of the tag in front of a composite list: a struct pointer whose offset is the number of elements.
-  GYRE_DEVICE uint32_t tag_count() const { return uint32_t(word) >> 2; }
+  /// Of the tag in front of a composite list: a struct pointer whose offset, but for its highest bit, is the
+  /// number of elements.
+  GYRE_DEVICE uint32_t tag_count() const { return uint32_t(word) >> 2 & max_list_size; }
 
   /// How elements of `bytes` bytes, 1, 2, 4 or 8, lie.
   GYRE_DEVICE static constexpr ElementSize element_size(uint32_t bytes) {

@@ -13,7 +13,7 @@ packages=(
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
   python3                    # the tests: reads JSON and counts results
 )
-packages_for_all=(clang libclang-rt-dev)  # the sanitizer build by clang
+packages_for_all=(clang libclang-rt-dev)  # by clang: the sanitizer build, and the fuzzers
 
 say() { echo "setup: $*" >&2; }
 

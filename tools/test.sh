@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds Gyre and runs its tests.
 #   tools/test.sh               all but the slow ones
-#   tools/test.sh --all         all of them, and again under AddressSanitizer with UBSan and under ThreadSanitizer
+#   tools/test.sh --all         all of them, and again under AddressSanitizer with UBSan and under ThreadSanitizer;
+#                               and each fuzzer for a minute (GYRE_FUZZ_SECONDS says otherwise)
 #   tools/test.sh -R ring       further arguments go to ctest; -L or -LE replaces the exclusion of slow tests
 # The last line is `N passed, N failed, N skipped`, over all that ran. Exit: 0 if tests ran and none failed.
 set -euo pipefail
@@ -14,7 +15,7 @@ arguments=()
 for argument in "$@"; do
   case "$argument" in
     --all)
-      presets=(dev asan tsan)
+      presets=(dev asan tsan fuzz)
       setup+=(--all)
       selection=()
       continue

@@ -5,7 +5,7 @@
 #include <capnp/dynamic.h>
 #include <gyre/messages/view.hpp>
 
-#include <cstdio>
+#include <charconv>
 #include <cstring>
 #include <map>
 #include <string>
@@ -20,21 +20,32 @@ namespace gyre_test {
 /// Values behind one another: numbers by their bits, so that any two NaNs differ as they should.
 class Text {
  public:
+  Text() = default;
+  /// Notes how long the text is when `watched` fails.
+  explicit Text(const wire::Message& watched) : watched_(&watched) {}
+
   void name(const char* name) {
-    text_ += name;
+    text() += name;
     text_ += '=';
   }
   void number(uint64_t bits) {
     char digits[20];
-    text_.append(digits, size_t(std::snprintf(digits, sizeof digits, "%lx ", bits)));
+    char* const end = std::to_chars(digits, digits + sizeof digits - 1, bits, 16).ptr;
+    *end = ' ';
+    text().append(digits, size_t(end + 1 - digits));
   }
   void bytes(const char* bytes, size_t size) {
     number(size);
     text_.append(bytes, size);
   }
-  void open() { text_ += "("; }
-  void close() { text_ += ")"; }
-  std::string take() { return std::move(text_); }
+  void open() { text() += '('; }
+  void close() { text() += ')'; }
+  std::string take() {
+    text();
+    return std::move(text_);
+  }
+  /// Length of the text when the message failed; npos where it has not.
+  size_t failed_at() const { return failed_at_; }
 
  protected:
   template <class T>
@@ -45,7 +56,16 @@ class Text {
   }
 
  private:
+  // To append to.
+  std::string& text() {
+    if (watched_ != nullptr && failed_at_ == std::string::npos && watched_->failed())
+      failed_at_ = text_.size();
+    return text_;
+  }
+
   std::string text_;
+  const wire::Message* watched_ = nullptr;
+  size_t failed_at_ = std::string::npos;
 };
 
 class OfficialText : public Text {
@@ -132,6 +152,8 @@ class OfficialText : public Text {
 
 class ViewText : public Text {
  public:
+  using Text::Text;
+
   void say(bool value) { number(value ? 1 : 0); }
   template <wire::Scalar T>
   void say(T value) {
@@ -154,6 +176,8 @@ class ViewText : public Text {
       for (uint32_t i = 0; i < list.size(); ++i) {
         if constexpr (wire::is_list<T>)
           this->list(list[i]);
+        else if constexpr (wire::Scalar<T>)
+          say(list.data() != nullptr ? list.data()[i] : list[i]);
         else
           say(list[i]);
       }

@@ -1,4 +1,5 @@
 // Bytes that no honest program wrote, read by views: never a fault, always an end, and the reason is told.
+#include <capnp/any.h>
 #include <gyre/messages/vector_add.official.hpp>
 
 #include <optional>
@@ -213,6 +214,21 @@ TEST_CASE("A list of structs whose tag does not fit it is refused") {
   CHECK(with_tag(2, 2) == Malformed::bad_tag);
   CHECK(with_tag(3, struct_pointer(1, 1, 1)) == Malformed::out_of_bounds);  // a word too many
   CHECK(reading<List<kinds::Point>>(one_pointer(list_pointer(0, 7, 0))) == Malformed::out_of_bounds);
+}
+
+TEST_CASE("The highest bit of a tag's number of elements is not looked at, as by the official class") {
+  for (const int32_t count : {0, 1}) {
+    const auto tag = struct_pointer(int32_t(0x20000000u | uint32_t(count)), 1, 1);
+    const Words words = one_pointer(list_pointer(0, 7, 2), {tag, 5, 0});
+    Message message(words.data(), size_in_bytes(words));
+    CHECK(message.root().get<List<kinds::Point>>(0, {}).size() == uint32_t(count));
+    CHECK_FALSE(message.failed());
+    const kj::ArrayPtr<const capnp::word> segment(reinterpret_cast<const capnp::word*>(words.data()),
+                                                  words.size());
+    capnp::SegmentArrayMessageReader official_message(kj::arrayPtr(&segment, 1));
+    const auto root = official_message.getRoot<capnp::AnyStruct>();
+    CHECK(root.getPointerSection()[0].getAs<capnp::List<official::Point>>().size() == uint32_t(count));
+  }
 }
 
 TEST_CASE("Structs nested deeper than 64 are refused, cyclic ones too") {
