@@ -350,6 +350,9 @@ void Core::take_reply(HostBridge& bridge, const uint32_t* payload) {
   const bool wanted = calls_.begin_outcome(envelope.correlation);
   if (!wanted) asks_late_.add();
   const uint32_t* const body = payload + sizeof(Envelope) / sizeof(uint32_t);
+  // The worker is done with the block, whatever it answered: what it wrote there comes before what is done
+  // there next.
+  if ((envelope.flags & envelope_flags::out_of_line) != 0) Memory::fence();
   if ((envelope.flags & envelope_flags::reply_in_block) != 0) {
     take_reply_in_block(envelope, body, wanted);
     return;
@@ -382,7 +385,6 @@ void Core::take_reply_in_block(const Envelope& envelope, const uint32_t* body, b
         "region");
     return;
   }
-  Memory::fence();
   if (wanted) {
     asks_answered_.add();
     calls_.complete_in_block(envelope.correlation, *block, reply.body_bytes);

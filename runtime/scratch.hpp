@@ -13,7 +13,8 @@
 
 namespace gyre::detail {
 
-/// A body about to be sent: 8-aligned words, behind heads_bytes of memory that is the sender's to overwrite.
+/// A body about to be sent: 8-aligned words, behind heads_bytes of memory that is the sender's to overwrite,
+/// and in front of 8 bytes that it may read (a ring moves whole packets).
 struct Outgoing {
   static constexpr size_t heads_bytes = sizeof(Envelope) + sizeof(OutOfLine);
   capnp::word* body;

@@ -16,13 +16,14 @@ namespace {
 
 // Bytes that no client would build, as a message.
 struct Raw {
-  explicit Raw(const std::vector<uint64_t>& body) : words(heads + body.size()) {
+  explicit Raw(const std::vector<uint64_t>& body) : size(body.size()), words(heads + size + 1) {
     std::copy(body.begin(), body.end(), words.begin() + heads);
   }
   detail::Outgoing message() {
-    return {reinterpret_cast<capnp::word*>(words.data() + heads), uint32_t((words.size() - heads) * 8)};
+    return {reinterpret_cast<capnp::word*>(words.data() + heads), uint32_t(size * 8)};
   }
   static constexpr size_t heads = detail::Outgoing::heads_bytes / 8;
+  size_t size;
   std::vector<uint64_t> words;
 };
 Result<CallId> ask_raw(detail::Core& core, uint16_t actor_type, uint16_t message_type,
