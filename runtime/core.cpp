@@ -157,6 +157,7 @@ Status Core::attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when
 }
 
 uint64_t Core::max_body_bytes() const {
+  if (shape().body_capacity() < sizeof(OutOfLine)) return shape().body_capacity();
   constexpr uint64_t segment =
       ((uint64_t(1) << 29) - 1) * sizeof(capnp::word);  // what Cap'n Proto can address
   return std::clamp<uint64_t>(arena_.bytes(), shape().body_capacity(), segment);
@@ -170,7 +171,7 @@ Result<Core::Room> Core::room_for(uint32_t body_bytes, uint32_t reply_bytes) con
   if (reply_bytes > slot) room.reply_bytes = reply_bytes;
   if (room.reply_bytes != 0 && body_bytes + sizeof(OutOfLine) > slot) room.request_bytes = body_bytes;
   if (!room.any()) return room;
-  if (!arena_.could_hold(room.request_bytes, room.reply_bytes) || slot < sizeof(OutOfLine)) {
+  if (slot < sizeof(OutOfLine) || !arena_.could_hold(room.request_bytes, room.reply_bytes)) {
     return Failure{Status::too_large, 0, uint64_t(room.request_bytes) + room.reply_bytes,
                    slot < sizeof(OutOfLine) ? slot : std::max<uint64_t>(slot, arena_.bytes())};
   }

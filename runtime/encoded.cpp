@@ -2,8 +2,10 @@
 #include <capnp/serialize-packed.h>
 #include <capnp/serialize.h>
 #include <kj/io.h>
+#include <gyre/messages/reader.hpp>
 #include <gyre/runtime/encoded.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 namespace gyre {
@@ -39,6 +41,33 @@ class OneSegment final : public capnp::MessageBuilder {
 
 }  // namespace
 
+namespace {
+
+// Bytes of all segments, as the table in front of them claims: their number less one, their sizes in words,
+// padded to a whole word. Reads whole words, as packed streams want it. Throws kj::Exception where there is
+// no table.
+uint64_t claimed_bytes(kj::InputStream& in) {
+  constexpr uint32_t most_segments = 512;  // as the official library has it
+  uint32_t first[2];
+  in.read(first, sizeof first);
+  const uint32_t further = first[0];
+  KJ_REQUIRE(further < most_segments, "too many segments");
+  std::vector<uint32_t> words((further + 1) / 2 * 2);
+  if (!words.empty()) in.read(words.data(), words.size() * sizeof(uint32_t));
+  uint64_t total = uint64_t(first[1]) * sizeof(capnp::word);
+  for (uint32_t i = 0; i < further; ++i) total += uint64_t(words[i]) * sizeof(capnp::word);
+  return total;
+}
+uint64_t claimed_bytes(const Encoded& encoded) {
+  kj::ArrayInputStream in(as_kj(encoded.bytes));
+  if (encoded.encoding == Encoding::stream) return claimed_bytes(in);
+  kj::BufferedInputStreamWrapper buffered(in);
+  capnp::_::PackedInputStream packed(buffered);
+  return claimed_bytes(packed);
+}
+
+}  // namespace
+
 std::vector<std::byte> encode(std::span<const std::byte> body, Encoding encoding) {
   if (encoding == Encoding::body) return {body.begin(), body.end()};
   const kj::ArrayPtr<const capnp::word> segment(reinterpret_cast<const capnp::word*>(body.data()),
@@ -68,14 +97,19 @@ Result<uint32_t> decode(const Encoded& encoded, capnp::word* place, uint64_t cap
     const uint64_t whole_words = encoded.bytes.size() / sizeof(capnp::word) * sizeof(capnp::word);
     return copied(encoded.bytes.data(), whole_words);
   }
-  // Reading stops at what could not be sent: a few bytes, packed, may claim to be gigabytes.
-  capnp::ReaderOptions options;
-  options.traversalLimitInWords = 2 * capacity / sizeof(capnp::word) + 1024;
   const Quiet quiet;
   try {
+    const uint64_t total_bytes = claimed_bytes(encoded);
+    // Flattening may save a far pointer or two a segment; nothing more.
+    if (total_bytes > capacity + capacity / 8) return too_large(total_bytes);
+    // As in a worker: a small message may be read over and over, but not for ever.
+    capnp::ReaderOptions options;
+    options.traversalLimitInWords = std::min<uint64_t>(
+        2 * capacity / sizeof(capnp::word) + 1024,
+        wire::Message::default_traversal_words(uint32_t(std::min<uint64_t>(total_bytes, ~0u))));
     kj::ArrayInputStream in(as_kj(encoded.bytes));
     const auto flatten = [&](capnp::MessageReader& message) -> Result<uint32_t> {
-      if (message.getSegment(1) == nullptr) {
+      if (message.getSegment(1).begin() == nullptr) {  // absent, not merely empty
         const auto only = message.getSegment(0).asBytes();
         return copied(only.begin(), only.size());
       }

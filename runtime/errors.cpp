@@ -108,7 +108,7 @@ std::string Failure::message() const {
         return fmt::format(
             "sending a message: it needs at least {} bytes, its reply's room included, and the most there "
             "can be is "
-            "{}; launch with larger --arena-bytes (or --slot-bytes)",
+            "{}; launch with larger --arena-bytes (and --slot-bytes of 128 at least)",
             asked, limit);
       case Status::unknown_actor:
         return "addressing a message: the actor type is not in the actor set that was launched; add it to "

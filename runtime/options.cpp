@@ -51,6 +51,13 @@ std::string Options::problems() const {
   if (!arena_valid) {
     wrong(fmt::format("--arena-bytes {}: must be a multiple of 4096 (a page), at most 2^40", arena_bytes));
   }
+  const uint32_t slot_body = slot_bytes_valid ? RingShape{2, slot_bytes, 1}.body_capacity() : 0;
+  if (slot_bytes_valid && max_reply_bytes > slot_body && slot_body < sizeof(OutOfLine)) {
+    wrong(fmt::format(
+        "--max-reply-bytes {}: slots of {} bytes have no room to say where such a reply lies; use "
+        "--slot-bytes 128 or more",
+        max_reply_bytes, slot_bytes));
+  }
   if (arena_valid && max_reply_bytes > arena_bytes) {
     wrong(fmt::format(
         "--max-reply-bytes {}: replies larger than a slot lie in the arena, and --arena-bytes is {}",

@@ -62,6 +62,7 @@ class Scratch {
     const Result<uint32_t> bytes = place(body());
     if (!bytes) return bytes.error();
     use.dirty_bytes = bytes.value();
+    use.all_touched = true;
     return send(Outgoing{body(), bytes.value()});
   }
 
@@ -93,12 +94,13 @@ class Scratch {
   struct Use {
     Use(Scratch& scratch, uint64_t bytes) : scratch(scratch), dirty_bytes(bytes) { scratch.in_use_ = true; }
     ~Use() {
-      scratch.clear(dirty_bytes);
+      scratch.clear(dirty_bytes, all_touched);
       scratch.in_use_ = false;
     }
     Use(const Use&) = delete;
     Scratch& scratch;
     uint64_t dirty_bytes;
+    bool all_touched = false;  // else these bytes are only where something may have been written
   };
 
   static constexpr size_t body_offset = 128;  // room for heads in front, and 16-aligned
@@ -118,8 +120,8 @@ class Scratch {
     memory_ = static_cast<char*>(memory);
     bytes_ = bytes;
   }
-  void clear(uint64_t dirty_bytes) {
-    constexpr uint64_t kept = 16 << 20;  // memory beyond goes back to the kernel
+  void clear(uint64_t dirty_bytes, bool all_touched) {
+    const uint64_t kept = all_touched ? 16 << 20 : 256 << 10;  // more goes back to the kernel
     if (dirty_bytes <= kept) {
       std::memset(static_cast<void*>(body()), 0, dirty_bytes);
     } else {

@@ -15,7 +15,8 @@ constexpr std::string_view taken =
     "extern false float for friend goto if inline int int16_t int32_t int64_t int8_t linux long mutable "
     "namespace new noexcept not not_eq nullptr offsetof operator or or_eq private protected public "
     "register reinterpret_cast requires return short signed sizeof static static_assert static_cast "
-    "stderr stdin stdout struct switch template this thread_local throw true try typedef typeid typename "
+    "stderr stdin stdout strdupa strndupa struct switch template this thread_local throw true try typedef "
+    "typeid typename "
     "uint16_t uint32_t uint64_t uint8_t union unix unsigned using virtual void volatile wchar_t while wire "
     "xor "
     "xor_eq ";

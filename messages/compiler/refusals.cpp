@@ -1,5 +1,6 @@
 #include "refusals.hpp"
 
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -94,6 +95,7 @@ class Check {
         refuse_if_taken(builder, prefixed("set_", name), owner, where);
 
       if (field.isSlot()) {
+        check_default(where + ": field " + name, field.getSlot());
         check_type(where + ": field " + name, field.getSlot().getType());
       } else {
         check_group(schema_.group(field), types, where, name);
@@ -107,7 +109,29 @@ class Check {
       refuse(where + ": group " + name + " would be " + type + ", which every view uses; rename it");
     }
     refuse_if_taken(types, type, "group " + name, where);
+    // The official headers do not compile then either: what is in the group would be looked up in it alone.
+    for (Node::Reader around = schema_.node(group.getScopeId()); !around.isFile();
+         around = schema_.node(around.getScopeId())) {
+      if (schema_.cxx_name(around) == type && around.getId() != group.getScopeId()) {
+        refuse(where + ": group " + name + " would be " + type +
+               ", like a struct or group around it; rename one");
+      }
+    }
     check_struct(group, "group " + schema_name(group));
+  }
+
+  /// The official C++ classes take a default of -0 for none, and the rest of the official library does not.
+  void check_default(const std::string& field, Field::Slot::Reader slot) {
+    const auto value = slot.getDefaultValue();
+    const bool negative_zero =
+        (value.isFloat32() && value.getFloat32() == 0 && std::signbit(value.getFloat32())) ||
+        (value.isFloat64() && value.getFloat64() == 0 && std::signbit(value.getFloat64()));
+    if (slot.getHadExplicitDefault() && negative_zero) {
+      refuse(field +
+             " has the default -0, which the official C++ classes read as none, and other programs do not; "
+             "leave "
+             "it out");
+    }
   }
 
   void check_type(const std::string& field, Type::Reader type) {

@@ -132,7 +132,7 @@ class ViewWriter {
     classes_.add("");
     classes_.open("class " + class_ + " {");
     classes_.access("public:");
-    classes_.add("using Struct = " + type_name(node, file_) + ";");
+    classes_.add("using Struct = " + type_name(node, node) + ";");
     classes_.add("GYRE_DEVICE explicit " + side + "(wire::Struct" + side + " fields) : fields_(fields) {}");
     if (has_union(node) && reads) {
       classes_.add("");

@@ -104,6 +104,36 @@ TEST_CASE("a root in another segment, and longer than this revision knows, is re
   CHECK(reply.value()->getValue() == 2 * 77 + 1);
 }
 
+TEST_CASE("a message with an empty segment in its middle is one of several all the same") {
+  Stepped s;
+  const uint64_t words[] = {0x0000000100000002,  // three segments: of 1 word,
+                            0x0000000400000000,  // of none, of 4
+                            0x0000000200000002,  // far pointer: segment 2, landing pad at word 0
+                            0x0001000200000000,  // landing pad: a ProbeRequest behind it
+                            0,
+                            21,
+                            0};
+  auto future =
+      s.client->ask<ProbeRequest>(probe, Encoded{std::as_bytes(std::span(words)), Encoding::stream});
+  s.work();
+  const auto reply = future.get();
+  REQUIRE(reply);
+  CHECK(reply.value()->getValue() == 43);
+}
+
+TEST_CASE("a message many times too large is too large, not malformed, in both encodings") {
+  Stepped s({.slots = 4, .arena_bytes = 0});
+  capnp::MallocMessageBuilder message(16384);
+  build(message, 0);
+  message.getRoot<ProbeRequest>().initFiller(10'000);
+  for (const Failure& failure : {outcome(s, {stream_of(message), Encoding::stream}),
+                                 outcome(s, {packed_of(message), Encoding::packed})}) {
+    CHECK(failure.status == Status::too_large);
+    CHECK(failure.asked > 80'000);
+    CHECK(failure.limit == s.client->body_capacity());
+  }
+}
+
 TEST_CASE("what is no message is malformed before it is sent, and the next message is answered") {
   Stepped s;
   capnp::MallocMessageBuilder message(1, capnp::AllocationStrategy::FIXED_SIZE);

@@ -43,10 +43,13 @@ class Sender {
 
   /// Sends a body, which must be answered `expected`; or, if that is `ok`, rightly or with `malformed`.
   void send(uint16_t actor_type, uint16_t message_type, Words body, Status expected) {
-    auto future = client_.ask_by_number(actor_type, message_type, 0, encoded(body));
+    const bool large = body.size() * 8 > client_.body_capacity();
+    auto future =
+        client_.ask_by_number(actor_type, message_type, 0, encoded(body), room_for(body.size() * 8));
     in_flight_.push_back({std::move(body), expected, std::move(future)});
     ++result_.sent;
-    if (in_flight_.size() == 8) settle();
+    // Replies keep their room in the arena until they are settled.
+    if (in_flight_.size() == (large ? 1 : 8)) settle();
   }
   /// A good message, which must be answered rightly.
   void send_good() {
@@ -54,8 +57,9 @@ class Sender {
     const Vectors good = ramp(5, float(++result_.good), Operation::ADD);
     const auto reply =
         client_
-            .ask<VectorAddRequest>(Address<actors::VectorAdd>{},
-                                   [&](VectorAddRequest::Builder request) { fill(good, request); })
+            .ask<VectorAddRequest>(
+                Address<actors::VectorAdd>{}, [&](VectorAddRequest::Builder request) { fill(good, request); },
+                room_for(request_bytes(good.a.size())))
             .get();
     const std::string problem = reply ? check(good, *reply.value()) : reply.error().message();
     if (!problem.empty()) wrong("a good message after bad ones: " + problem);
@@ -67,6 +71,12 @@ class Sender {
   }
 
  private:
+  // Both lists of a damaged request may be all of it: no reply is larger than this.
+  AskOptions room_for(size_t request_bytes) const {
+    const bool has_arena = client_.max_body_bytes() > client_.body_capacity();
+    return {{}, has_arena ? uint32_t(2 * request_bytes + 64) : 1};
+  }
+
   struct InFlight {
     Words body;
     Status expected;
