@@ -4,9 +4,8 @@
 //   bounds      every pointer is checked against the body, in 64-bit arithmetic, before it is followed
 //   depth       64 pointers from the root at most, as in the official library
 //   traversal   words followed below the root's own fields count against a budget, and so do, everywhere,
-//   elements
-//               that take no space (Void, structs without fields): a small message whose pointers all lead to
-//               the same object, or that claims a billion of nothing, cannot keep a handler busy
+//               elements that take no space (Void, structs without fields): a small message whose pointers
+//               all lead to the same object, or that claims a billion of nothing, keeps no handler busy
 //
 // The first failure is kept, with the place and the field. A failed read gives the default, and the rest
 // stays readable; what a handler makes of such a message is thrown away.
