@@ -184,7 +184,8 @@ TEST_CASE("a head that names memory outside the arena is a malformed message") {
   struct {
     Envelope envelope;
     OutOfLine head;
-  } message{{0, sizeof(OutOfLine), 0, 0, 0, 1, 0, 0, envelope_flags::out_of_line}, {}};
+    uint64_t padding;  // to whole packets
+  } message{{0, sizeof(OutOfLine), 0, 0, 0, 1, 0, 0, envelope_flags::out_of_line}, {}, 0};
   const uint64_t size = s.core->arena().bytes();
   const OutOfLine heads[] = {{1, size, 0, 8, 0},
                              {1, ~uint64_t(15), 0, 8, 0},
