@@ -1,0 +1,104 @@
+// Lists worked on by the group, here of one thread: lists aligned alike and not, shorter ones, and ones whose
+// elements a later revision made larger; and an actor's own traversal budget.
+#include <gyre/device/dispatch.hpp>
+#include <gyre/device/parallel.hpp>
+
+#include <optional>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "tests/messages/kinds.view.hpp"
+
+namespace {
+
+using namespace gyre;
+namespace wire = gyre::wire;
+
+const Envelope envelope{};
+const HostLine host_line{};
+
+// A list of `size` uint32_t, 1, 2, …, whose first element lies `offset_words` words behind a 16-aligned
+// address.
+struct Numbers {
+  Numbers(uint32_t size, uint32_t offset_words) : words(4 + offset_words + (size + 1) / 2) {
+    wire::Body body(words.data(), uint32_t(words.size() * 8));
+    const auto root = body.init_root(offset_words, 1);
+    list = root.init<wire::List<uint32_t>>(0, size);
+    for (uint32_t i = 0; i < size; ++i) list.set(i, i + 1);
+  }
+  wire::ListReader<uint32_t> read() {
+    message.emplace(words.data(), uint32_t(words.size() * 8));
+    return message->root().get<wire::List<uint32_t>>(0, {});
+  }
+  std::vector<uint64_t> words;
+  wire::ListBuilder<uint32_t> list;
+  std::optional<wire::Message> message;
+};
+
+// Reads one row of a request over and over: as many words as its budget is asked to bear.
+template <uint64_t budget>
+struct Rereads {
+  static constexpr uint64_t traversal_words = budget;
+  void on(Context&, gyre::test::view::Kinds::Reader in, gyre::test::view::Kinds::Builder) {
+    const auto rows = in.rows();
+    for (uint32_t i = 0; i < 10; ++i) read += rows[0].size();
+  }
+  uint32_t read = 0;
+};
+
+template <uint64_t budget>
+Handled handle_with_budget() {
+  alignas(16) uint64_t request[256] = {}, response[256] = {};
+  wire::Body body(request, sizeof request);
+  using Kinds = gyre::test::view::Kinds;
+  Kinds::Builder(body.init_root(Kinds::data_words, Kinds::pointers))
+      .init_rows(1)
+      .init(0, 8);  // a row of 4 words
+  Rereads<budget> actor;
+  Context context(envelope, host_line, nullptr);
+  return handle<Rereads<budget>, Kinds>(actor, context, request, body.used_bytes(), response,
+                                        sizeof response);
+}
+
+}  // namespace
+
+TEST_CASE("transform and copy set every element, however the lists lie") {
+  const Context ctx(envelope, host_line, nullptr);
+  for (const uint32_t size : {0u, 1u, 3u, 4u, 5u, 31u, 64u, 101u}) {
+    for (uint32_t offsets = 0; offsets < 8; ++offsets) {
+      Numbers a(size, offsets & 1), b(size, offsets >> 1 & 1), out(size, offsets >> 2);
+      transform(
+          ctx, out.list, [](uint32_t x, uint32_t y) { return 1000 * x + y; }, a.read(), b.read());
+      const auto result = out.read();
+      REQUIRE(result.size() == size);
+      for (uint32_t i = 0; i < size; ++i) CHECK(result[i] == 1001 * (i + 1));
+      Numbers copied(size, offsets & 1);
+      copy(ctx, result, copied.list);
+      for (uint32_t i = 0; i < size; ++i) CHECK(copied.read()[i] == 1001 * (i + 1));
+    }
+  }
+}
+
+TEST_CASE(
+    "beyond the end of a shorter list transform gets zeros, and a longer one is not read past the result") {
+  const Context ctx(envelope, host_line, nullptr);
+  Numbers shorter(5, 0), longer(20, 0), out(12, 0);
+  transform(
+      ctx, out.list, [](uint32_t x, uint32_t y) { return 100 * x + y; }, shorter.read(), longer.read());
+  for (uint32_t i = 0; i < 12; ++i) CHECK(out.read()[i] == (i < 5 ? 100 * (i + 1) : 0) + i + 1);
+}
+
+TEST_CASE("for_each visits each element once, with its index") {
+  const Context ctx(envelope, host_line, nullptr);
+  Numbers numbers(9, 1);
+  std::vector<uint32_t> seen(9);
+  for_each(ctx, numbers.read(), [&](uint32_t i, uint32_t value) { seen[i] += value; });
+  for (uint32_t i = 0; i < 9; ++i) CHECK(seen[i] == i + 1);
+}
+
+TEST_CASE("an actor's own traversal_words bounds what it may read, in place of the default") {
+  CHECK(handle_with_budget<40>().status == Status::ok);
+  const Handled refused = handle_with_budget<39>();
+  CHECK(refused.status == Status::malformed);
+  CHECK(MalformedField{refused.where}.reason() == uint8_t(wire::Malformed::traversal));
+}
