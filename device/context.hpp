@@ -2,18 +2,32 @@
 #pragma once
 
 #include <gyre/bridge/region.hpp>
+#include <gyre/device/engine_memory.hpp>
 #include <gyre/device/platform.hpp>
 #include <gyre/messages/envelope.hpp>
 
 namespace gyre {
+
+enum class Decision : uint32_t { nothing, message, corrupt, stop };
+
+/// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
+struct WorkerShared {
+  Decision decision;
+  Status status;
+  uint32_t detail;
+  uint64_t where;
+  uint32_t response_bytes;
+  uint32_t command_seen;  ///< the Command that Context::should_stop last read
+};
 
 /// A handler's view of its worker: the group that runs it, the message's address, a clock, and how to fail.
 /// On the GPU every thread of the group runs the handler with a Context of its own; on the CPU the group is
 /// one thread. Write loops as `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
 class Context {
  public:
-  GYRE_DEVICE Context(const Envelope& envelope, const HostLine& host_line, uint32_t* command_seen)
-      : envelope_(&envelope), host_line_(&host_line), command_seen_(command_seen) {}
+  GYRE_DEVICE Context(const Envelope& envelope, const HostLine& host_line, const EngineMemory& memory,
+                      WorkerShared& shared)
+      : envelope_(&envelope), host_line_(&host_line), memory_(&memory), shared_(&shared) {}
 
   /// This thread's number in the group, below size().
   GYRE_DEVICE static uint32_t rank() { return HandlerGroup::rank(); }
@@ -38,9 +52,9 @@ class Context {
   /// call it (it holds a barrier); all get the same answer. On the GPU it costs a bus crossing, about 1 µs.
   GYRE_DEVICE bool should_stop() const {
     sync();
-    if (rank() == 0) *command_seen_ = uint32_t(Memory::load_relaxed(host_line_->command));
+    if (rank() == 0) shared_->command_seen = uint32_t(Memory::load_relaxed(host_line_->command));
     sync();
-    return *command_seen_ != uint32_t(Command::run);
+    return shared_->command_seen != uint32_t(Command::run);
   }
 
   GYRE_DEVICE Status status() const { return status_; }
@@ -49,7 +63,8 @@ class Context {
  private:
   const Envelope* envelope_;
   const HostLine* host_line_;
-  uint32_t* command_seen_;
+  const EngineMemory* memory_;
+  WorkerShared* shared_;
   Status status_ = Status::ok;
   uint32_t detail_ = 0;
 };

@@ -18,7 +18,8 @@ struct DevicePause {
 /// `region`: device address of an initialised region of `layout`. Dynamic shared memory: twice the slot's
 /// payload.
 template <class... Actors>
-__global__ void __launch_bounds__(GYRE_BLOCK) worker_kernel(void* region, RegionLayout layout) {
+__global__ void __launch_bounds__(GYRE_BLOCK) worker_kernel(void* region, RegionLayout layout,
+                                                             EngineMemory memory) {
   extern __shared__ uint4 scratch[];
   __shared__ alignas(16) unsigned char states[sizeof(ActorStates<Actors...>)];
   __shared__ WorkerShared shared;
@@ -31,7 +32,7 @@ __global__ void __launch_bounds__(GYRE_BLOCK) worker_kernel(void* region, Region
   if (threadIdx.x == 0) actors = ActorStates<Actors...>{};
   __syncthreads();
 
-  Worker<Actors...>(Bridge::of(region, layout, blockIdx.x), request, response, shared, actors)
+  Worker<Actors...>(Bridge::of(region, layout, blockIdx.x), memory, request, response, shared, actors)
       .run(DevicePause{});
 }
 

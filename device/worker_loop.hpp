@@ -9,27 +9,16 @@
 
 namespace gyre {
 
-enum class Decision : uint32_t { nothing, message, corrupt, stop };
-
-/// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
-struct WorkerShared {
-  Decision decision;
-  Status status;
-  uint32_t detail;
-  uint64_t where;
-  uint32_t response_bytes;
-  uint32_t command_seen;  ///< the Command that Context::should_stop last read
-};
-
 /// One persistent worker. On the GPU every thread of the block has one, with equal members; only `shared`,
 /// `request`, `response` and `actors` are common. Refers to all it is given, owns nothing.
 template <class... Actors>
 class Worker {
  public:
   /// `request`, `response`: bridge.shape.payload_bytes() bytes each, 16-aligned; the response zeroed.
-  GYRE_DEVICE Worker(const Bridge& bridge, uint32_t* request, uint32_t* response, WorkerShared& shared,
-                     ActorStates<Actors...>& actors)
+  GYRE_DEVICE Worker(const Bridge& bridge, const EngineMemory& memory, uint32_t* request, uint32_t* response,
+                     WorkerShared& shared, ActorStates<Actors...>& actors)
       : bridge_(bridge),
+        memory_(memory),
         request_(request),
         response_(response),
         shared_(&shared),
@@ -172,7 +161,7 @@ class Worker {
     const bool found = !out_of_line || find_bodies(envelope, bodies);
 
     Handled handled{Status::malformed, 0, 0, 0};
-    Context context(envelope, *bridge_.host_line, &shared_->command_seen);
+    Context context(envelope, *bridge_.host_line, memory_, *shared_);
     if (found) {
       handled = dispatch(*actors_, context, envelope.actor_type, envelope.message_type, bodies.request,
                          bodies.request_bytes, bodies.response, bodies.response_capacity);
@@ -303,6 +292,7 @@ class Worker {
   }
 
   Bridge bridge_;
+  EngineMemory memory_;
   uint32_t* request_;
   uint32_t* response_;
   WorkerShared* shared_;

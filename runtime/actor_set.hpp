@@ -69,8 +69,9 @@ class ActorSet {
     static_assert(sizeof...(Actors) > 0, "an actor set needs at least one actor type");
     ActorSet set;
     set.sources_ = sources;
-    set.make_worker_ = [](const Bridge& bridge, WaitPolicy wait) -> std::unique_ptr<CpuWorker> {
-      return std::make_unique<CpuWorkerOf<Actors...>>(bridge, wait);
+    set.make_worker_ = [](const Bridge& bridge, const EngineMemory& memory,
+                          WaitPolicy wait) -> std::unique_ptr<CpuWorker> {
+      return std::make_unique<CpuWorkerOf<Actors...>>(bridge, memory, wait);
     };
     set.kernel_ = "gyre::worker_kernel<";
     uint16_t actor_type = 0;
@@ -93,8 +94,9 @@ class ActorSet {
   /// The NVRTC name expression of the kernel: "gyre::worker_kernel<my::Counter, my::Sum>".
   const std::string& kernel() const { return kernel_; }
   const ActorSources& sources() const { return sources_; }
-  std::unique_ptr<CpuWorker> make_cpu_worker(const Bridge& bridge, WaitPolicy wait) const {
-    return make_worker_(bridge, wait);
+  std::unique_ptr<CpuWorker> make_cpu_worker(const Bridge& bridge, const EngineMemory& memory,
+                                             WaitPolicy wait) const {
+    return make_worker_(bridge, memory, wait);
   }
 
  private:
@@ -118,7 +120,7 @@ class ActorSet {
   }
 
   ActorSources sources_;
-  std::unique_ptr<CpuWorker> (*make_worker_)(const Bridge&, WaitPolicy) = nullptr;
+  std::unique_ptr<CpuWorker> (*make_worker_)(const Bridge&, const EngineMemory&, WaitPolicy) = nullptr;
   std::string kernel_;
   std::vector<Handler> handlers_;
 };

@@ -39,7 +39,7 @@ std::string CpuEngine::device_name() const {
 
 void CpuEngine::launch() {
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
-    workers_.push_back(actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), wait_));
+    workers_.push_back(actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), memory_, wait_));
   }
   threads_.reserve(workers_.size());
   try {

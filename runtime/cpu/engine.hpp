@@ -32,6 +32,7 @@ class CpuEngine final : public Engine {
   const RegionLayout layout_;
   const WaitPolicy wait_;
   HeapRegion region_;
+  EngineMemory memory_;
   std::vector<std::unique_ptr<CpuWorker>> workers_;
   std::vector<std::thread> threads_;
   // Shared with the threads: a leaked one outlives the engine.

@@ -26,7 +26,7 @@ class SteppedEngine final : public Engine {
   double compile_ms() const override { return 0; }
   void launch() override {
     for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
-      workers_.push_back(actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), wait_));
+      workers_.push_back(actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), memory_, wait_));
       workers_.back()->start();
     }
   }
@@ -54,6 +54,7 @@ class SteppedEngine final : public Engine {
   const RegionLayout layout_;
   const WaitPolicy wait_;
   HeapRegion region_;
+  EngineMemory memory_;
   std::vector<std::unique_ptr<CpuWorker>> workers_;
   std::optional<std::string> failure_;
 };

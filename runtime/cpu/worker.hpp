@@ -25,11 +25,11 @@ class CpuWorker {
 template <class... Actors>
 class CpuWorkerOf final : public CpuWorker {
  public:
-  CpuWorkerOf(const Bridge& bridge, WaitPolicy wait)
+  CpuWorkerOf(const Bridge& bridge, const EngineMemory& memory, WaitPolicy wait)
       : request_(bridge.shape.packets()),
         response_(bridge.shape.packets()),
         wait_(wait),
-        worker_(bridge, words(request_), words(response_), shared_, actors_) {}
+        worker_(bridge, memory, words(request_), words(response_), shared_, actors_) {}
 
   void run() override {
     Backoff backoff(wait_);

@@ -129,7 +129,8 @@ void CudaEngine::launch() {
   // returns.
   CUdeviceptr region = region_->device_address();
   RegionLayout layout = layout_;
-  void* arguments[] = {&region, &layout};
+  EngineMemory memory = memory_;
+  void* arguments[] = {&region, &layout, &memory};
   if (verbose_) {
     std::fprintf(stderr,
                  "gyre: arguments: region 0x%llx (%llu bytes), layout %u workers, %u slots of %u bytes\n",

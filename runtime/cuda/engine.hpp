@@ -50,6 +50,7 @@ class CudaEngine final : public Engine {
   const RegionLayout layout_;
   const bool verbose_;
   LaunchRequest request_;
+  EngineMemory memory_;
   Driver driver_;
   DeviceLease lease_;
   Context context_;

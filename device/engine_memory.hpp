@@ -1,0 +1,30 @@
+// Memory of the engine's own that its workers use and the host does not map: the table of buffers and the actors' state.
+#pragma once
+
+#include <gyre/messages/fixed_width.hpp>
+
+namespace gyre {
+
+/// One buffer, as workers find it by the index in its handle. 24 bytes on both sides.
+struct BufferEntry {
+  uint64_t address;     ///< the engine's own address of the first element; 0: no buffer
+  uint64_t bytes;       ///< of all elements
+  uint32_t generation;  ///< of the handles that are good for it
+  uint32_t element;     ///< an ElementType
+};
+static_assert(sizeof(BufferEntry) == 24, "a buffer's entry lies alike on both sides");
+
+/// Where that memory is, by the engine's own addresses. A plain value, handed to the workers at launch; refers to
+/// memory that outlives them.
+struct EngineMemory {
+  const BufferEntry* buffers = nullptr;
+  uint32_t buffer_entries = 0;
+  uint32_t runtime_tag = 0;        ///< in the handles of this runtime's buffers and of no other's
+  uint8_t* actors = nullptr;       ///< actor_bytes for each worker, one after the other; zeroed
+  uint64_t actor_bytes = 0;        ///< a worker; a multiple of 256
+  uint32_t actors_per_worker = 0;  ///< of each type that has state
+  uint32_t reserved = 0;
+};
+static_assert(sizeof(EngineMemory) == 40, "what the engine hands to its workers lies alike on both sides");
+
+}  // namespace gyre
