@@ -1,4 +1,5 @@
-// Memory of the engine's own that its workers use and the host does not map: the table of buffers and the actors' state.
+// Memory of the engine's own that its workers use and the host does not map: the table of buffers and the
+// actors' state.
 #pragma once
 
 #include <gyre/messages/fixed_width.hpp>
@@ -14,8 +15,8 @@ struct BufferEntry {
 };
 static_assert(sizeof(BufferEntry) == 24, "a buffer's entry lies alike on both sides");
 
-/// Where that memory is, by the engine's own addresses. A plain value, handed to the workers at launch; refers to
-/// memory that outlives them.
+/// Where that memory is, by the engine's own addresses. A plain value, handed to the workers at launch;
+/// refers to memory that outlives them.
 struct EngineMemory {
   const BufferEntry* buffers = nullptr;
   uint32_t buffer_entries = 0;

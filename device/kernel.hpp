@@ -18,8 +18,8 @@ struct DevicePause {
 /// `region`: device address of an initialised region of `layout`. Dynamic shared memory: twice the slot's
 /// payload.
 template <class... Actors>
-__global__ void __launch_bounds__(GYRE_BLOCK) worker_kernel(void* region, RegionLayout layout,
-                                                             EngineMemory memory) {
+__global__ void __launch_bounds__(GYRE_BLOCK)
+    worker_kernel(void* region, RegionLayout layout, EngineMemory memory) {
   extern __shared__ uint4 scratch[];
   __shared__ alignas(16) unsigned char states[sizeof(ActorStates<Actors...>)];
   __shared__ WorkerShared shared;

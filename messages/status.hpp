@@ -18,13 +18,20 @@ enum class Status : uint32_t {
   draining = 6,         ///< the runtime accepts no more messages
   terminated = 7,       ///< the runtime has ended
   engine_failed = 8,    ///< the engine died; its cause is in Runtime::failure()
+  forked = 10,          ///< the process was forked: the workers are the parent's
   arena_full = 9,       ///< no room in the arena for a body larger than a slot within the time allowed
   // Outcomes of an accepted message.
-  timed_out = 20,        ///< no reply before the deadline
-  malformed = 21,        ///< the body is not a valid Cap'n Proto message; of Encoded bytes also a refusal
-  unknown_message = 22,  ///< the actor has no handler for the message type
-  reply_too_large = 23,  ///< the handler's response does not fit the room that its ask made for it
-  handler_failed = 24,   ///< the handler called Context::fail
+  timed_out = 20,         ///< no reply before the deadline
+  malformed = 21,         ///< the body is not a valid Cap'n Proto message; of Encoded bytes also a refusal
+  unknown_message = 22,   ///< the actor has no handler for the message type
+  reply_too_large = 23,   ///< the handler's response does not fit the room that its ask made for it
+  handler_failed = 24,    ///< the handler called Context::fail
+  check_failed = 25,      ///< a GYRE_CHECK in the handler did not hold
+  expired = 26,           ///< the message's deadline had passed before a worker took it: it was not handled
+  inactive = 27,          ///< the runtime is deactivated: the message was taken and not handled
+  no_such_actor = 28,     ///< no actor lives at that key, and messages do not create one
+  actor_table_full = 29,  ///< the worker has no room for another actor of that type
+  bad_buffer = 30,        ///< a buffer's handle is stale, another runtime's, too short, or of another type
   // Outcomes of an operation on the whole runtime.
   worker_stuck = 40,  ///< a worker did not answer a control command before its deadline
 };

@@ -36,6 +36,20 @@ std::string_view name(Status status) {
       return "reply_too_large";
     case Status::handler_failed:
       return "handler_failed";
+    case Status::forked:
+      return "forked";
+    case Status::check_failed:
+      return "check_failed";
+    case Status::expired:
+      return "expired";
+    case Status::inactive:
+      return "inactive";
+    case Status::no_such_actor:
+      return "no_such_actor";
+    case Status::actor_table_full:
+      return "actor_table_full";
+    case Status::bad_buffer:
+      return "bad_buffer";
     case Status::worker_stuck:
       return "worker_stuck";
   }
@@ -143,6 +157,34 @@ std::string Failure::message() const {
             limit);
       case Status::handler_failed:
         return fmt::format("handling a message: the handler failed with code {}", detail);
+      case Status::forked:
+        return "using a runtime after fork(): its workers belong to the parent process; launch a runtime in "
+               "the "
+               "child, or fork before launching";
+      case Status::check_failed:
+        return fmt::format("handling a message: a GYRE_CHECK did not hold, {} line {}",
+                           file == nullptr ? "in a file that is not among the actors' sources," : file,
+                           detail);
+      case Status::expired:
+        return fmt::format(
+            "handling a message: its deadline had passed {} us before the worker came to it; send less, or "
+            "allow "
+            "longer",
+            detail);
+      case Status::inactive:
+        return "handling a message: the runtime is deactivated; call Runtime::activate()";
+      case Status::no_such_actor:
+        return "handling a message: no actor lives at its key, and this type is not created by messages; "
+               "start it "
+               "with Client::start";
+      case Status::actor_table_full:
+        return fmt::format(
+            "handling a message: its worker has all the {} actors of that type it has room for; stop some, "
+            "or launch "
+            "with larger --actors-per-worker",
+            limit);
+      case Status::bad_buffer:
+        return "handling a message: a buffer's handle is not good for what the handler wants of it";
       case Status::worker_stuck:
         return fmt::format(
             "waiting for the workers: one did not answer within {} ms; a handler is slow or does not return. "

@@ -22,6 +22,9 @@ struct Failure {
   const char* struct_name = nullptr;
   const char* field_name = nullptr;
   uint8_t malformed_reason = 0;  ///< a wire::Malformed
+  /// Of a GYRE_CHECK that failed: the source file; `detail` is its line. Null where it is not known. Static
+  /// memory.
+  const char* file = nullptr;
 
   /// One line: what failed, the numbers, what to do.
   std::string message() const;

@@ -23,7 +23,14 @@ constexpr Status every_status[] = {Status::ok,
                                    Status::reply_too_large,
                                    Status::handler_failed,
                                    Status::worker_stuck,
-                                   Status::arena_full};
+                                   Status::arena_full,
+                                   Status::forked,
+                                   Status::check_failed,
+                                   Status::expired,
+                                   Status::inactive,
+                                   Status::no_such_actor,
+                                   Status::actor_table_full,
+                                   Status::bad_buffer};
 }
 
 TEST_CASE("each status has a name of its own, and its message begins with it") {
