@@ -1,8 +1,8 @@
 // The region: one block of memory that holds all that host and engine both touch. Offsets only, never
 // pointers.
 //
-//   RegionHeader | HandlerTypes | worker 0: HostLine WorkerLine FailureLog  H2D ring  D2H ring | worker 1: …
-//   | … | arena
+//   RegionHeader | HandlerTypes | worker 0: HostLine WorkerLine LastWords FailureLog  H2D ring  D2H ring |
+//   worker 1: … | … | arena
 //
 // One writer per cache line. Lines lie 128 bytes apart: x86 prefetches the neighbour of a 64-byte line.
 #pragma once
@@ -13,16 +13,28 @@
 namespace gyre {
 
 /// What the host commands a worker, out of band. A worker reads it when idle, when blocked, at least every 50
-/// µs while it works, and in Context::should_stop().
-enum class Command : uint64_t {
-  run = 0,   ///< zeroed memory commands this
-  stop = 1,  ///< finish the message in hand, then exit
+/// µs between messages, and in Context::should_stop().
+enum class Command : uint32_t {
+  run = 0,       ///< zeroed memory commands this
+  stop = 1,      ///< finish the message in hand, then exit
+  inactive = 2,  ///< take messages and answer Status::inactive
+};
+
+/// A command as it lies in HostLine::command: numbered, so that a worker can acknowledge each, the same one
+/// too.
+struct CommandWord {
+  uint32_t word = 0;  ///< the number above, the Command in the low 8 bits
+
+  GYRE_DEVICE constexpr Command command() const { return Command(word & 0xffu); }
+  GYRE_DEVICE constexpr CommandWord next(Command command) const {
+    return {(word & ~0xffu) + 0x100u + uint32_t(command)};
+  }
 };
 
 /// Written by the host, read by one worker.
 struct alignas(128) HostLine {
   uint64_t d2h_credit;  ///< D2H tickets that the host is done with
-  uint64_t command;     ///< Command
+  uint64_t command;     ///< CommandWord::word
 };
 
 /// Written by one worker, read by the host. Counters are published with h2d_credit, which is stored last
@@ -36,19 +48,32 @@ struct alignas(128) WorkerLine {
   uint64_t tells_processed;  ///< tells that a handler took
   uint64_t tells_failed;     ///< tells that failed: dead letters of this worker
   uint64_t corrupt;          ///< slots that held no message
+  uint64_t acknowledged;     ///< the last CommandWord::word the worker obeys
+  uint64_t clock_ns;         ///< the worker's clock when it read that; stored before it
 };
 
-/// A tell that failed, kept by the worker for the dead-letter log: 48 bytes, so four packets.
-struct FailedTell {
-  Envelope envelope;
-  ErrorBody error;
+/// What a worker is doing, or did last: read by the host after a fault. Written by the worker, where the
+/// actor or the message type is another than before.
+struct alignas(128) LastWords {
+  Packet packet;  ///< the actor's key (64 bits), actor type and message type (16 each); stamp 1: said
 };
-inline constexpr uint32_t failed_tells_kept = 16;
-inline constexpr uint32_t packets_a_failed_tell = 4;
-/// Overwritten in a circle: failure n (from 1) lies at (n - 1) mod 16, and its packets' stamps are n as 32
-/// bits.
-struct alignas(128) FailureLog {
-  Packet packets[failed_tells_kept * packets_a_failed_tell];
+
+/// The tells that failed in a worker, kept for the dead-letter log: two packets with the ErrorBody, then the
+/// slot's as they were, as many as the message needed. Overwritten in a circle: failure n (from 1) lies in
+/// entry (n - 1) mod 16, and its packets' stamps are n as 32 bits.
+struct FailureLog {
+  static constexpr uint32_t entries = 16;
+  static constexpr uint32_t error_packets = 2;
+
+  GYRE_DEVICE static constexpr uint32_t entry_packets(const RingShape& shape) {
+    return error_packets + shape.packets();
+  }
+  GYRE_DEVICE static constexpr uint64_t bytes(const RingShape& shape) {
+    return (uint64_t(entries) * entry_packets(shape) * sizeof(Packet) + 127) / 128 * 128;
+  }
+  GYRE_DEVICE static constexpr uint64_t first_packet(const RingShape& shape, uint64_t failure) {
+    return (failure - 1) % entries * entry_packets(shape);
+  }
 };
 
 /// The first bytes of a region.
@@ -62,15 +87,15 @@ struct alignas(128) RegionHeader {
   uint64_t arena_offset;   ///< bytes from the region's start
   uint64_t arena_bytes;
 };
-static_assert(sizeof(HostLine) == 128 && sizeof(WorkerLine) == 128 && sizeof(FailureLog) == 1024 &&
+static_assert(sizeof(HostLine) == 128 && sizeof(WorkerLine) == 128 && sizeof(LastWords) == 128 &&
                   sizeof(RegionHeader) == 128 && sizeof(RingShape) == 16,
               "the region lies alike on both sides");
-static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(WorkerLine, corrupt) == 56 &&
+static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(WorkerLine, clock_ns) == 72 &&
                   offsetof(HostLine, command) == 8,
               "the region's fields lie alike on both sides");
 
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
-inline constexpr uint32_t region_version = 2;
+inline constexpr uint32_t region_version = 3;
 
 /// What the host says handler n is for, actor by actor: Cap'n Proto type ids of its request and its response
 /// (0: it takes tells only). Each worker holds it against its own handlers before it starts.
@@ -87,7 +112,8 @@ struct RegionLayout {
   uint32_t handlers = 0;     ///< of all actors
 
   GYRE_DEVICE constexpr uint64_t worker_stride() const {
-    return sizeof(HostLine) + sizeof(WorkerLine) + sizeof(FailureLog) + 2 * shape.ring_bytes();
+    return sizeof(HostLine) + sizeof(WorkerLine) + sizeof(LastWords) + FailureLog::bytes(shape) +
+           2 * shape.ring_bytes();
   }
   GYRE_DEVICE constexpr uint64_t handler_types() const { return sizeof(RegionHeader); }
   GYRE_DEVICE constexpr uint64_t host_line(uint32_t worker) const {
@@ -97,11 +123,14 @@ struct RegionLayout {
   GYRE_DEVICE constexpr uint64_t worker_line(uint32_t worker) const {
     return host_line(worker) + sizeof(HostLine);
   }
-  GYRE_DEVICE constexpr uint64_t failure_log(uint32_t worker) const {
+  GYRE_DEVICE constexpr uint64_t last_words(uint32_t worker) const {
     return worker_line(worker) + sizeof(WorkerLine);
   }
+  GYRE_DEVICE constexpr uint64_t failure_log(uint32_t worker) const {
+    return last_words(worker) + sizeof(LastWords);
+  }
   GYRE_DEVICE constexpr uint64_t h2d_ring(uint32_t worker) const {
-    return failure_log(worker) + sizeof(FailureLog);
+    return failure_log(worker) + FailureLog::bytes(shape);
   }
   GYRE_DEVICE constexpr uint64_t d2h_ring(uint32_t worker) const {
     return h2d_ring(worker) + shape.ring_bytes();
@@ -119,7 +148,8 @@ struct Bridge {
   RingShape shape;
   HostLine* host_line;
   WorkerLine* worker_line;
-  FailureLog* failure_log;
+  LastWords* last_words;
+  Packet* failure_log;  ///< see FailureLog
   Packet* h2d;
   Packet* d2h;
   uint8_t* arena;  ///< every worker's
@@ -132,7 +162,8 @@ struct Bridge {
     return Bridge{layout.shape,
                   reinterpret_cast<HostLine*>(base + layout.host_line(worker)),
                   reinterpret_cast<WorkerLine*>(base + layout.worker_line(worker)),
-                  reinterpret_cast<FailureLog*>(base + layout.failure_log(worker)),
+                  reinterpret_cast<LastWords*>(base + layout.last_words(worker)),
+                  reinterpret_cast<Packet*>(base + layout.failure_log(worker)),
                   reinterpret_cast<Packet*>(base + layout.h2d_ring(worker)),
                   reinterpret_cast<Packet*>(base + layout.d2h_ring(worker)),
                   reinterpret_cast<uint8_t*>(base + layout.arena()),

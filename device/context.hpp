@@ -13,12 +13,32 @@ enum class Decision : uint32_t { nothing, message, corrupt, stop };
 /// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
 struct WorkerShared {
   Decision decision;
-  Status status;
+  Status refused;  ///< why the message in hand gets no handler; ok: it gets one
+  Status status;   ///< what became of it
   uint32_t detail;
   uint64_t where;
+  void* state;  ///< of the actor it is for; null where its type has none
   uint32_t response_bytes;
   uint32_t command_seen;  ///< the Command that Context::should_stop last read
+  uint32_t created;       ///< 1: the actor is new
+  uint32_t gone;          ///< 1: the actor is to be removed
 };
+
+#if defined(__CUDACC_RTC__)
+#if defined(GYRE_GRID)
+static __device__ WorkerShared the_worker_shared;  // one worker is the whole grid
+#else
+static __shared__ WorkerShared the_worker_shared;  // one worker a block
+#endif
+/// The worker's that runs the calling thread.
+__device__ inline WorkerShared& worker_shared() { return the_worker_shared; }
+#else
+namespace detail {
+inline thread_local WorkerShared* worker_shared_of_this_thread = nullptr;
+}
+/// The worker's that runs the calling thread. Only in a handler.
+inline WorkerShared& worker_shared() { return *detail::worker_shared_of_this_thread; }
+#endif
 
 /// A handler's view of its worker: the group that runs it, the message's address, a clock, and how to fail.
 /// On the GPU every thread of the group runs the handler with a Context of its own; on the CPU the group is
@@ -52,9 +72,12 @@ class Context {
   /// call it (it holds a barrier); all get the same answer. On the GPU it costs a bus crossing, about 1 µs.
   GYRE_DEVICE bool should_stop() const {
     sync();
-    if (rank() == 0) shared_->command_seen = uint32_t(Memory::load_relaxed(host_line_->command));
+    if (rank() == 0) {
+      const CommandWord word{uint32_t(Memory::load_relaxed(host_line_->command))};
+      shared_->command_seen = uint32_t(word.command());
+    }
     sync();
-    return shared_->command_seen != uint32_t(Command::run);
+    return shared_->command_seen == uint32_t(Command::stop);
   }
 
   GYRE_DEVICE Status status() const { return status_; }
@@ -69,4 +92,36 @@ class Context {
   uint32_t detail_ = 0;
 };
 
+/// Names a source file in an error reply: FNV-1a (Fowler, Noll, Vo) of what follows the last slash, so that a
+/// header has one name on both engines.
+GYRE_DEVICE constexpr uint64_t source_name_hash(const char* path) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (; *path != 0; ++path) {
+    hash = *path == '/' ? 0xcbf29ce484222325u : (hash ^ uint8_t(*path)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+namespace detail {
+template <uint64_t file>
+GYRE_DEVICE inline void check_failed(uint32_t line) {
+  WorkerShared& shared = worker_shared();
+  if (!HandlerGroup::first_to_set(shared.status, Status::check_failed)) return;
+  shared.detail = line;
+  shared.where = file;
+}
+}  // namespace detail
+
 }  // namespace gyre
+
+/// In a handler, or any function that returns nothing and is called by one: where `condition` does not hold,
+/// the message ends with Status::check_failed, the file and the line, and the function returns. One thread
+/// for which it does not hold is enough; a handler that calls Context::sync() afterwards must check what is
+/// the same in all.
+#define GYRE_CHECK(condition)                                                     \
+  do {                                                                            \
+    if (!(condition)) {                                                           \
+      ::gyre::detail::check_failed<::gyre::source_name_hash(__FILE__)>(__LINE__); \
+      return;                                                                     \
+    }                                                                             \
+  } while (false)

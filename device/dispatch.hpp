@@ -1,8 +1,13 @@
 // From a message's two numbers to the handler's call: which handlers an actor has, and the call itself.
 #pragma once
 
+#include <gyre/device/actor_table.hpp>
 #include <gyre/device/context.hpp>
 #include <gyre/messages/view.hpp>
+
+#if !defined(__CUDACC_RTC__)
+#include <new>
+#endif
 
 namespace gyre {
 
@@ -160,18 +165,16 @@ GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uin
   return {Status::ok, 0, 0, reply.used_bytes()};
 }
 
-/// The actors of one worker, one of each type.
+/// The actor types of a worker, as a value to dispatch on.
 template <class... Actors>
-struct ActorStates;
-template <>
-struct ActorStates<> {};
-template <class First, class... Rest>
-struct ActorStates<First, Rest...> {
-  First first;
-  ActorStates<Rest...> rest;
-};
+struct ActorList {};
 
 namespace detail {
+
+template <class... Requests>
+GYRE_DEVICE constexpr uint32_t count_of(Handles<Requests...>) {
+  return sizeof...(Requests);
+}
 
 template <class Actor, class... Requests>
 GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context& context,
@@ -187,23 +190,141 @@ GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context
   return handled;
 }
 
+GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
+  return message_type == lifecycle_message::start || message_type == lifecycle_message::stop;
+}
+
+// Creates what is not there and should be. One thread; the actor's hooks come later, from the group.
+template <class Actor>
+GYRE_DEVICE void locate_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
+                           WorkerShared& shared) {
+  const uint32_t message_type = envelope.message_type;
+  if (message_type >= count_of(gyre::HandlesOf<Actor>{}) && !is_lifecycle(message_type)) {
+    shared.refused = Status::unknown_message;
+    return;
+  }
+  shared.state = table.find(envelope.key);
+  if (shared.state != nullptr) return;
+  const bool creates = message_type == lifecycle_message::start ||
+                       (message_type != lifecycle_message::stop && created_by_message<Actor>());
+  if (!creates) {
+    shared.refused = Status::no_such_actor;
+    return;
+  }
+  shared.state = table.insert(envelope.key);
+  if (shared.state == nullptr) {
+    shared.refused = Status::actor_table_full;
+    shared.detail = capacity;
+    return;
+  }
+  new (shared.state) Actor{};
+  shared.created = 1;
+}
+
+// True where some thread of the group failed. The whole group; nobody sets the status between the barriers.
+GYRE_DEVICE inline bool hook_failed(const Context& context, WorkerShared& shared) {
+  if (context.status() != Status::ok && HandlerGroup::first_to_set(shared.status, context.status())) {
+    shared.detail = context.detail();
+  }
+  HandlerGroup::sync();
+  const bool failed = shared.status != Status::ok;
+  HandlerGroup::sync();
+  return failed;
+}
+
 }  // namespace detail
 
-GYRE_DEVICE inline Handled dispatch(ActorStates<>&, Context&, uint32_t, uint32_t, const void*, uint32_t,
-                                    void*, uint32_t) {
+GYRE_DEVICE inline void locate(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, const Envelope&,
+                               WorkerShared& shared) {
+  shared.refused = Status::unknown_actor;
+}
+
+/// Finds the actor that a message is for, or creates it: `shared.state`, or `shared.refused`. `tables`: the
+/// worker's, of the types from First on. One thread.
+template <class First, class... Rest>
+GYRE_DEVICE void locate(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
+                        uint32_t actor_type, const Envelope& envelope, WorkerShared& shared) {
+  const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
+  if (actor_type != 0) {
+    return locate(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type - 1, envelope, shared);
+  }
+  if constexpr (detail::state_bytes<First>() != 0) {
+    detail::locate_in<First>(ActorTable(tables, layout), layout.capacity, envelope, shared);
+  }
+}
+
+GYRE_DEVICE inline void remove(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, uint64_t) {}
+
+/// Removes an actor from its table. One thread.
+template <class First, class... Rest>
+GYRE_DEVICE void remove(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
+                        uint32_t actor_type, uint64_t key) {
+  const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
+  if (actor_type != 0) {
+    return remove(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type - 1, key);
+  }
+  if constexpr (detail::state_bytes<First>() != 0) ActorTable(tables, layout).erase(key);
+}
+
+GYRE_DEVICE inline Handled dispatch(ActorList<>, WorkerShared&, Context&, uint32_t, uint32_t, const void*,
+                                    uint32_t, void*, uint32_t) {
   return {Status::unknown_actor, 0, 0, 0};
 }
 
-/// Hands a message to the actor and handler with its numbers. Run by the whole handler group.
+/// Hands a message to the handler with its numbers, of the actor in `shared.state`; a new actor's on_start
+/// comes first. Run by the whole handler group.
 template <class First, class... Rest>
-GYRE_DEVICE Handled dispatch(ActorStates<First, Rest...>& actors, Context& context, uint32_t actor_type,
-                             uint32_t message_type, const void* body, uint32_t body_bytes, void* response,
-                             uint32_t capacity) {
-  if (actor_type == 0) {
-    return detail::dispatch_message(HandlesOf<First>{}, actors.first, context, message_type, body, body_bytes,
+GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerShared& shared, Context& context,
+                             uint32_t actor_type, uint32_t message_type, const void* body,
+                             uint32_t body_bytes, void* response, uint32_t capacity) {
+  if (actor_type != 0) {
+    return dispatch(ActorList<Rest...>{}, shared, context, actor_type - 1, message_type, body, body_bytes,
+                    response, capacity);
+  }
+  if constexpr (detail::state_bytes<First>() == 0) {
+    if (detail::is_lifecycle(message_type)) return {Status::ok, 0, 0, 0};
+    First actor{};
+    return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
+                                    response, capacity);
+  } else {
+    First& actor = *static_cast<First*>(shared.state);
+    if constexpr (detail::HasOnStart<First>) {
+      if (shared.created != 0) {
+        actor.on_start(context);
+        if (detail::hook_failed(context, shared)) {
+          if (HandlerGroup::rank() == 0) shared.gone = 1;
+          return {shared.status, shared.detail, shared.where, 0};
+        }
+      }
+    }
+    if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0};
+    if (message_type == lifecycle_message::stop) {
+      if constexpr (detail::HasOnStop<First>) actor.on_stop(context);
+      if (HandlerGroup::rank() == 0) shared.gone = 1;
+      return {context.status(), context.detail(), 0, 0};
+    }
+    return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
                                     response, capacity);
   }
-  return dispatch(actors.rest, context, actor_type - 1, message_type, body, body_bytes, response, capacity);
+}
+
+/// Calls `visit(actor, key)` for each actor there is whose type has an on_stop. Run by the whole handler
+/// group.
+template <class Visit>
+GYRE_DEVICE void for_each_to_stop(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, Visit&&) {}
+template <class First, class... Rest, class Visit>
+GYRE_DEVICE void for_each_to_stop(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
+                                  uint32_t actor_type, Visit&& visit) {
+  const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
+  if constexpr (detail::HasOnStop<First>) {
+    const ActorTable table(tables, layout);
+    for (uint32_t n = 0; n < table.slot_count(); ++n) {
+      uint64_t key = 0;
+      void* const state = table.at(n, key);
+      if (state != nullptr) visit(*static_cast<First*>(state), actor_type, key);
+    }
+  }
+  for_each_to_stop(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type + 1, visit);
 }
 
 }  // namespace gyre

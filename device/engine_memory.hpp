@@ -20,11 +20,19 @@ static_assert(sizeof(BufferEntry) == 24, "a buffer's entry lies alike on both si
 struct EngineMemory {
   const BufferEntry* buffers = nullptr;
   uint32_t buffer_entries = 0;
-  uint32_t runtime_tag = 0;        ///< in the handles of this runtime's buffers and of no other's
-  uint8_t* actors = nullptr;       ///< actor_bytes for each worker, one after the other; zeroed
+  uint32_t runtime_tag = 0;   ///< in the handles of this runtime's buffers and of no other's
+  uint8_t* actors = nullptr;  ///< actors' tables, actor_bytes for each worker one after the other; zeroed. In
+                              ///< a worker: its own
   uint64_t actor_bytes = 0;        ///< a worker; a multiple of 256
   uint32_t actors_per_worker = 0;  ///< of each type that has state
   uint32_t reserved = 0;
+
+  /// The same, with `actors` of one worker.
+  GYRE_DEVICE constexpr EngineMemory of_worker(uint32_t worker) const {
+    EngineMemory own = *this;
+    own.actors += worker * actor_bytes;
+    return own;
+  }
 };
 static_assert(sizeof(EngineMemory) == 40, "what the engine hands to its workers lies alike on both sides");
 

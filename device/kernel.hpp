@@ -15,24 +15,21 @@ struct DevicePause {
   }
 };
 
-/// `region`: device address of an initialised region of `layout`. Dynamic shared memory: twice the slot's
-/// payload.
+/// `region`: device address of an initialised region of `layout`; `memory`: the engine's own, by device
+/// addresses. Dynamic shared memory: twice the slot's payload.
 template <class... Actors>
 __global__ void __launch_bounds__(GYRE_BLOCK)
     worker_kernel(void* region, RegionLayout layout, EngineMemory memory) {
   extern __shared__ uint4 scratch[];
-  __shared__ alignas(16) unsigned char states[sizeof(ActorStates<Actors...>)];
-  __shared__ WorkerShared shared;
 
   const uint32_t payload_words = layout.shape.payload_bytes() / sizeof(uint32_t);
   uint32_t* const request = reinterpret_cast<uint32_t*>(scratch);
   uint32_t* const response = request + payload_words;
   for (uint32_t i = threadIdx.x; i < 2 * payload_words; i += blockDim.x) request[i] = 0;
-  auto& actors = *reinterpret_cast<ActorStates<Actors...>*>(states);
-  if (threadIdx.x == 0) actors = ActorStates<Actors...>{};
   __syncthreads();
 
-  Worker<Actors...>(Bridge::of(region, layout, blockIdx.x), memory, request, response, shared, actors)
+  Worker<Actors...>(Bridge::of(region, layout, blockIdx.x), memory.of_worker(blockIdx.x), request, response,
+                    worker_shared())
       .run(DevicePause{});
 }
 

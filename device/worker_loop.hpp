@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/bridge/region.hpp>
+#include <gyre/device/actor_table.hpp>
 #include <gyre/device/context.hpp>
 #include <gyre/device/dispatch.hpp>
 #include <gyre/device/platform.hpp>
@@ -10,19 +11,19 @@
 namespace gyre {
 
 /// One persistent worker. On the GPU every thread of the block has one, with equal members; only `shared`,
-/// `request`, `response` and `actors` are common. Refers to all it is given, owns nothing.
+/// `request`, `response` and `memory` are common. Refers to all it is given, owns nothing.
 template <class... Actors>
 class Worker {
  public:
-  /// `request`, `response`: bridge.shape.payload_bytes() bytes each, 16-aligned; the response zeroed.
+  /// `memory.actors`: this worker's, ActorTables<Actors…>::bytes bytes, zeroed. `request`, `response`:
+  /// bridge.shape.payload_bytes() bytes each, 16-aligned; the response zeroed.
   GYRE_DEVICE Worker(const Bridge& bridge, const EngineMemory& memory, uint32_t* request, uint32_t* response,
-                     WorkerShared& shared, ActorStates<Actors...>& actors)
+                     WorkerShared& shared)
       : bridge_(bridge),
         memory_(memory),
         request_(request),
         response_(response),
         shared_(&shared),
-        actors_(&actors),
         credits_(bridge.worker_line->h2d_credit, bridge.shape.slots) {}
 
   /// Works until commanded to stop. `pause(n)` is called after the n-th empty poll in a row.
@@ -67,8 +68,15 @@ class Worker {
     return agreed;
   }
 
-  /// After the last message: publishes final counters.
+  /// After the last message: stops the actors and publishes final counters.
   GYRE_DEVICE void finish() {
+    for_each_to_stop(
+        ActorList<Actors...>{}, memory_, memory_.actors, 0, [this](auto& actor, uint32_t type, uint64_t key) {
+          const Envelope envelope{0, 0, 0, key, uint16_t(type), lifecycle_message::stop, 0, 0, 0};
+          Context context(envelope, *bridge_.host_line, memory_, *shared_);
+          actor.on_stop(context);
+          HandlerGroup::sync();
+        });
     if (HandlerGroup::rank() != 0) return;
     publish_credit();
     Memory::store_release(bridge_.worker_line->stopped, 1);
@@ -86,12 +94,15 @@ class Worker {
     // The command is asked for before the message and looked at after it: the two reads cross the bus
     // together. A message found beside a stop is not taken.
     const bool looks = command_due();
-    const uint64_t command =
-        looks ? Memory::load_relaxed(bridge_.host_line->command) : uint64_t(Command::run);
+    const uint64_t command = looks ? Memory::load_relaxed(bridge_.host_line->command) : 0;
     const ReceiveOutcome outcome = reply_room() ? receive<Memory>(PollGroup{}, bridge_.h2d, bridge_.shape,
                                                                   ticket_, polled_packets_, request_)
                                                 : ReceiveOutcome::nothing;
-    if (looks && PollGroup::broadcast(uint32_t(command)) != uint32_t(Command::run)) return Decision::stop;
+    if (looks) {
+      const uint32_t word = PollGroup::broadcast(uint32_t(command));
+      if (word != command_.word) obey(CommandWord{word});
+      if (command_.command() == Command::stop) return Decision::stop;
+    }
     if (outcome == ReceiveOutcome::corrupt) return Decision::corrupt;
     if (outcome == ReceiveOutcome::nothing) {
       note_empty_poll();
@@ -105,10 +116,18 @@ class Worker {
   }
 
   GYRE_DEVICE bool command_due() {
-    const uint64_t now = command_clock();
-    if (PollGroup::broadcast(now - command_read_at_ >= command_interval) == 0) return false;
-    command_read_at_ = now;
+    const uint64_t ticks = clock_ticks();
+    if (PollGroup::broadcast(ticks - looked_at_ >= look_interval) == 0) return looks_at_each_poll;
+    looked_at_ = ticks;
+    now_us_ = uint32_t(now_ns() / 1000);
     return true;
+  }
+
+  GYRE_DEVICE void obey(CommandWord word) {
+    command_ = word;
+    if (PollGroup::rank() != 0) return;
+    Memory::store_relaxed(bridge_.worker_line->clock_ns, now_ns());
+    Memory::store_release(bridge_.worker_line->acknowledged, word.word);
   }
 
   GYRE_DEVICE void note_empty_poll() {
@@ -129,12 +148,36 @@ class Worker {
 
   GYRE_DEVICE void decide(Decision decision) {
     if (PollGroup::rank() != 0) return;
+    *shared_ = WorkerShared{};
     shared_->decision = decision;
-    shared_->status = Status::ok;
-    shared_->detail = 0;
-    shared_->where = 0;
-    shared_->response_bytes = 0;
-    shared_->command_seen = uint32_t(Command::run);
+    if (decision != Decision::message) return;
+    const Envelope& envelope = *reinterpret_cast<const Envelope*>(request_);
+    if ((envelope.flags & envelope_flags::control) != 0) return;
+    if (command_.command() == Command::inactive) {
+      shared_->refused = Status::inactive;
+    } else if (envelope.deadline_us != 0 && int32_t(now_us_ - envelope.deadline_us) > 0) {
+      shared_->refused = Status::expired;
+      shared_->detail = now_us_ - envelope.deadline_us;
+    } else {
+      find_actor(envelope);
+    }
+  }
+
+  // One thread. The last actor is likely to be the next, too: states do not move.
+  GYRE_DEVICE void find_actor(const Envelope& envelope) {
+    const uint32_t types = uint32_t(envelope.actor_type) | uint32_t(envelope.message_type) << 16;
+    const bool same_actor = ((last_types_ ^ types) & 0xffffu) == 0 && last_key_ == envelope.key;
+    if (same_actor && last_state_ != nullptr) {
+      shared_->state = last_state_;
+    } else {
+      locate(ActorList<Actors...>{}, memory_, memory_.actors, envelope.actor_type, envelope, *shared_);
+      last_state_ = shared_->created == 0 ? shared_->state : nullptr;  // its on_start may fail
+    }
+    if (same_actor && last_types_ == types) return;
+    last_types_ = types;
+    last_key_ = envelope.key;
+    Memory::store(bridge_.last_words->packet,
+                  Packet{{uint32_t(envelope.key), uint32_t(envelope.key >> 32), types}, 1});
   }
 
   // The whole group.
@@ -159,12 +202,14 @@ class Worker {
                   bridge_.shape.body_capacity(), false};
     const bool out_of_line = (envelope.flags & envelope_flags::out_of_line) != 0;
     const bool found = !out_of_line || find_bodies(envelope, bodies);
+    const Status refused = shared_->refused;
 
-    Handled handled{Status::malformed, 0, 0, 0};
+    Handled handled{refused != Status::ok ? refused : Status::malformed, shared_->detail, 0, 0};
     Context context(envelope, *bridge_.host_line, memory_, *shared_);
-    if (found) {
-      handled = dispatch(*actors_, context, envelope.actor_type, envelope.message_type, bodies.request,
-                         bodies.request_bytes, bodies.response, bodies.response_capacity);
+    if (found && refused == Status::ok) {
+      handled =
+          dispatch(ActorList<Actors...>{}, *shared_, context, envelope.actor_type, envelope.message_type,
+                   bodies.request, bodies.request_bytes, bodies.response, bodies.response_capacity);
     }
     // Any thread may be one that failed: the first to say so is believed, whole.
     if (handled.status != Status::ok && HandlerGroup::first_to_set(shared_->status, handled.status)) {
@@ -174,7 +219,11 @@ class Worker {
     if (HandlerGroup::rank() == 0) shared_->response_bytes = handled.response_bytes;
     HandlerGroup::sync();
 
-    stop_seen_ = shared_->command_seen != uint32_t(Command::run);
+    stop_seen_ = shared_->command_seen == uint32_t(Command::stop);
+    if (shared_->gone != 0 && HandlerGroup::rank() == 0) {
+      remove(ActorList<Actors...>{}, memory_, memory_.actors, envelope.actor_type, envelope.key);
+      last_state_ = nullptr;
+    }
     if ((envelope.flags & envelope_flags::ask) != 0) {
       answer(envelope, bodies.response_in_block);
     } else {
@@ -271,13 +320,14 @@ class Worker {
   }
 
   GYRE_DEVICE void log_failed_tell(const Envelope& envelope) {
-    const FailedTell failed{envelope, {shared_->status, shared_->detail, shared_->where}};
-    const uint32_t* const words = reinterpret_cast<const uint32_t*>(&failed);
-    Packet* const entry =
-        bridge_.failure_log->packets + (tells_failed_ - 1) % failed_tells_kept * packets_a_failed_tell;
-    for (uint32_t k = 0; k < packets_a_failed_tell; ++k) {
-      Memory::store(entry[k],
-                    Packet{{words[3 * k], words[3 * k + 1], words[3 * k + 2]}, uint32_t(tells_failed_)});
+    const uint32_t stamp = uint32_t(tells_failed_);
+    const uint64_t where = shared_->where;
+    Packet* entry = bridge_.failure_log + FailureLog::first_packet(bridge_.shape, tells_failed_);
+    Memory::store(*entry++, Packet{{uint32_t(shared_->status), shared_->detail, uint32_t(where)}, stamp});
+    Memory::store(*entry++, Packet{{uint32_t(where >> 32), 0, 0}, stamp});
+    for (uint32_t k = 0; k < packets_for(envelope.body_bytes); ++k) {
+      const uint32_t* const words = request_ + k * words_a_packet;
+      Memory::store(entry[k], Packet{{words[0], words[1], words[2]}, stamp});
     }
   }
 
@@ -296,12 +346,17 @@ class Worker {
   uint32_t* request_;
   uint32_t* response_;
   WorkerShared* shared_;
-  ActorStates<Actors...>* actors_;
   CreditPublisher<Memory> credits_;
   uint64_t ticket_ = 0;      // of the next request
   uint64_t d2h_ticket_ = 0;  // of the next reply
   uint64_t d2h_credit_seen_ = 0;
-  uint64_t command_read_at_ = 0;
+  uint64_t looked_at_ = 0;  // clock_ticks() of the last look at command and clock
+  uint32_t now_us_ = 0;     // the worker's clock then
+  CommandWord command_;
+  uint32_t last_types_ =
+      ~uint32_t(0);  // of the last message, as in LastWords; the one thread's that looks up actors
+  uint64_t last_key_ = 0;
+  void* last_state_ = nullptr;
   uint64_t answered_ = 0;
   uint64_t error_replies_ = 0;
   uint64_t tells_processed_ = 0;

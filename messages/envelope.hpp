@@ -23,15 +23,23 @@ enum class Control : uint16_t {
   drain = 1,  ///< answered by the same control message once everything before it is done
 };
 
+/// Envelope::message_type of the two asks that every actor answers, whatever its handlers: with an empty
+/// body.
+namespace lifecycle_message {
+inline constexpr uint16_t start = 0xffff;  ///< the actor is there afterwards
+inline constexpr uint16_t stop = 0xfffe;   ///< the actor is gone afterwards; no_such_actor if there was none
+}  // namespace lifecycle_message
+
 /// The head of a message: 32 bytes, followed by body_bytes bytes of Cap'n Proto (one unpacked segment).
 /// body_bytes lies in the first 12 bytes, so a slot's first packet alone says how many packets the message
 /// needs.
 struct Envelope {
-  uint64_t correlation;   ///< the ask's call slot and generation; echoed by its reply; 0 for a tell
-  uint32_t body_bytes;    ///< a multiple of 8
-  uint32_t deadline_us;   ///< microseconds since launch, compared serially; 0: none
-  uint64_t key;           ///< the actor's key
-  uint16_t actor_type;    ///< index in the launched actor set
+  uint64_t correlation;  ///< the ask's call slot and generation; echoed by its reply; 0 for a tell
+  uint32_t body_bytes;   ///< a multiple of 8
+  uint32_t
+      deadline_us;      ///< microseconds of the worker's clock, their low 32 bits, compared serially; 0: none
+  uint64_t key;         ///< the actor's key
+  uint16_t actor_type;  ///< index in the launched actor set
   uint16_t message_type;  ///< index among the actor's handlers
   uint16_t origin;        ///< who sent it; 0: the host
   uint8_t priority;
@@ -80,10 +88,11 @@ struct MalformedField {
 /// The body of an error reply.
 struct ErrorBody {
   Status status;
-  /// malformed: word offset of the offending pointer; handler_failed: the handler's own code;
-  /// reply_too_large: the capacity in bytes
+  /// malformed: word offset of the offending pointer; handler_failed: the handler's own code; check_failed:
+  /// the line; reply_too_large: the capacity in bytes; expired: how late, in microseconds; actor_table_full:
+  /// actors there is room for
   uint32_t detail;
-  uint64_t where;  ///< malformed: a MalformedField
+  uint64_t where;  ///< malformed: a MalformedField; check_failed: a source_name_hash
 };
 static_assert(sizeof(ErrorBody) == 16, "an error body is 16 bytes on both sides");
 

@@ -44,4 +44,36 @@ FieldName ActorSet::name_of(uint16_t actor_type, uint16_t message_type, Malforme
   return {};
 }
 
+std::string_view ActorSet::actor_name(uint16_t actor_type) const {
+  return actor_type < actor_names_.size() ? actor_names_[actor_type] : std::string_view();
+}
+
+std::string_view ActorSet::message_name(uint16_t actor_type, uint16_t message_type) const {
+  if (message_type == lifecycle_message::start) return "start";
+  if (message_type == lifecycle_message::stop) return "stop";
+  for (const Handler& handler : handlers_) {
+    if (handler.actor_type != actor_type || handler.message_type != message_type) continue;
+    if (handler.request_schema == capnp::StructSchema()) return {};
+    return handler.request_schema.getShortDisplayName().cStr();
+  }
+  return {};
+}
+
+Failure ActorSet::failure_of(const Envelope& envelope, const ErrorBody& error) const {
+  Failure failure{error.status, error.detail, 0, error.detail};
+  if (error.status == Status::malformed) {
+    const MalformedField field{error.where};
+    const FieldName name = name_of(envelope.actor_type, envelope.message_type, field);
+    failure.struct_name = name.struct_name;
+    failure.field_name = name.field_name;
+    failure.malformed_reason = field.reason();
+  } else if (error.status == Status::check_failed) {
+    for (const SourceFile& file : sources_.files) {
+      const std::string name(file.name);
+      if (source_name_hash(name.c_str()) == error.where) failure.file = static_text(name);
+    }
+  }
+  return failure;
+}
+
 }  // namespace gyre

@@ -7,6 +7,7 @@
 #include <gyre/messages/official.hpp>
 #include <gyre/runtime/actor_sources.hpp>
 #include <gyre/runtime/cpu/worker.hpp>
+#include <gyre/runtime/errors.hpp>
 
 #include <memory>
 #include <string>
@@ -73,6 +74,9 @@ class ActorSet {
                           WaitPolicy wait) -> std::unique_ptr<CpuWorker> {
       return std::make_unique<CpuWorkerOf<Actors...>>(bridge, memory, wait);
     };
+    set.actor_bytes_ = [](uint32_t actors_per_worker) {
+      return ActorTables<Actors...>::bytes(actors_per_worker);
+    };
     set.kernel_ = "gyre::worker_kernel<";
     uint16_t actor_type = 0;
     (set.add<Actors>(actor_type++, HandlesOf<Actors>{}), ...);
@@ -91,9 +95,17 @@ class ActorSet {
   const std::vector<Handler>& handlers() const { return handlers_; }
   /// What a worker's report of a malformed field is about. Never throws.
   FieldName name_of(uint16_t actor_type, uint16_t message_type, MalformedField field) const;
+  /// The actor type's qualified name; empty for a number that is none. Static memory.
+  std::string_view actor_name(uint16_t actor_type) const;
+  /// The message's name in its schema, "start" or "stop"; empty where it is not known. Static memory.
+  std::string_view message_name(uint16_t actor_type, uint16_t message_type) const;
+  /// What an error reply says. Never throws.
+  Failure failure_of(const Envelope& envelope, const ErrorBody& error) const;
   /// The NVRTC name expression of the kernel: "gyre::worker_kernel<my::Counter, my::Sum>".
   const std::string& kernel() const { return kernel_; }
   const ActorSources& sources() const { return sources_; }
+  /// Bytes of the tables of one worker's actors, with room for so many of each type.
+  uint64_t actor_bytes(uint32_t actors_per_worker) const { return actor_bytes_(actors_per_worker); }
   std::unique_ptr<CpuWorker> make_cpu_worker(const Bridge& bridge, const EngineMemory& memory,
                                              WaitPolicy wait) const {
     return make_worker_(bridge, memory, wait);
@@ -106,6 +118,7 @@ class ActorSet {
   void add(uint16_t actor_type, Handles<Requests...>) {
     if (actor_type != 0) kernel_ += ", ";
     kernel_ += type_name<Actor>();
+    actor_names_.push_back(type_name<Actor>());
     uint16_t message_type = 0;
     (handlers_.push_back({actor_id<Actor>, Requests::type_id, response_id<Actor, Requests>(), actor_type,
                           message_type++, schema_of<Requests>()}),
@@ -121,7 +134,9 @@ class ActorSet {
 
   ActorSources sources_;
   std::unique_ptr<CpuWorker> (*make_worker_)(const Bridge&, const EngineMemory&, WaitPolicy) = nullptr;
+  uint64_t (*actor_bytes_)(uint32_t) = nullptr;
   std::string kernel_;
+  std::vector<std::string_view> actor_names_;
   std::vector<Handler> handlers_;
 };
 

@@ -2,8 +2,6 @@
 // processed or a dead letter; what was refused is not accepted.
 #pragma once
 
-#include <gyre/messages/envelope.hpp>
-
 #include <cstdint>
 
 namespace gyre {
@@ -41,14 +39,6 @@ struct Books {
     return asks.in_flight() == 0 && tells.in_flight() == 0 && corrupt_slots == 0 &&
            asks.late_replies <= asks.timed_out + asks.dead_letters;
   }
-};
-
-/// A message that was accepted and not delivered or not answered.
-struct DeadLetter {
-  Envelope envelope;
-  Status reason;
-  uint32_t detail;  ///< as in an error reply: of a malformed message, the word offset of the bad pointer
-  uint64_t where;   ///< of a malformed message: a MalformedField
 };
 
 }  // namespace gyre

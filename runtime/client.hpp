@@ -25,6 +25,13 @@ struct AskOptions {
   uint32_t max_reply_bytes = 0;
 };
 
+/// What a tell may take, where it differs from the runtime's Options.
+struct TellOptions {
+  std::optional<std::chrono::nanoseconds> timeout;  ///< to wait for room
+  /// A worker that comes to the message later than this does not handle it: a dead letter. 0: however late.
+  std::chrono::nanoseconds expires_after{0};
+};
+
 /// Sends messages. A value: copies are cheap, and any thread may use any copy. Outlives its Runtime safely:
 /// every message is then refused with Status::terminated.
 ///
@@ -77,17 +84,31 @@ class Client {
   /// Sends a message that wants no reply. Success means accepted: it will be processed or become a dead
   /// letter. Blocks, `timeout` at the longest, only while there is no room.
   template <class Request, class Actor, class Content>
-  Result<void> tell(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
-    return send_tell(resolve<Request>(to), content_of<Request>(content), timeout, detail::WhenFull::wait);
+  Result<void> tell(Address<Actor> to, Content&& content, const TellOptions& options = {}) {
+    return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
   }
   template <class Request, class Actor, class Content>
-  Result<void> tell(Address<Actor> to, Content&& content) {
-    return tell<Request>(to, std::forward<Content>(content), core_->options().timeout);
+  Result<void> tell(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
+    return tell<Request>(to, std::forward<Content>(content), TellOptions{timeout, {}});
   }
   /// As tell, but never blocks: no room is a failure at once.
   template <class Request, class Actor, class Content>
-  Result<void> try_tell(Address<Actor> to, Content&& content) {
-    return send_tell(resolve<Request>(to), content_of<Request>(content), {}, detail::WhenFull::refuse);
+  Result<void> try_tell(Address<Actor> to, Content&& content, const TellOptions& options = {}) {
+    return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
+  }
+
+  /// Makes sure that the actor is there: a new one has had its on_start. A message does the same, unless the
+  /// type says `static constexpr bool created_by_message = false`. Blocks until the worker has answered.
+  /// Failures: those of an ask, actor_table_full, and what on_start failed with.
+  template <class Actor>
+  Result<void> start(Address<Actor> to, std::optional<std::chrono::nanoseconds> timeout = {}) {
+    return send_lifecycle(to, lifecycle_message::start, timeout);
+  }
+  /// Ends the actor, after its on_stop: its state is gone. Blocks until the worker has answered. Failures:
+  /// those of an ask, no_such_actor, and what on_stop failed with (the actor is gone all the same).
+  template <class Actor>
+  Result<void> stop(Address<Actor> to, std::optional<std::chrono::nanoseconds> timeout = {}) {
+    return send_lifecycle(to, lifecycle_message::stop, timeout);
   }
 
   /// An ask by numbers, of whatever they mean to the worker: for clients that do not know the types, and for
@@ -148,11 +169,25 @@ class Client {
 
   template <class Content>
   Result<void> send_tell(const Result<detail::Destination>& to, const Content& content,
-                         std::chrono::nanoseconds timeout, detail::WhenFull when_full) {
+                         const TellOptions& options, detail::WhenFull when_full) {
     if (!to) return to.error();
+    const detail::TellLimits limits{options.timeout.value_or(core_->options().timeout),
+                                    options.expires_after};
     return build_and_send(content, [&](detail::Outgoing message) {
-      return core_->tell(to.value(), message, timeout, when_full);
+      return core_->tell(to.value(), message, limits, when_full);
     });
+  }
+
+  template <class Actor>
+  Result<void> send_lifecycle(Address<Actor> to, uint16_t message_type,
+                              std::optional<std::chrono::nanoseconds> timeout) {
+    for (const Handler& handler : core_->actors().handlers()) {
+      if (handler.actor != actor_id<Actor>) continue;
+      return core_->ask_lifecycle(
+          detail::Destination{core_->worker_of(to.key), handler.actor_type, message_type, to.key},
+          timeout.value_or(core_->options().timeout));
+    }
+    return Failure{Status::unknown_actor};
   }
 
   std::shared_ptr<detail::Core> core_;

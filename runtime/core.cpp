@@ -13,6 +13,8 @@ std::string_view name(Lifecycle state) {
       return "launched";
     case Lifecycle::active:
       return "active";
+    case Lifecycle::inactive:
+      return "inactive";
     case Lifecycle::draining:
       return "draining";
     case Lifecycle::terminated:
@@ -28,7 +30,8 @@ namespace detail {
 namespace {
 
 constexpr int64_t look_interval_ns = 1'000'000;
-constexpr size_t dead_letters_kept = 1024;
+constexpr int64_t clock_interval_ns = 1'000'000'000;
+constexpr int clock_samples_at_launch = 8;
 
 // Twice what can be in flight, so that replies may wait unread while as many asks again are under way.
 uint32_t calls_for(const RegionLayout& layout) {
@@ -65,7 +68,7 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
       engine_(std::move(engine)),
       arena_(static_cast<char*>(engine_->region()) + layout_.arena(), layout_.arena_bytes),
       calls_(calls_for(layout_), layout_.shape.body_capacity(), arena_),
-      dead_letters_(dead_letters_kept),
+      dead_letters_(actors_),
       drain_sent_(options.workers, false),
       failed_tells_seen_(options.workers, 0) {
   initialise_region(engine_->region(), layout_);
@@ -79,6 +82,7 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
   }
   engine_->launch();
   wait_until_started();
+  calibrate_clock();
   launched_at_ns_ = host_now_ns();
   state_.store(Lifecycle::active, std::memory_order_release);
 }
@@ -114,6 +118,40 @@ void Core::wait_until_started() {
                       "that this program was built with: build it again",
                       handler.message_type, handler.actor_type, handler.request, handler.response));
     }
+  }
+}
+
+void Core::calibrate_clock() {
+  if (engine_->shares_host_clock()) return clock_.set_same();
+  HostBridge& bridge = bridges_.front();
+  const int64_t deadline_ns = after(host_now_ns(), options_.timeout);
+  for (int i = 0; i < clock_samples_at_launch; ++i) {
+    const int64_t asked_ns = host_now_ns();
+    const CommandWord word = bridge.command_again();
+    while (!bridge.obeys(word)) {
+      if (host_now_ns() < deadline_ns) continue;
+      abandon_launch();
+      throw Error(fmt::format("launching the workers: worker 0 did not answer a command within {} ms",
+                              options_.timeout.count()));
+    }
+    clock_.sample(asked_ns, int64_t(Memory::load_relaxed(bridge.bridge().worker_line->clock_ns)));
+  }
+}
+
+// Now and then, so that drift does not make deadlines late.
+void Core::sample_clock(int64_t now_ns) {
+  if (engine_->shares_host_clock()) return;
+  const std::unique_lock lock(clock_mutex_, std::try_to_lock);
+  if (!lock) return;
+  HostBridge& bridge = bridges_.front();
+  if (clock_asked_ns_ != 0) {
+    if (!bridge.obeys(clock_asked_)) return;
+    clock_.sample(clock_asked_ns_, int64_t(Memory::load_relaxed(bridge.bridge().worker_line->clock_ns)));
+    clock_asked_ns_ = 0;
+  } else if (now_ns >= next_clock_ns_) {
+    next_clock_ns_ = now_ns + clock_interval_ns;
+    clock_asked_ns_ = now_ns;
+    clock_asked_ = bridge.command_again();
   }
 }
 
@@ -213,7 +251,8 @@ void Core::publish(HostBridge& bridge, uint64_t ticket, Envelope envelope, Outgo
 
 Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimits& limits,
                          WhenFull when_full) {
-  const int64_t deadline_ns = after(host_now_ns(), limits.timeout);
+  const int64_t now_ns = host_now_ns();
+  const int64_t deadline_ns = after(now_ns, limits.timeout);
   const uint64_t timeout_us = microseconds(limits.timeout);
   const auto room = room_for(message.bytes, limits.max_reply_bytes != 0     ? limits.max_reply_bytes
                                             : options_.max_reply_bytes != 0 ? options_.max_reply_bytes
@@ -251,13 +290,27 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
   asks_accepted_.add();
   calls_.arm(*call, to.worker, deadline_ns, timeout_us);
   publish(bridge, ticket,
-          {*call, message.bytes, 0, to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
+          {*call, message.bytes, clock_.deadline_us(now_ns, deadline_ns), to.key, to.actor_type,
+           to.message_type, 0, 0, envelope_flags::ask},
           message, room.value(), block);
   return *call;
 }
 
-Result<void> Core::tell(const Destination& to, Outgoing message, std::chrono::nanoseconds timeout,
+Result<void> Core::ask_lifecycle(const Destination& to, std::chrono::nanoseconds timeout) {
+  alignas(8) std::byte place[Outgoing::heads_bytes + sizeof(uint64_t)] = {};
+  const Outgoing nothing{reinterpret_cast<capnp::word*>(place + Outgoing::heads_bytes), 0};
+  const auto call = ask(to, nothing, AskLimits{timeout, 0}, WhenFull::wait);
+  if (!call) return call.error();
+  wait(call.value());
+  const Failure failure = calls_.failure(call.value());
+  calls_.release(call.value());
+  if (failure.status != Status::ok) return failure;
+  return success();
+}
+
+Result<void> Core::tell(const Destination& to, Outgoing message, const TellLimits& limits,
                         WhenFull when_full) {
+  const int64_t now_ns = host_now_ns();
   const auto room = room_for(message.bytes, 0);
   if (!room) return room.error();
   HostBridge& bridge = bridges_[to.worker];
@@ -278,15 +331,17 @@ Result<void> Core::tell(const Destination& to, Outgoing message, std::chrono::na
         }
         return refusal_.load(std::memory_order_acquire);
       },
-      after(host_now_ns(), timeout), when_full);
+      after(now_ns, limits.timeout), when_full);
   if (status != Status::ok) {
     if (block) arena_.free(block->id, 0);
-    return refused(status, when_full == WhenFull::wait ? microseconds(timeout) : 0, room.value());
+    return refused(status, when_full == WhenFull::wait ? microseconds(limits.timeout) : 0, room.value());
   }
   tells_accepted_.add();
   if (block) bridge.keep_tell_block(ticket, block->id, [this](BlockId id) { arena_.free(id, 0); });
-  publish(bridge, ticket, {0, message.bytes, 0, to.key, to.actor_type, to.message_type, 0, 0, 0}, message,
-          room.value(), block);
+  const uint32_t deadline_us =
+      limits.expires_after.count() <= 0 ? 0 : clock_.deadline_us(now_ns, after(now_ns, limits.expires_after));
+  publish(bridge, ticket, {0, message.bytes, deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
+          message, room.value(), block);
   return success();
 }
 
@@ -359,16 +414,27 @@ void Core::take_reply(HostBridge& bridge, const uint32_t* payload) {
     return;
   }
   if ((envelope.flags & envelope_flags::out_of_line) != 0) arena_.free(envelope.key);
+  ErrorBody error{};
+  if ((envelope.flags & envelope_flags::error) != 0) std::memcpy(&error, body, sizeof error);
+  if (error.status == Status::expired) return take_expired(envelope, error, wanted);
   if (!wanted) return;
-  if ((envelope.flags & envelope_flags::error) == 0) {
+  if (error.status == Status::ok) {
     asks_answered_.add();
     calls_.complete_answered(envelope.correlation, body, envelope.body_bytes);
-    return;
+  } else {
+    asks_error_replies_.add();
+    calls_.complete_failed(envelope.correlation, actors_.failure_of(envelope, error));
   }
-  ErrorBody error{};
-  std::memcpy(&error, body, sizeof error);
-  asks_error_replies_.add();
-  calls_.complete_failed(envelope.correlation, failure_of(envelope, error));
+}
+
+// The ask has timed out, here or at the worker, and was not handled: that much is known of it.
+void Core::take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted) {
+  if (wanted) {
+    const uint64_t timeout_us = calls_.timeout_us(envelope.correlation);
+    asks_timed_out_.add();
+    calls_.complete_failed(envelope.correlation, Failure{Status::timed_out, 0, timeout_us, timeout_us});
+  }
+  dead_letters_.add(envelope, error, {});
 }
 
 void Core::take_reply_in_block(const Envelope& envelope, const uint32_t* body, bool wanted) {
@@ -394,18 +460,6 @@ void Core::take_reply_in_block(const Envelope& envelope, const uint32_t* body, b
   }
 }
 
-Failure Core::failure_of(const Envelope& envelope, const ErrorBody& error) const {
-  Failure failure{error.status, error.detail, 0, error.detail};
-  if (error.status == Status::malformed) {
-    const MalformedField field{error.where};
-    const FieldName name = actors_.name_of(envelope.actor_type, envelope.message_type, field);
-    failure.struct_name = name.struct_name;
-    failure.field_name = name.field_name;
-    failure.malformed_reason = field.reason();
-  }
-  return failure;
-}
-
 void Core::expire(CallId call) {
   const uint64_t timeout_us = calls_.timeout_us(call);
   if (!calls_.begin_outcome(call)) return;
@@ -422,6 +476,7 @@ void Core::look_after(int64_t now_ns) {
   }
   drain_replies();
   calls_.for_each_overdue(now_ns, [this](CallId call) { expire(call); });
+  sample_clock(now_ns);
   check_engine();
 }
 
@@ -439,7 +494,7 @@ void Core::fail(const std::string& cause) {
   {
     const std::lock_guard lock(failure_mutex_);
     if (!failure_.empty()) return;
-    failure_ = cause;
+    failure_ = cause + last_words();
   }
   refusal_.store(Status::engine_failed, std::memory_order_release);
   state_.store(Lifecycle::failed, std::memory_order_release);
@@ -452,8 +507,69 @@ void Core::end_calls_in_flight(Status reason) {
   calls_.for_each_in_flight([&](CallId call) {
     if (!calls_.begin_outcome(call)) return;
     asks_dead_.add();
-    calls_.complete_failed(call, Failure{reason});
+    calls_.complete_failed(
+        call, reason == Status::engine_failed ? engine_failed(calls_.worker(call)) : Failure{reason});
   });
+}
+
+// Of a worker that died with messages in hand: what it was last busy with.
+Failure Core::engine_failed(uint32_t worker) const {
+  Failure failure{Status::engine_failed};
+  const Packet said = Memory::load(bridges_[worker].bridge().last_words->packet);
+  if (said.stamp == 0) return failure;
+  const uint16_t actor_type = uint16_t(said.data[2]), message_type = uint16_t(said.data[2] >> 16);
+  if (const auto actor = actors_.actor_name(actor_type); !actor.empty())
+    failure.actor_name = static_text(actor);
+  const auto message = actors_.message_name(actor_type, message_type);
+  if (!message.empty()) failure.struct_name = static_text(message);
+  return failure;
+}
+
+// What the workers that have not done all they were sent were last busy with.
+std::string Core::last_words() const {
+  std::string text;
+  for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+    const HostBridge& bridge = bridges_[worker];
+    if (bridge.consumed() >= bridge.claimed()) continue;
+    const Packet said = Memory::load(bridge.bridge().last_words->packet);
+    if (said.stamp == 0) continue;
+    const Failure last = engine_failed(worker);
+    text += fmt::format("; worker {} was last busy with {}, key {}, message {}", worker,
+                        last.actor_name == nullptr ? "an actor of no known type" : last.actor_name,
+                        uint64_t(said.data[0]) | uint64_t(said.data[1]) << 32,
+                        last.struct_name == nullptr ? "of no known type" : last.struct_name);
+  }
+  return text;
+}
+
+Result<void> Core::set_active(bool active, std::chrono::nanoseconds timeout) {
+  const int64_t deadline_ns = after(host_now_ns(), timeout);
+  const std::lock_guard lock(lifecycle_mutex_);
+  if (termination_) return Failure{Status::terminated};
+  Lifecycle before = active ? Lifecycle::inactive : Lifecycle::active;
+  const Lifecycle now = active ? Lifecycle::active : Lifecycle::inactive;
+  if (!state_.compare_exchange_strong(before, now, std::memory_order_acq_rel) && before != now) {
+    if (before == Lifecycle::failed) return Failure{Status::engine_failed};
+    return Failure{before == Lifecycle::draining ? Status::draining : Status::terminated};
+  }
+  std::vector<CommandWord> words;
+  for (HostBridge& bridge : bridges_)
+    words.push_back(bridge.command(active ? Command::run : Command::inactive));
+  Backoff backoff(options_.wait);
+  for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+    while (!bridges_[worker].obeys(words[worker])) {
+      if (drain_replies() != 0) backoff.reset();
+      if (backoff.worth_a_look()) {
+        const int64_t now_ns = host_now_ns();
+        look_after(now_ns);
+        if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
+        if (terminating_.load(std::memory_order_acquire)) return Failure{Status::terminated};
+        if (now_ns >= deadline_ns) return Failure{Status::worker_stuck, 0, 0, microseconds(timeout) / 1000};
+      }
+      backoff.pause();
+    }
+  }
+  return success();
 }
 
 Result<void> Core::drain(std::chrono::nanoseconds timeout) {
@@ -461,12 +577,13 @@ Result<void> Core::drain(std::chrono::nanoseconds timeout) {
   const std::lock_guard lock(lifecycle_mutex_);
   if (termination_) return Failure{Status::terminated};
   if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
-  Lifecycle before = Lifecycle::active;
-  if (state_.compare_exchange_strong(before, Lifecycle::draining, std::memory_order_acq_rel)) {
+  Lifecycle before = state();
+  while (before == Lifecycle::active || before == Lifecycle::inactive) {
+    if (!state_.compare_exchange_weak(before, Lifecycle::draining, std::memory_order_acq_rel)) continue;
     refusal_.store(Status::draining, std::memory_order_release);
-  } else if (before == Lifecycle::failed) {
-    return Failure{Status::engine_failed};
+    break;
   }
+  if (before == Lifecycle::failed) return Failure{Status::engine_failed};
   for (HostBridge& bridge : bridges_) bridge.close();
 
   Backoff backoff(options_.wait);
@@ -590,44 +707,22 @@ void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
     }
     if ((envelope.flags & envelope_flags::ask) == 0) {
       tells_unprocessed_.add();
-      dead_letter({envelope, reason, 0, 0});
+      dead_letters_.add(envelope, {reason, 0, 0}, body_in_slot(envelope, payload));
     } else if (calls_.begin_outcome(envelope.correlation)) {
       asks_dead_.add();
-      dead_letter({envelope, reason, 0, 0});
+      dead_letters_.add(envelope, {reason, 0, 0}, body_in_slot(envelope, payload));
       calls_.complete_failed(envelope.correlation, Failure{reason});
     }
   }
 }
 
-void Core::dead_letter(const DeadLetter& letter) {
-  if (!dead_letters_.bounded_push(letter)) dead_letters_dropped_.add();
-}
-
-// Moves what the workers' logs of failed tells hold to the dead letters. Those overwritten meanwhile are
-// counted.
+// Moves what the workers' logs of failed tells hold to the dead letters.
 void Core::collect_failed_tells() {
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     const Bridge& bridge = bridges_[worker].bridge();
     (void)Memory::load_acquire(bridge.worker_line->h2d_credit);  // count and log were stored before it
     const uint64_t failed = Memory::load_relaxed(bridge.worker_line->tells_failed);
-    for (uint64_t n = failed_tells_seen_[worker] + 1; n <= failed; ++n) {
-      const Packet* const entry =
-          bridge.failure_log->packets + (n - 1) % failed_tells_kept * packets_a_failed_tell;
-      uint32_t words[packets_a_failed_tell * words_a_packet];
-      bool whole = true;
-      for (uint32_t k = 0; k < packets_a_failed_tell; ++k) {
-        const Packet packet = Memory::load(entry[k]);
-        whole = whole && packet.stamp == uint32_t(n);
-        std::memcpy(words + k * words_a_packet, packet.data, sizeof packet.data);
-      }
-      if (whole) {
-        FailedTell tell;
-        std::memcpy(static_cast<void*>(&tell), words, sizeof words);
-        dead_letter({tell.envelope, tell.error.status, tell.error.detail, tell.error.where});
-      } else {
-        dead_letters_dropped_.add();
-      }
-    }
+    dead_letters_.collect(bridge, failed_tells_seen_[worker], failed);
     failed_tells_seen_[worker] = failed;
   }
 }
@@ -635,10 +730,7 @@ void Core::collect_failed_tells() {
 std::vector<DeadLetter> Core::take_dead_letters() {
   const std::lock_guard lock(lifecycle_mutex_);
   if (!termination_) collect_failed_tells();
-  std::vector<DeadLetter> letters;
-  DeadLetter letter;
-  while (dead_letters_.pop(letter)) letters.push_back(letter);
-  return letters;
+  return dead_letters_.take();
 }
 
 Books Core::books() const {
@@ -665,7 +757,7 @@ Books Core::count_books() const {
   }
   books.asks.accepted = asks_accepted_.get();
   books.tells.accepted = tells_accepted_.get();
-  books.dead_letters_dropped = dead_letters_dropped_.get();
+  books.dead_letters_dropped = dead_letters_dropped();
   return books;
 }
 

@@ -5,12 +5,13 @@
 #include <gyre/runtime/backoff.hpp>
 #include <gyre/runtime/books.hpp>
 #include <gyre/runtime/call_table.hpp>
+#include <gyre/runtime/dead_letters.hpp>
 #include <gyre/runtime/engine.hpp>
 #include <gyre/runtime/host_bridge.hpp>
 #include <gyre/runtime/scratch.hpp>
+#include <gyre/runtime/worker_clock.hpp>
 
 #include <atomic>
-#include <boost/lockfree/queue.hpp>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -18,9 +19,8 @@
 
 namespace gyre {
 
-/// created → launched → active → draining → terminated, and failed from anywhere. (Inactive is a later
-/// stage.)
-enum class Lifecycle { launched, active, draining, terminated, failed };
+/// created → launched → active ⇄ inactive → draining → terminated, and failed from anywhere.
+enum class Lifecycle { launched, active, inactive, draining, terminated, failed };
 std::string_view name(Lifecycle state);
 
 /// What Runtime::terminate reports.
@@ -52,6 +52,12 @@ struct AskLimits {
   uint32_t max_reply_bytes;  // 0: see Options::max_reply_bytes
 };
 
+/// What one tell may take.
+struct TellLimits {
+  std::chrono::nanoseconds timeout;        // for room
+  std::chrono::nanoseconds expires_after;  // 0: never
+};
+
 class Core {
  public:
   /// Initialises the region and launches the engine's workers. Throws Error.
@@ -77,14 +83,18 @@ class Core {
   /// Sends a request, in a slot if it fits one and in a block of the arena if not. Takes nothing and loses
   /// nothing unless the result has a value. Blocks up to the timeout for room, if it may wait.
   Result<CallId> ask(const Destination& to, Outgoing message, const AskLimits& limits, WhenFull when_full);
-  Result<void> tell(const Destination& to, Outgoing message, std::chrono::nanoseconds timeout,
-                    WhenFull when_full);
+  Result<void> tell(const Destination& to, Outgoing message, const TellLimits& limits, WhenFull when_full);
+  /// Asks for lifecycle_message start or stop, and waits for the answer.
+  Result<void> ask_lifecycle(const Destination& to, std::chrono::nanoseconds timeout);
 
   /// Waits until the call is done, at its deadline the latest; completes for others what it finds meanwhile.
   void wait(CallId call);
   /// Completes what is there, without waiting; true if the call is done.
   bool poll(CallId call);
 
+  /// Commands the workers to take messages or to answer `inactive`, and waits until all obey. Failure:
+  /// worker_stuck, draining, terminated, engine_failed.
+  Result<void> set_active(bool active, std::chrono::nanoseconds timeout);
   /// Refuses new messages, and waits until the workers have done all they accepted. Failure: worker_stuck,
   /// engine_failed, terminated.
   Result<void> drain(std::chrono::nanoseconds timeout);
@@ -95,6 +105,8 @@ class Core {
   Books books() const;
   /// Dead letters since the last call, oldest first.
   std::vector<DeadLetter> take_dead_letters();
+  /// Dead letters that the bounded log had no room for.
+  uint64_t dead_letters_dropped() const { return dead_letters_.dropped(); }
   /// Why the engine failed; empty if it did not.
   std::string failure() const;
 
@@ -118,12 +130,15 @@ class Core {
   uint32_t drain_replies(HostBridge& bridge);
   void take_reply(HostBridge& bridge, const uint32_t* payload);
   void take_reply_in_block(const Envelope& envelope, const uint32_t* body, bool wanted);
-  Failure failure_of(const Envelope& envelope, const ErrorBody& error) const;
+  void take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted);
   void expire(CallId call);
+  void calibrate_clock();
+  void sample_clock(int64_t now_ns);
+  std::string last_words() const;
+  Failure engine_failed(uint32_t worker) const;
   void look_after(int64_t now_ns);
   void check_engine();
   void fail(const std::string& cause);
-  void dead_letter(const DeadLetter& letter);
   void collect_failed_tells();
   void bury_unprocessed(HostBridge& bridge, Status reason);
   void end_calls_in_flight(Status reason);
@@ -141,6 +156,11 @@ class Core {
   std::atomic<Status> refusal_{Status::terminated};  // what a message sent after the rings closed is told
   std::atomic<uint32_t> drain_acknowledgements_{0};
   std::atomic<int64_t> next_look_ns_{0};
+  WorkerClock clock_;
+  std::mutex clock_mutex_;      // tried, never waited for
+  int64_t clock_asked_ns_ = 0;  // when worker 0 was commanded clock_asked_; 0: it was not
+  int64_t next_clock_ns_ = 0;
+  CommandWord clock_asked_;
   int64_t launched_at_ns_ = 0;
 
   struct alignas(64) Counter {
@@ -149,9 +169,9 @@ class Core {
     uint64_t get() const { return value.load(std::memory_order_relaxed); }
   };
   Counter asks_accepted_, asks_answered_, asks_error_replies_, asks_timed_out_, asks_dead_, asks_late_;
-  Counter tells_accepted_, tells_unprocessed_, dead_letters_dropped_, corrupt_unprocessed_;
+  Counter tells_accepted_, tells_unprocessed_, corrupt_unprocessed_;
 
-  boost::lockfree::queue<DeadLetter> dead_letters_;
+  DeadLetters dead_letters_;
   mutable std::mutex lifecycle_mutex_;  // drain and terminate, one at a time; never on the message path
   mutable std::mutex report_mutex_;     // termination_ alone
   std::atomic<bool> terminating_{false};

@@ -22,6 +22,8 @@ class Engine {
   virtual std::string device_name() const = 0;
   /// The host's address of the region, Options::region_layout().region_bytes() bytes, zeroed up to the arena.
   virtual void* region() = 0;
+  /// Whether the workers' clock is the host's.
+  virtual bool shares_host_clock() const { return true; }
   /// Milliseconds that compiling the actors took; 0 where they are compiled in.
   virtual double compile_ms() const = 0;
 

@@ -2,6 +2,9 @@
 #include <gyre/messages/wire.hpp>
 #include <gyre/runtime/errors.hpp>
 
+#include <mutex>
+#include <set>
+
 namespace gyre {
 
 std::string_view name(Status status) {
@@ -101,6 +104,14 @@ std::string malformed_text(const Failure& failure) {
 
 }  // namespace
 
+const char* static_text(std::string_view text) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> texts;
+  const std::lock_guard lock(mutex);
+  const auto found = texts.find(text);
+  return (found != texts.end() ? found : texts.emplace(text).first)->c_str();
+}
+
 std::string Failure::message() const {
   const auto text = [this]() -> std::string {
     switch (status) {
@@ -135,7 +146,11 @@ std::string Failure::message() const {
         return "the runtime has terminated: the message was not delivered or not answered; launch a new "
                "runtime";
       case Status::engine_failed:
-        return "the engine failed while the message was in flight; Runtime::failure() says why";
+        return fmt::format("the engine failed while the message was in flight{}; Runtime::failure() says why",
+                           actor_name == nullptr
+                               ? std::string()
+                               : fmt::format(" (its worker was last busy with {}, message {})", actor_name,
+                                             struct_name == nullptr ? "of an unknown type" : struct_name));
       case Status::arena_full:
         return fmt::format(
             "sending a message larger than a slot: the arena has no room for {} bytes now (it has {} in "

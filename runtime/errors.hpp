@@ -25,6 +25,9 @@ struct Failure {
   /// Of a GYRE_CHECK that failed: the source file; `detail` is its line. Null where it is not known. Static
   /// memory.
   const char* file = nullptr;
+  /// Of a message that was in flight when the engine failed: the actor type that its worker was last busy
+  /// with; the message type is in struct_name. Null where it is not known. Static memory.
+  const char* actor_name = nullptr;
 
   /// One line: what failed, the numbers, what to do.
   std::string message() const;
@@ -32,6 +35,10 @@ struct Failure {
 
 /// The status's name as written in the source: "ring_full".
 std::string_view name(Status status);
+
+/// The same text in memory that is never freed, one copy of each: for the few names a Failure may hold.
+/// Throws std::bad_alloc.
+const char* static_text(std::string_view text);
 
 namespace detail {
 struct ThrowGyreError : BOOST_OUTCOME_V2_NAMESPACE::policy::base {

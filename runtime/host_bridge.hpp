@@ -5,6 +5,7 @@
 #include <gyre/runtime/arena.hpp>
 
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 namespace gyre {
@@ -74,7 +75,28 @@ class HostBridge {
     return receive<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket, 1, payload);
   }
 
-  void command(Command command) { Memory::store_release(bridge_.host_line->command, uint64_t(command)); }
+  /// Commands the worker; what it will acknowledge. Waits for another thread that does the same.
+  CommandWord command(Command command) {
+    const std::lock_guard lock(command_mutex_);
+    commanded_ = commanded_.next(command);
+    Memory::store_release(bridge_.host_line->command, commanded_.word);
+    return commanded_;
+  }
+  /// Commands once more what was commanded last.
+  CommandWord command_again() {
+    const std::lock_guard lock(command_mutex_);
+    commanded_ = commanded_.next(commanded_.command());
+    Memory::store_release(bridge_.host_line->command, commanded_.word);
+    return commanded_;
+  }
+  /// The last command that the worker obeys.
+  CommandWord acknowledged() const {
+    return {uint32_t(Memory::load_acquire(bridge_.worker_line->acknowledged))};
+  }
+  /// Whether that is `word` or a later one.
+  bool obeys(CommandWord word) const {
+    return int32_t((acknowledged().word >> 8 << 8) - (word.word >> 8 << 8)) >= 0;
+  }
   /// True while a thread is in drain().
   bool draining() const { return draining_.load(std::memory_order_acquire); }
 
@@ -107,6 +129,8 @@ class HostBridge {
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
 
   Bridge bridge_;
+  std::mutex command_mutex_;
+  CommandWord commanded_;
   TicketClaim<Memory> claim_;
   alignas(64) std::atomic<uint32_t> replies_owed_{0};
   alignas(64) std::atomic<bool> draining_{false};

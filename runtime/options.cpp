@@ -51,6 +51,9 @@ std::string Options::problems() const {
   if (!arena_valid) {
     wrong(fmt::format("--arena-bytes {}: must be a multiple of 4096 (a page), at most 2^40", arena_bytes));
   }
+  if (actors_per_worker < 1 || actors_per_worker > 1u << 30) {
+    wrong(fmt::format("--actors-per-worker {}: must be 1 to 2^30", actors_per_worker));
+  }
   const uint32_t slot_body = slot_bytes_valid ? RingShape{2, slot_bytes, 1}.body_capacity() : 0;
   if (slot_bytes_valid && max_reply_bytes > slot_body && slot_body < sizeof(OutOfLine)) {
     wrong(fmt::format(

@@ -40,6 +40,9 @@ struct Options {
   /// Largest reply, in bytes, that an ask makes room for unless it says itself. 0: what fits a slot, or as
   /// many bytes as its request has.
   uint32_t max_reply_bytes = 0;
+  /// Actors with state, of each type, that one worker has room for: each takes its state and 28 bytes of the
+  /// engine's memory. A key's worker is key mod workers.
+  uint32_t actors_per_worker = 16384;
   uint64_t region_budget = uint64_t(1) << 30;  ///< bytes; a larger region is refused
   bool verbose = false;                        ///< log launch parameters to stderr
   uint64_t first_lap = 1;                      ///< lap of the rings' first ticket; for tests of the wrap

@@ -26,6 +26,15 @@ class Runtime {
 
   Client client() const { return Client(core_); }
 
+  /// From now on each message is answered Status::inactive instead of being handled; a tell becomes a dead
+  /// letter. Waits until every worker does so. Failures: worker_stuck, draining, terminated, engine_failed.
+  Result<void> deactivate(std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {
+    return core_->set_active(false, timeout);
+  }
+  /// Messages are handled again. Waits and fails as deactivate().
+  Result<void> activate(std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {
+    return core_->set_active(true, timeout);
+  }
   /// Refuses new messages and waits until all accepted ones are done. May be repeated after a time-out.
   /// Failures: worker_stuck, engine_failed, terminated.
   Result<void> drain(std::chrono::nanoseconds timeout = std::chrono::seconds(5));

@@ -27,7 +27,10 @@ CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
     : actors_(actors),
       layout_(checked(options).region_layout(actors.handlers().size())),
       wait_(options.wait),
-      region_(layout_.region_bytes(), layout_.rings_bytes()) {}
+      region_(layout_.region_bytes(), layout_.rings_bytes()),
+      actor_memory_(actors, options) {
+  actor_memory_.describe(memory_);
+}
 
 CpuEngine::~CpuEngine() {
   for (std::thread& thread : threads_) thread.join();
@@ -39,7 +42,8 @@ std::string CpuEngine::device_name() const {
 
 void CpuEngine::launch() {
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
-    workers_.push_back(actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), memory_, wait_));
+    workers_.push_back(
+        actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), memory_.of_worker(worker), wait_));
   }
   threads_.reserve(workers_.size());
   try {
@@ -67,6 +71,7 @@ void CpuEngine::leak() {
   threads_.clear();
   for (auto& worker : workers_) (void)worker.release();
   region_.leak();
+  actor_memory_.leak();
 }
 
 }  // namespace gyre

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/bridge/heap.hpp>
+#include <gyre/runtime/cpu/actor_memory.hpp>
 #include <gyre/runtime/engine.hpp>
 
 #include <atomic>
@@ -32,6 +33,7 @@ class CpuEngine final : public Engine {
   const RegionLayout layout_;
   const WaitPolicy wait_;
   HeapRegion region_;
+  ActorMemory actor_memory_;
   EngineMemory memory_;
   std::vector<std::unique_ptr<CpuWorker>> workers_;
   std::vector<std::thread> threads_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gyre/bridge/heap.hpp>
+#include <gyre/runtime/cpu/actor_memory.hpp>
 #include <gyre/runtime/engine.hpp>
 
 #include <vector>
@@ -17,7 +18,10 @@ class SteppedEngine final : public Engine {
       : actors_(actors),
         layout_(options.region_layout(actors.handlers().size())),
         wait_(options.wait),
-        region_(layout_.region_bytes(), layout_.rings_bytes()) {}
+        region_(layout_.region_bytes(), layout_.rings_bytes()),
+        actor_memory_(actors, options) {
+    actor_memory_.describe(memory_);
+  }
 
   EngineKind kind() const override { return EngineKind::cpu; }
   TransportKind transport() const override { return TransportKind::heap; }
@@ -26,7 +30,8 @@ class SteppedEngine final : public Engine {
   double compile_ms() const override { return 0; }
   void launch() override {
     for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
-      workers_.push_back(actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), memory_, wait_));
+      workers_.push_back(
+          actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), memory_.of_worker(worker), wait_));
       workers_.back()->start();
     }
   }
@@ -54,6 +59,7 @@ class SteppedEngine final : public Engine {
   const RegionLayout layout_;
   const WaitPolicy wait_;
   HeapRegion region_;
+  ActorMemory actor_memory_;
   EngineMemory memory_;
   std::vector<std::unique_ptr<CpuWorker>> workers_;
   std::optional<std::string> failure_;

@@ -29,9 +29,10 @@ class CpuWorkerOf final : public CpuWorker {
       : request_(bridge.shape.packets()),
         response_(bridge.shape.packets()),
         wait_(wait),
-        worker_(bridge, memory, words(request_), words(response_), shared_, actors_) {}
+        worker_(bridge, memory, words(request_), words(response_), shared_) {}
 
   void run() override {
+    detail::worker_shared_of_this_thread = &shared_;
     Backoff backoff(wait_);
     worker_.run([&backoff](uint32_t empty_polls) {
       if (empty_polls == 1) backoff.reset();
@@ -39,8 +40,14 @@ class CpuWorkerOf final : public CpuWorker {
     });
   }
   bool start() override { return worker_.start(); }
-  Decision step() override { return worker_.step(); }
-  void finish() override { worker_.finish(); }
+  Decision step() override {
+    detail::worker_shared_of_this_thread = &shared_;
+    return worker_.step();
+  }
+  void finish() override {
+    detail::worker_shared_of_this_thread = &shared_;
+    worker_.finish();
+  }
 
  private:
   // A packet's 16 bytes for its 12 of payload: enough, zeroed and 16-aligned.
@@ -50,7 +57,6 @@ class CpuWorkerOf final : public CpuWorker {
   std::vector<Packet> response_;
   WaitPolicy wait_;
   WorkerShared shared_{};
-  ActorStates<Actors...> actors_{};
   Worker<Actors...> worker_;
 };
 

@@ -98,6 +98,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
     refuse(kernel_problems(request_, limits_, limits));
     region_ = std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
     driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
+    allocate_actors(actors.actor_bytes(options.actors_per_worker), options.actors_per_worker);
     if (verbose_) {
       std::fprintf(
           stderr,
@@ -109,8 +110,24 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
     }
   } catch (...) {
     driver_.cuModuleUnload(module_);
+    if (actor_memory_ != 0) driver_.cuMemFree(actor_memory_);
     throw;
   }
+}
+
+// The tables of all workers' actors, zeroed before the kernel, on its stream.
+void CudaEngine::allocate_actors(uint64_t bytes_a_worker, uint32_t actors_per_worker) {
+  memory_.actor_bytes = bytes_a_worker;
+  memory_.actors_per_worker = actors_per_worker;
+  const uint64_t bytes = bytes_a_worker * request_.grid;
+  if (bytes == 0) return;
+  driver_.check(
+      driver_.cuMemAlloc(&actor_memory_, bytes),
+      fmt::format("allocating {} bytes of device memory for {} actors of each type on each of {} workers "
+                  "(--actors-per-worker)",
+                  bytes, actors_per_worker, request_.grid));
+  driver_.check(driver_.cuMemsetD8Async(actor_memory_, 0, bytes, stream_), "zeroing the actors' memory");
+  memory_.actors = reinterpret_cast<uint8_t*>(actor_memory_);
 }
 
 CudaEngine::~CudaEngine() {
@@ -119,6 +136,7 @@ CudaEngine::~CudaEngine() {
     const Context::Current current(context_);
     driver_.cuStreamDestroy(stream_);
     driver_.cuModuleUnload(module_);
+    if (actor_memory_ != 0) driver_.cuMemFree(actor_memory_);
   } catch (const Error&) {  // the context is dead; all went with it
   }
 }

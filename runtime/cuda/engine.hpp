@@ -23,6 +23,7 @@ class CudaEngine final : public Engine {
   TransportKind transport() const override { return TransportKind::pinned; }
   std::string device_name() const override { return limits_.name; }
   void* region() override { return region_->host_address(); }
+  bool shares_host_clock() const override { return false; }
   double compile_ms() const override { return compile_ms_; }
   void launch() override;
   bool finished() override;
@@ -45,12 +46,14 @@ class CudaEngine final : public Engine {
     bool kept_ = false;
   };
 
+  void allocate_actors(uint64_t bytes_a_worker, uint32_t actors_per_worker);
   CUresult query() const;
 
   const RegionLayout layout_;
   const bool verbose_;
   LaunchRequest request_;
   EngineMemory memory_;
+  CUdeviceptr actor_memory_ = 0;
   Driver driver_;
   DeviceLease lease_;
   Context context_;

@@ -14,7 +14,8 @@ TEST_CASE("no two parts of a region overlap, and all lie within it") {
   for (uint32_t w = 0; w < layout.workers; ++w) {
     parts.push_back({layout.host_line(w), sizeof(HostLine)});
     parts.push_back({layout.worker_line(w), sizeof(WorkerLine)});
-    parts.push_back({layout.failure_log(w), sizeof(FailureLog)});
+    parts.push_back({layout.last_words(w), sizeof(LastWords)});
+    parts.push_back({layout.failure_log(w), FailureLog::bytes(layout.shape)});
     parts.push_back({layout.h2d_ring(w), layout.shape.ring_bytes()});
     parts.push_back({layout.d2h_ring(w), layout.shape.ring_bytes()});
   }

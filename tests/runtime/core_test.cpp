@@ -35,7 +35,7 @@ Result<CallId> ask_raw(detail::Core& core, uint16_t actor_type, uint16_t message
 Result<void> tell_raw(detail::Core& core, uint16_t actor_type, uint16_t message_type,
                       const std::vector<uint64_t>& body, uint64_t key = 0) {
   Raw raw(body);
-  return core.tell({0, actor_type, message_type, key}, raw.message(), std::chrono::seconds(10),
+  return core.tell({0, actor_type, message_type, key}, raw.message(), {std::chrono::seconds(10), {}},
                    detail::WhenFull::refuse);
 }
 
@@ -378,9 +378,9 @@ TEST_CASE("a worker's log of failed tells keeps the newest; the rest are counted
   for (uint64_t i = 0; i < 40; ++i) REQUIRE(tell_raw(*s.core, 0, 9, {0}, i));
   s.work();
   const auto letters = s.core->take_dead_letters();
-  CHECK(letters.size() == failed_tells_kept);
-  for (uint64_t i = 0; i < letters.size(); ++i) CHECK(letters[i].envelope.key == 40 - failed_tells_kept + i);
-  CHECK(s.core->books().dead_letters_dropped == 40 - failed_tells_kept);
+  CHECK(letters.size() == FailureLog::entries);
+  for (uint64_t i = 0; i < letters.size(); ++i) CHECK(letters[i].envelope.key == 40 - FailureLog::entries + i);
+  CHECK(s.core->books().dead_letters_dropped == 40 - FailureLog::entries);
 }
 
 TEST_CASE("terminate dead-letters what no worker took, asks and tells, and every future completes") {

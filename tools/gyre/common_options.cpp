@@ -48,6 +48,10 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
   command.add_option("--max-reply-bytes", options.max_reply_bytes,
                      "room an ask makes for its reply (default: a slot's, or the size of its request)");
   command
+      .add_option("--actors-per-worker", options.actors_per_worker,
+                  "actors with state, of each type, that a worker has room for")
+      ->capture_default_str();
+  command
       .add_option_function<int64_t>(
           "--timeout", [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); },
           "milliseconds an ask may take (default " + std::to_string(options.timeout.count()) + ")")

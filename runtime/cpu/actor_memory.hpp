@@ -1,0 +1,41 @@
+// The actors' state, where workers are threads.
+#pragma once
+
+#include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/options.hpp>
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace gyre {
+
+/// Owns the tables of all workers' actors, zeroed; the system gives pages where actors come to be. Move-only.
+/// Throws std::bad_alloc.
+class ActorMemory {
+ public:
+  ActorMemory(const ActorSet& actors, const Options& options)
+      : bytes_a_worker_(actors.actor_bytes(options.actors_per_worker)),
+        actors_per_worker_(options.actors_per_worker),
+        memory_(static_cast<uint8_t*>(std::calloc(options.workers * bytes_a_worker_ + 1, 1))) {
+    if (!memory_) throw std::bad_alloc();
+  }
+  /// Says in `memory` where it is.
+  void describe(EngineMemory& memory) const {
+    memory.actors = memory_.get();
+    memory.actor_bytes = bytes_a_worker_;
+    memory.actors_per_worker = actors_per_worker_;
+  }
+  /// Gives the memory up, for ever: somebody may still write to it.
+  void leak() { (void)memory_.release(); }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* memory) const { std::free(memory); }
+  };
+  uint64_t bytes_a_worker_;
+  uint32_t actors_per_worker_;
+  std::unique_ptr<uint8_t, Free> memory_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,64 @@
+// The dead letters: messages that were accepted and not handled, kept with the reason, where they were going,
+// and what they said.
+#pragma once
+
+#include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/errors.hpp>
+
+#include <atomic>
+#include <boost/lockfree/queue.hpp>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gyre {
+
+/// A message that was accepted and not handled. A value.
+struct DeadLetter {
+  Envelope envelope;
+  Status reason;
+  uint32_t detail;           ///< as in an error reply
+  uint64_t where;            ///< as in an error reply
+  std::string actor;         ///< the actor type's name; empty for a number that is none
+  std::string message_type;  ///< the message's name in its schema; empty where that is not known
+  /// The body, one Cap'n Proto segment, which encode() makes a stream of; empty where it was not kept: larger
+  /// than a slot, or of an ask that expired.
+  std::vector<std::byte> body;
+  std::string failure;  ///< Failure::message() of the reason
+
+  /// One line: "gyre_test::Probe at key 7, ProbeNote of 24 bytes: handler_failed: …".
+  std::string text() const;
+};
+
+namespace detail {
+
+/// At most `kept` of them: later ones are dropped, and counted. Any thread may add and take; only what is
+/// added allocates.
+class DeadLetters {
+ public:
+  static constexpr size_t kept = 1024;
+
+  /// `actors` must outlive this.
+  explicit DeadLetters(const ActorSet& actors) : actors_(actors), letters_(kept) {}
+  ~DeadLetters() { (void)take(); }
+
+  void add(const Envelope& envelope, const ErrorBody& error, std::span<const std::byte> body);
+  /// Adds what a worker's log says of failures `seen` + 1 to `failed`. Those overwritten meanwhile are
+  /// dropped.
+  void collect(const Bridge& bridge, uint64_t seen, uint64_t failed);
+  /// Those since the last call, oldest first.
+  std::vector<DeadLetter> take();
+  uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+
+ private:
+  const ActorSet& actors_;
+  boost::lockfree::queue<DeadLetter*> letters_;
+  std::atomic<uint64_t> dropped_{0};
+};
+
+/// The part of a slot's payload that is a body of Cap'n Proto; empty where the body lies in the arena.
+std::span<const std::byte> body_in_slot(const Envelope& envelope, const uint32_t* payload);
+
+}  // namespace detail
+}  // namespace gyre
