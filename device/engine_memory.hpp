@@ -23,9 +23,10 @@ struct EngineMemory {
   uint32_t runtime_tag = 0;   ///< in the handles of this runtime's buffers and of no other's
   uint8_t* actors = nullptr;  ///< actors' tables, actor_bytes for each worker one after the other; zeroed. In
                               ///< a worker: its own
-  uint64_t actor_bytes = 0;        ///< a worker; a multiple of 256
+  uint64_t actor_bytes = 0;   ///< a worker; a multiple of 256
   uint32_t actors_per_worker = 0;  ///< of each type that has state
   uint32_t reserved = 0;
+  uint8_t* scratch = nullptr;  ///< of a grid-scoped worker: twice a slot's payload, zeroed, 16-aligned
 
   /// The same, with `actors` of one worker.
   GYRE_DEVICE constexpr EngineMemory of_worker(uint32_t worker) const {
@@ -34,6 +35,6 @@ struct EngineMemory {
     return own;
   }
 };
-static_assert(sizeof(EngineMemory) == 40, "what the engine hands to its workers lies alike on both sides");
+static_assert(sizeof(EngineMemory) == 48, "what the engine hands to its workers lies alike on both sides");
 
 }  // namespace gyre

@@ -1,4 +1,5 @@
-// The ring kernel: one worker a block, launched once, cooperative, until commanded to stop. NVRTC only.
+// The ring kernel: one worker a block, or one that is the whole grid; launched once, cooperative, until
+// commanded to stop. NVRTC only.
 #pragma once
 
 #include <gyre/device/worker_loop.hpp>
@@ -16,19 +17,26 @@ struct DevicePause {
 };
 
 /// `region`: device address of an initialised region of `layout`; `memory`: the engine's own, by device
-/// addresses. Dynamic shared memory: twice the slot's payload.
+/// addresses. Dynamic shared memory: twice the slot's payload; none where the worker is the whole grid
+/// (GYRE_GRID), which has `memory.scratch` for it.
 template <class... Actors>
 __global__ void __launch_bounds__(GYRE_BLOCK)
     worker_kernel(void* region, RegionLayout layout, EngineMemory memory) {
+#if defined(GYRE_GRID)
+  Grid::initialise();
+  const uint32_t worker = 0;
+  uint32_t* const request = reinterpret_cast<uint32_t*>(memory.scratch);
+#else
   extern __shared__ uint4 scratch[];
-
-  const uint32_t payload_words = layout.shape.payload_bytes() / sizeof(uint32_t);
+  const uint32_t worker = blockIdx.x;
   uint32_t* const request = reinterpret_cast<uint32_t*>(scratch);
+#endif
+  const uint32_t payload_words = layout.shape.payload_bytes() / sizeof(uint32_t);
   uint32_t* const response = request + payload_words;
-  for (uint32_t i = threadIdx.x; i < 2 * payload_words; i += blockDim.x) request[i] = 0;
-  __syncthreads();
+  for (uint32_t i = HandlerGroup::rank(); i < 2 * payload_words; i += HandlerGroup::size()) request[i] = 0;
+  HandlerGroup::sync();
 
-  Worker<Actors...>(Bridge::of(region, layout, blockIdx.x), memory.of_worker(blockIdx.x), request, response,
+  Worker<Actors...>(Bridge::of(region, layout, worker), memory.of_worker(worker), request, response,
                     worker_shared())
       .run(DevicePause{});
 }

@@ -97,4 +97,56 @@ GYRE_DEVICE void copy(const Context& ctx, const wire::ListReader<T>& in, const w
       ctx, out, [](T value) { return value; }, in);
 }
 
+#if defined(__CUDACC_RTC__)
+namespace detail {
+
+static __shared__ uint64_t warp_partials[32];
+#if defined(GYRE_GRID)
+inline constexpr uint32_t max_grid_blocks = 4096;
+static __device__ uint64_t block_partials[max_grid_blocks];
+#endif
+
+template <class T>
+__device__ T sum_of_warp(T value) {
+  for (int lane = 16; lane != 0; lane /= 2) value += __shfl_xor_sync(0xffffffffu, value, lane);
+  return value;
+}
+
+template <class T>
+__device__ T sum_of_block(T value) {
+  T* const partials = reinterpret_cast<T*>(warp_partials);
+  value = sum_of_warp(value);
+  if (Block::size() == 32) return value;
+  if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = value;
+  Block::sync();
+  value = sum_of_warp(threadIdx.x % 32 < Block::size() / 32 ? partials[threadIdx.x % 32] : T(0));
+  Block::sync();
+  return value;
+}
+
+}  // namespace detail
+#endif
+
+/// The sum of every thread's `value`, in every thread: a number of at most 8 bytes. Collective: every thread
+/// must call it. The order of addition depends on the size of the group alone, so that equal values give
+/// equal bits.
+template <class T>
+GYRE_DEVICE T sum(Context& ctx, T value) {
+  static_assert(sizeof(T) <= 8);
+#if defined(__CUDACC_RTC__)
+  value = detail::sum_of_block(value);
+#if defined(GYRE_GRID)
+  T* const partials = reinterpret_cast<T*>(detail::block_partials);
+  if (threadIdx.x == 0) partials[blockIdx.x] = value;
+  ctx.sync();
+  value = T(0);
+  for (uint32_t i = threadIdx.x; i < gridDim.x; i += Block::size()) value += partials[i];
+  value = detail::sum_of_block(value);
+  ctx.sync();
+#endif
+#endif
+  (void)ctx;
+  return value;
+}
+
 }  // namespace gyre

@@ -16,8 +16,8 @@ namespace gyre {
 #error "define GYRE_BLOCK, the threads a block, when compiling for the GPU"
 #endif
 
-/// The threads that run a handler together: the block, of GYRE_BLOCK threads.
-struct HandlerGroup {
+/// The threads of a block.
+struct Block {
   __device__ static uint32_t rank() { return threadIdx.x; }
   __device__ static constexpr uint32_t size() { return GYRE_BLOCK; }
   __device__ static void sync() {
@@ -27,6 +27,43 @@ struct HandlerGroup {
       __syncthreads();
     }
   }
+};
+
+#if defined(GYRE_GRID)
+static __device__ uint64_t grid_arrivals;          // blocks that came to a barrier, in all
+static __shared__ uint64_t grid_arrivals_awaited;  // by this block's barrier
+
+/// The threads of a grid whose blocks are all resident: a cooperative launch's.
+struct Grid {
+  __device__ static uint32_t rank() { return blockIdx.x * GYRE_BLOCK + threadIdx.x; }
+  __device__ static uint32_t size() { return gridDim.x * GYRE_BLOCK; }
+  /// Once, before the first sync.
+  __device__ static void initialise() {
+    if (threadIdx.x == 0) grid_arrivals_awaited = 0;
+  }
+  __device__ static void sync() {
+    Block::sync();
+    if (threadIdx.x == 0) {
+      grid_arrivals_awaited += gridDim.x;
+      asm volatile("red.release.gpu.global.add.u64 [%0], 1;" : : "l"(&grid_arrivals) : "memory");
+      uint64_t arrived;
+      for (uint32_t looks = 0;; ++looks) {
+        asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(arrived) : "l"(&grid_arrivals) : "memory");
+        if (arrived >= grid_arrivals_awaited) break;
+        if (looks > 1000) __nanosleep(100);  // idle, most likely
+      }
+    }
+    Block::sync();
+  }
+};
+#endif
+
+/// The threads that run a handler together: the block, of GYRE_BLOCK threads, or the whole grid.
+#if defined(GYRE_GRID)
+struct HandlerGroup : Grid {
+#else
+struct HandlerGroup : Block {
+#endif
   /// Sets `word`, in the group's own memory, to `value` if it is 0; true in the one thread that did.
   template <class Word>
   __device__ static bool first_to_set(Word& word, Word value) {
@@ -34,8 +71,8 @@ struct HandlerGroup {
   }
 };
 
-/// True in the threads that poll the ring: the block's first warp.
-__device__ inline bool polls() { return threadIdx.x < 32; }
+/// True in the threads that poll the ring: the group's first warp.
+__device__ inline bool polls() { return HandlerGroup::rank() < 32; }
 
 /// Nanoseconds of the GPU's global timer (its step is coarse: 32 ns to 1 µs, by model).
 __device__ inline uint64_t now_ns() {

@@ -70,13 +70,7 @@ class Worker {
 
   /// After the last message: stops the actors and publishes final counters.
   GYRE_DEVICE void finish() {
-    for_each_to_stop(
-        ActorList<Actors...>{}, memory_, memory_.actors, 0, [this](auto& actor, uint32_t type, uint64_t key) {
-          const Envelope envelope{0, 0, 0, key, uint16_t(type), lifecycle_message::stop, 0, 0, 0};
-          Context context(envelope, *bridge_.host_line, memory_, *shared_);
-          actor.on_stop(context);
-          HandlerGroup::sync();
-        });
+    for_each_to_stop(ActorList<Actors...>{}, memory_, memory_.actors, 0, Stop{*this});
     if (HandlerGroup::rank() != 0) return;
     publish_credit();
     Memory::store_release(bridge_.worker_line->stopped, 1);
@@ -87,6 +81,18 @@ class Worker {
   static constexpr uint32_t idle_polled_packets = 4;  // one 64-byte line a poll: idle workers share the bus
   static constexpr uint32_t patience = 200;           // empty polls before a worker counts as idle
   static constexpr uint32_t polls_before_credit = 8;  // empty polls before the ring counts as empty
+
+  // Calls an actor's on_stop.
+  struct Stop {
+    Worker& worker;
+    template <class Actor>
+    GYRE_DEVICE void operator()(Actor& actor, uint32_t actor_type, uint64_t key) const {
+      const Envelope envelope{0, 0, 0, key, uint16_t(actor_type), lifecycle_message::stop, 0, 0, 0};
+      Context context(envelope, *worker.bridge_.host_line, worker.memory_, *worker.shared_);
+      actor.on_stop(context);
+      HandlerGroup::sync();
+    }
+  };
 
   // Polling threads only.
   GYRE_DEVICE Decision poll() {

@@ -41,6 +41,7 @@ std::string Options::problems() const {
     wrong(fmt::format("--block {}: must be a multiple of 32 (a warp), 32 to 1024 (the hardware's most)",
                       block));
   }
+  if (blocks > 4096) wrong(fmt::format("--blocks {}: at most 4096", blocks));
   const bool slots_valid = std::has_single_bit(slots) && slots >= 2 && slots <= 65536;
   if (!slots_valid) wrong(fmt::format("--slots {}: must be a power of two, 2 to 65536", slots));
   const bool slot_bytes_valid = slot_bytes % 64 == 0 && slot_bytes >= 64 && slot_bytes <= 16384;

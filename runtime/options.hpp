@@ -29,8 +29,9 @@ struct Options {
   int device = 0;                                      ///< CUDA device number
   TransportKind transport = TransportKind::automatic;  ///< pinned on CUDA, heap on the CPU
   uint32_t workers = 1;                                ///< blocks on CUDA, threads on the CPU
-  uint32_t block = 32;                      ///< CUDA threads a block, a multiple of 32; the CPU ignores it
-  uint32_t slots = 256;                     ///< slots a ring, a power of two
+  uint32_t block = 32;   ///< CUDA threads a block, a multiple of 32; the CPU ignores it
+  uint32_t blocks = 0;   ///< CUDA blocks of a grid-scoped actor set's one worker; 0: one a multiprocessor
+  uint32_t slots = 256;  ///< slots a ring, a power of two
   uint32_t slot_bytes = 512;                ///< bytes a slot, a multiple of 64
   std::chrono::milliseconds timeout{5000};  ///< of an ask, and for room in a full ring
   WaitPolicy wait = WaitPolicy::polite;

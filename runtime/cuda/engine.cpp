@@ -66,6 +66,16 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
       lease_(options.device),
       context_(driver_, options.device),
       limits_(read_limits(context_)) {
+  if (actors.is_grid_scoped()) {
+    if (options.workers != 1) {
+      throw BadOptions(
+          fmt::format("launching a grid-scoped actor set: --workers {}: it is one worker, of all blocks; "
+                      "--blocks says how many",
+                      options.workers));
+    }
+    request_.grid = options.blocks != 0 ? options.blocks : limits_.multiprocessors;
+    request_.dynamic_shared_bytes = 0;
+  }
   const auto refuse = [this](const std::string& problems) {
     if (!problems.empty()) throw Error("launching on " + limits_.name + ":\n" + problems);
   };
@@ -98,7 +108,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
     refuse(kernel_problems(request_, limits_, limits));
     region_ = std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
     driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
-    allocate_actors(actors.actor_bytes(options.actors_per_worker), options.actors_per_worker);
+    allocate_actors(actors, options.actors_per_worker);
     if (verbose_) {
       std::fprintf(
           stderr,
@@ -115,19 +125,23 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
   }
 }
 
-// The tables of all workers' actors, zeroed before the kernel, on its stream.
-void CudaEngine::allocate_actors(uint64_t bytes_a_worker, uint32_t actors_per_worker) {
-  memory_.actor_bytes = bytes_a_worker;
+// The tables of all workers' actors, and a grid-scoped worker's scratch: zeroed before the kernel, on its
+// stream.
+void CudaEngine::allocate_actors(const ActorSet& actors, uint32_t actors_per_worker) {
+  memory_.actor_bytes = actors.actor_bytes(actors_per_worker);
   memory_.actors_per_worker = actors_per_worker;
-  const uint64_t bytes = bytes_a_worker * request_.grid;
-  if (bytes == 0) return;
+  const uint64_t tables = memory_.actor_bytes * layout_.workers;
+  const uint64_t scratch = actors.is_grid_scoped() ? 2 * layout_.shape.payload_bytes() : 0;
+  if (tables + scratch == 0) return;
   driver_.check(
-      driver_.cuMemAlloc(&actor_memory_, bytes),
+      driver_.cuMemAlloc(&actor_memory_, tables + scratch),
       fmt::format("allocating {} bytes of device memory for {} actors of each type on each of {} workers "
                   "(--actors-per-worker)",
-                  bytes, actors_per_worker, request_.grid));
-  driver_.check(driver_.cuMemsetD8Async(actor_memory_, 0, bytes, stream_), "zeroing the actors' memory");
+                  tables + scratch, actors_per_worker, layout_.workers));
+  driver_.check(driver_.cuMemsetD8Async(actor_memory_, 0, tables + scratch, stream_),
+                "zeroing the actors' memory");
   memory_.actors = reinterpret_cast<uint8_t*>(actor_memory_);
+  memory_.scratch = memory_.actors + tables;
 }
 
 CudaEngine::~CudaEngine() {

@@ -46,7 +46,7 @@ class CudaEngine final : public Engine {
     bool kept_ = false;
   };
 
-  void allocate_actors(uint64_t bytes_a_worker, uint32_t actors_per_worker);
+  void allocate_actors(const ActorSet& actors, uint32_t actors_per_worker);
   CUresult query() const;
 
   const RegionLayout layout_;

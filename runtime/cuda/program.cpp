@@ -20,8 +20,9 @@ namespace {
   X(nvrtcCreateProgram)                                                                  \
   X(nvrtcDestroyProgram)                                                                 \
   X(nvrtcCompileProgram)                                                                 \
-  X(nvrtcAddNameExpression) X(nvrtcGetLoweredName) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) \
-      X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
+  X(nvrtcAddNameExpression)                                                              \
+  X(nvrtcGetLoweredName) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetProgramLogSize) \
+      X(nvrtcGetProgramLog)
 
 struct Nvrtc {
 #define GYRE_NVRTC_MEMBER(name) decltype(&::name) name = nullptr;
@@ -137,6 +138,7 @@ Program program_of(const ActorSet& actors, int architecture, uint32_t block) {
                      "--prec-div=true",
                      "--prec-sqrt=true",
                      fmt::format("-DGYRE_BLOCK={}", block)};
+  if (actors.is_grid_scoped()) program.options.push_back("-DGYRE_GRID");
   return program;
 }
 

@@ -379,7 +379,8 @@ TEST_CASE("a worker's log of failed tells keeps the newest; the rest are counted
   s.work();
   const auto letters = s.core->take_dead_letters();
   CHECK(letters.size() == FailureLog::entries);
-  for (uint64_t i = 0; i < letters.size(); ++i) CHECK(letters[i].envelope.key == 40 - FailureLog::entries + i);
+  for (uint64_t i = 0; i < letters.size(); ++i)
+    CHECK(letters[i].envelope.key == 40 - FailureLog::entries + i);
   CHECK(s.core->books().dead_letters_dropped == 40 - FailureLog::entries);
 }
 

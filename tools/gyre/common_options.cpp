@@ -36,6 +36,10 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
       ->capture_default_str();
   command.add_option("--block", options.block, "CUDA threads a worker, a multiple of 32")
       ->capture_default_str();
+  command
+      .add_option("--blocks", options.blocks,
+                  "CUDA blocks of a grid-scoped actor set; 0: one a multiprocessor")
+      ->capture_default_str();
   command.add_option("--slots", options.slots, "slots a ring, a power of two")->capture_default_str();
   command
       .add_option("--slot-bytes", options.slot_bytes,
