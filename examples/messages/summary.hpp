@@ -11,7 +11,7 @@ namespace station {
 struct Summary {
   using Handles = gyre::Handles<view::SummaryRequest, view::Calibration>;
 
-  // State: one for all threads of the group, and for all keys of this worker.
+  // State: one for all threads of the group, and one for each key.
   float offset = 0;
   uint32_t hottest = 0;
 

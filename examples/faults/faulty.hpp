@@ -1,0 +1,40 @@
+// Faulty: does to its worker what handlers should not.
+#pragma once
+
+#include <faults/faulty.view.hpp>
+#include <gyre/device/dispatch.hpp>
+
+namespace faults {
+
+struct Faulty {
+  uint64_t survived = 0;
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Provoke::Reader in, view::Survived::Builder out) {
+    switch (in.fault()) {
+      case view::Fault::none:
+        break;
+      case view::Fault::null_pointer:
+        *static_cast<volatile int*>(nullptr) = 1;
+        break;
+      case view::Fault::trap:
+#if defined(__CUDACC_RTC__)
+        __trap();
+#else
+        __builtin_trap();
+#endif
+        break;
+      case view::Fault::check:
+        GYRE_CHECK(in.fault() == view::Fault::none);
+        break;
+      case view::Fault::endless:
+        for (volatile uint64_t turns = 0;; turns = turns + 1) {
+        }
+    }
+    ctx.sync();
+    if (ctx.rank() == 0) ++survived;
+    ctx.sync();
+    out.set_times(survived);
+  }
+};
+
+}  // namespace faults
