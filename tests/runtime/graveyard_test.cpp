@@ -114,13 +114,13 @@ TEST_CASE("reused memory comes zeroed, the best that fits and at most twice as l
 TEST_CASE("an index is used again, under another generation, once nobody can be reading its entry") {
   SteppedAbacus s({.slots = 8, .timeout = 50ms, .max_buffers = 1});
   capnp::MallocMessageBuilder message;
-  const auto handle = message.initRoot<messages::BufferHandle>();
+  auto handle = message.initRoot<messages::BufferHandle>();
   auto buffer = std::make_optional(s.allocate(10));
   buffer->set(handle);
   REQUIRE(s.client->try_tell<Note>(abacus, noting(*buffer, 1)));
   buffer.reset();
-  CHECK_THROWS_WITH(s.allocate(10), Catch::Contains("all 1 there may be are in use (0)") &&
-                                        Catch::Contains("sent before that (1)"));
+  CHECK_THROWS_WITH(s.allocate(10),
+                    containing("all 1 there may be are in use (0)") && containing("sent before that (1)"));
   s.work();
   const auto next = s.allocate(10);
   auto asked = s.client->try_ask<Add>(
