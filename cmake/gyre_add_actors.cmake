@@ -29,14 +29,15 @@
 # or of this one, without IMPORT_DIRS; Gyre's own are /gyre/messages/…, of MESSAGES gyre::messages. Imported schemas
 # must be some target's, for their headers are included; a changed one compiles anew what imports it.
 #
-# gyre::messages has VectorAdd's and Echo's; a program links gyre::runtime and its actors' target.
+# gyre::messages has VectorAdd's and Echo's, and the handles of buffers (import "/gyre/messages/buffer.capnp"); a
+# program links gyre::runtime and its actors' target.
 
 # What a kernel includes of Gyre itself, below <gyre/…>.
 set(GYRE_DEVICE_HEADERS
   messages/fixed_width.hpp messages/status.hpp messages/envelope.hpp
   messages/wire.hpp messages/reader.hpp messages/builder.hpp messages/view.hpp
   bridge/group.hpp bridge/packet.hpp bridge/ring.hpp bridge/region.hpp
-  device/platform.hpp device/engine_memory.hpp device/context.hpp device/actor_table.hpp device/parallel.hpp device/dispatch.hpp device/worker_loop.hpp device/kernel.hpp
+  device/platform.hpp device/engine_memory.hpp device/buffer.hpp device/context.hpp device/actor_table.hpp device/parallel.hpp device/dispatch.hpp device/worker_loop.hpp device/kernel.hpp
   CACHE INTERNAL "What a kernel includes of Gyre itself")
 
 # The functions know of Gyre: GYRE_INCLUDE_DIR (the folder of gyre/gyre.hpp), GYRE_DEVICE_HEADERS, CAPNP_COMPILER,

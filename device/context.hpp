@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/bridge/region.hpp>
+#include <gyre/device/buffer.hpp>
 #include <gyre/device/engine_memory.hpp>
 #include <gyre/device/platform.hpp>
 #include <gyre/messages/envelope.hpp>
@@ -22,6 +23,7 @@ struct WorkerShared {
   uint32_t command_seen;  ///< the Command that Context::should_stop last read
   uint32_t created;       ///< 1: the actor is new
   uint32_t gone;          ///< 1: the actor is to be removed
+  uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
 };
 
 #if defined(__CUDACC_RTC__)
@@ -62,10 +64,36 @@ class Context {
   GYRE_DEVICE bool is_ask() const { return (envelope_->flags & envelope_flags::ask) != 0; }
 
   /// Ends the message with Status::handler_failed and `code`, of the handler's own choosing, in place of a
-  /// response. Call it in every thread or in any; then return from the handler.
-  GYRE_DEVICE void fail(uint32_t code) {
-    status_ = Status::handler_failed;
-    detail_ = code;
+  /// response. Call it in every thread or in any; then return from the handler. A thread's first failure
+  /// stands.
+  GYRE_DEVICE void fail(uint32_t code) { end(Status::handler_failed, code, 0); }
+
+  /// The elements of the buffer that a messages::BufferHandle in the request names: T is int8_t … uint64_t,
+  /// float or double, and there are `at_least` elements at least. A handle that is not good for that gives an
+  /// empty span, and ends the message with Status::bad_buffer and the reason in place of a response: return
+  /// from the handler. What the host wrote before it sent the message is there, and the host finds what the
+  /// handler writes once it has the reply. Threads call it each for itself; no barrier is in it.
+  template <class T, class Handle>
+  GYRE_DEVICE BufferSpan<T> buffer(const Handle& handle, uint64_t at_least = 0) {
+    using Element = decltype(handle.element());
+    constexpr Element element = detail::element_of<T, Element>();
+    static_assert(element != Element::none,
+                  "a buffer's elements are integers of 8 to 64 bits, float or double");
+    if (!fenced_) {
+      fenced_ = true;
+      shared_->buffers_used = 1;
+      Memory::fence();
+    }
+    BadHandle bad;
+    const uint64_t length = handle.length();
+    const uint64_t address = detail::find_buffer(
+        *memory_, {handle.index(), handle.generation(), handle.runtime(), uint32_t(handle.element()), length},
+        uint32_t(element), uint32_t(sizeof(T)), at_least, bad);
+    if (bad.fault != BufferFault::none) {
+      end(Status::bad_buffer, bad.detail(), bad.where());
+      return {};
+    }
+    return {reinterpret_cast<T*>(address), length};
   }
 
   /// True once the host commands the worker to stop: a long handler should then return. Every thread must
@@ -82,14 +110,25 @@ class Context {
 
   GYRE_DEVICE Status status() const { return status_; }
   GYRE_DEVICE uint32_t detail() const { return detail_; }
+  /// See ErrorBody::where.
+  GYRE_DEVICE uint64_t where() const { return where_; }
 
  private:
+  GYRE_DEVICE void end(Status status, uint32_t detail, uint64_t where) {
+    if (status_ != Status::ok) return;
+    status_ = status;
+    detail_ = detail;
+    where_ = where;
+  }
+
   const Envelope* envelope_;
   const HostLine* host_line_;
   const EngineMemory* memory_;
   WorkerShared* shared_;
   Status status_ = Status::ok;
   uint32_t detail_ = 0;
+  uint64_t where_ = 0;
+  bool fenced_ = false;  // this thread, for buffers
 };
 
 /// Names a source file in an error reply: FNV-1a (Fowler, Noll, Vo) of what follows the last slash, so that a

@@ -160,7 +160,8 @@ GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uin
     const MalformedField where = MalformedField::of(field.type_id, uint8_t(message.reason()), field.index);
     return {Status::malformed, message.failed_word(), where.packed, reply.used_bytes()};
   }
-  if (context.status() != Status::ok) return {context.status(), context.detail(), 0, reply.used_bytes()};
+  if (context.status() != Status::ok)
+    return {context.status(), context.detail(), context.where(), reply.used_bytes()};
   if (reply.full()) return {Status::reply_too_large, response_capacity, 0, reply.used_bytes()};
   return {Status::ok, 0, 0, reply.used_bytes()};
 }

@@ -225,6 +225,9 @@ class Worker {
     if (HandlerGroup::rank() == 0) shared_->response_bytes = handled.response_bytes;
     HandlerGroup::sync();
 
+    // What any thread wrote there, before the packets and the credit that the polling threads store, whatever
+    // became of the message: the host may then use that memory again.
+    if ((bodies.response_in_block || shared_->buffers_used != 0) && polls()) Memory::fence();
     stop_seen_ = shared_->command_seen == uint32_t(Command::stop);
     if (shared_->gone != 0 && HandlerGroup::rank() == 0) {
       remove(ActorList<Actors...>{}, memory_, memory_.actors, envelope.actor_type, envelope.key);
@@ -288,9 +291,6 @@ class Worker {
     const Status status = shared_->status;
     const uint32_t response_bytes = shared_->response_bytes;
     void* const body = response_ + envelope_words;
-    // Those that store the packets, after the barrier behind the handler; whatever became of it, since the
-    // host may use the block again.
-    if (response_in_block && polls()) Memory::fence();
     if (status != Status::ok) {
       ++error_replies_;
       if (HandlerGroup::rank() == 0) {

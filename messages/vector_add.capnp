@@ -1,8 +1,10 @@
 @0xb1d3c6a4e2f7805d;
-# The validation's messages: element-wise arithmetic on two vectors of 32-bit floats.
+# The validation's messages: element-wise arithmetic on two vectors of 32-bit floats, in the message or in buffers.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("gyre::messages");
+
+using Buffer = import "/gyre/messages/buffer.capnp";
 
 enum Operation {
   add @0;
@@ -15,6 +17,12 @@ struct VectorAddRequest {
   operation @0 :Operation;
   a @1 :List(Float32);
   b @2 :List(Float32);  # as many elements as a
+
+  # Where aBuffer is set, the elements are in buffers of Float32, and the lists are not read.
+  length @3 :UInt64;    # elements
+  aBuffer @4 :Buffer.BufferHandle;
+  bBuffer @5 :Buffer.BufferHandle;
+  resultBuffer @6 :Buffer.BufferHandle;  # may be one of the other two
 }
 
 struct VectorAddResponse {
@@ -26,7 +34,7 @@ struct VectorAddResponse {
 
   success @0 :Bool;
   error @1 :Error;
-  processed @2 :UInt32;        # elements computed
-  result @3 :List(Float32);    # processed elements: a[i] operation b[i]
+  processed @2 :UInt32;        # elements computed; 2^32 - 1 where there were more
+  result @3 :List(Float32);    # processed elements: a[i] operation b[i]; empty where they went to a buffer
   processingNs @4 :UInt64;     # time in the handler, ns, by the engine's clock
 }

@@ -72,6 +72,10 @@ Failure ActorSet::failure_of(const Envelope& envelope, const ErrorBody& error) c
       const std::string name(file.name);
       if (source_name_hash(name.c_str()) == error.where) failure.file = static_text(name);
     }
+  } else if (error.status == Status::bad_buffer) {
+    const BadHandle bad = BadHandle::of(error.detail, error.where);
+    failure.asked = bad.asked;
+    failure.limit = bad.there;
   }
   return failure;
 }

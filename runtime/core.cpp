@@ -66,6 +66,7 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
       options_(options),
       layout_(options.region_layout(actors_.handlers().size())),
       engine_(std::move(engine)),
+      buffers_(engine_->buffer_memory(), bridges_),
       arena_(static_cast<char*>(engine_->region()) + layout_.arena(), layout_.arena_bytes),
       calls_(calls_for(layout_), layout_.shape.body_capacity(), arena_),
       dead_letters_(actors_),
@@ -617,6 +618,25 @@ Result<void> Core::drain(std::chrono::nanoseconds timeout) {
   return success();
 }
 
+Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
+  const int64_t deadline_ns = after(host_now_ns(), timeout);
+  const Tickets sent = buffers_.sent();
+  Backoff backoff(options_.wait);
+  while (!buffers_.past(sent)) {
+    if (drain_replies() != 0) backoff.reset();
+    if (backoff.worth_a_look()) {
+      const int64_t now = host_now_ns();
+      look_after(now);
+      if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
+      if (now >= deadline_ns)
+        return Failure{Status::worker_stuck, 0, 0, uint64_t(timeout.count() / 1'000'000)};
+    }
+    backoff.pause();
+  }
+  Memory::fence();
+  return success();
+}
+
 Termination Core::terminate(std::chrono::nanoseconds timeout) {
   terminating_.store(true, std::memory_order_release);
   const std::lock_guard lock(lifecycle_mutex_);
@@ -675,6 +695,7 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
     report.books.dead_letters_dropped += unknown;
   }
   if (report.worker_stuck) engine_->leak();
+  buffers_.workers_ended(report.worker_stuck);
   report.terminate_ms = double(host_now_ns() - begin_ns) * 1e-6;
   {
     const std::lock_guard report_lock(report_mutex_);

@@ -4,6 +4,7 @@
 #include <gyre/runtime/arena.hpp>
 #include <gyre/runtime/backoff.hpp>
 #include <gyre/runtime/books.hpp>
+#include <gyre/runtime/buffers.hpp>
 #include <gyre/runtime/call_table.hpp>
 #include <gyre/runtime/dead_letters.hpp>
 #include <gyre/runtime/engine.hpp>
@@ -70,6 +71,7 @@ class Core {
   const Options& options() const { return options_; }
   Engine& engine() { return *engine_; }
   CallTable& calls() { return calls_; }
+  Buffers& buffers() { return buffers_; }
   const RingShape& shape() const { return layout_.shape; }
   const Arena& arena() const { return arena_; }
   const RegionLayout& layout() const { return layout_; }
@@ -101,6 +103,10 @@ class Core {
   /// Ends the workers after the message in hand; the rest become dead letters. Repeatable: later calls report
   /// the first.
   Termination terminate(std::chrono::nanoseconds timeout);
+
+  /// Waits until every worker is past all that was sent before the call, and completes what it finds
+  /// meanwhile. Failures: worker_stuck, engine_failed.
+  Result<void> wait_for_workers(std::chrono::nanoseconds timeout);
 
   Books books() const;
   /// Dead letters since the last call, oldest first.
@@ -149,6 +155,7 @@ class Core {
   const RegionLayout layout_;
   std::unique_ptr<Engine> engine_;
   std::deque<HostBridge> bridges_;  // one a worker; never moved
+  Buffers buffers_;
   Arena arena_;
   CallTable calls_;
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/buffer_memory.hpp>
 #include <gyre/runtime/options.hpp>
 
 namespace gyre {
@@ -24,6 +25,8 @@ class Engine {
   virtual void* region() = 0;
   /// Whether the workers' clock is the host's.
   virtual bool shares_host_clock() const { return true; }
+  /// Where buffers get their memory; it may be used from any thread, beside live workers too.
+  virtual BufferMemory& buffer_memory() = 0;
   /// Milliseconds that compiling the actors took; 0 where they are compiled in.
   virtual double compile_ms() const = 0;
 

@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <gyre/device/buffer.hpp>
+#include <gyre/messages/buffer.view.hpp>
 #include <gyre/messages/wire.hpp>
 #include <gyre/runtime/errors.hpp>
 
@@ -102,6 +104,46 @@ std::string malformed_text(const Failure& failure) {
                      failure.detail, text_of(reason));
 }
 
+std::string_view name_of(uint64_t element) {
+  constexpr std::string_view names[] = {"none",   "int8",  "uint8",  "int16",   "uint16", "int32",
+                                        "uint32", "int64", "uint64", "float32", "float64"};
+  static_assert(std::size(names) == size_t(messages::view::ElementType::float64) + 1);
+  return element < std::size(names) ? names[element] : "unknown";
+}
+
+std::string bad_buffer_text(const Failure& failure) {
+  const BadHandle bad = BadHandle::of(failure.detail, 0);
+  const uint64_t asked = failure.asked, there = failure.limit;
+  const std::string handle = fmt::format("handling a message: a buffer's handle (index {}) ", bad.index);
+  switch (bad.fault) {
+    case BufferFault::none:
+      break;
+    case BufferFault::foreign:
+      if (asked == 0) return "handling a message: a buffer's handle was never set; use Buffer::set";
+      return handle + fmt::format(
+                          "is of another runtime (tag {:#x}, here {:#x}); send it to the runtime that "
+                          "made the buffer",
+                          asked, there);
+    case BufferFault::no_such_index:
+      return handle + fmt::format("names no buffer: there may be {}; fill handles with Buffer::set", there);
+    case BufferFault::stale:
+      return handle + fmt::format(
+                          "is stale: its buffer was freed (generation {}, now {}); keep the Buffer "
+                          "until the reply has come",
+                          asked, there);
+    case BufferFault::wrong_type:
+      return handle +
+             fmt::format("is of {} elements, and the handler wants {}; allocate a buffer of that type",
+                         name_of(there), name_of(asked));
+    case BufferFault::too_short:
+      return handle + fmt::format(
+                          "is too short: {} elements are wanted, and there are {}; allocate a larger "
+                          "buffer, or ask for less",
+                          asked, there);
+  }
+  return handle + "is not good for what the handler wants of it";
+}
+
 }  // namespace
 
 const char* static_text(std::string_view text) {
@@ -199,7 +241,7 @@ std::string Failure::message() const {
             "with larger --actors-per-worker",
             limit);
       case Status::bad_buffer:
-        return "handling a message: a buffer's handle is not good for what the handler wants of it";
+        return bad_buffer_text(*this);
       case Status::worker_stuck:
         return fmt::format(
             "waiting for the workers: one did not answer within {} ms; a handler is slow or does not return. "

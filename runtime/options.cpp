@@ -67,6 +67,7 @@ std::string Options::problems() const {
         "--max-reply-bytes {}: replies larger than a slot lie in the arena, and --arena-bytes is {}",
         max_reply_bytes, arena_bytes));
   }
+  if (max_buffers > 65535) wrong(fmt::format("max_buffers {}: must be 0 to 65535", max_buffers));
   constexpr std::chrono::milliseconds day = std::chrono::hours(24);
   if (timeout.count() < 1 || timeout > day) {
     wrong(fmt::format("--timeout {}: must be 1 to {} ms (a day)", timeout.count(), day.count()));

@@ -44,6 +44,7 @@ struct Options {
   /// Actors with state, of each type, that one worker has room for: each takes its state and 28 bytes of the
   /// engine's memory. A key's worker is key mod workers.
   uint32_t actors_per_worker = 16384;
+  uint32_t max_buffers = 1024;  ///< there may be at once, at most 65,535; each takes 24 bytes of the engine's
   uint64_t region_budget = uint64_t(1) << 30;  ///< bytes; a larger region is refused
   bool verbose = false;                        ///< log launch parameters to stderr
   uint64_t first_lap = 1;                      ///< lap of the rings' first ticket; for tests of the wrap

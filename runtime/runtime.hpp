@@ -1,6 +1,7 @@
 // The runtime: launches workers, hands out clients, drains and terminates.
 #pragma once
 
+#include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/client.hpp>
 
 namespace gyre {
@@ -35,6 +36,18 @@ class Runtime {
   Result<void> activate(std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {
     return core_->set_active(true, timeout);
   }
+  /// A buffer of `elements` zeroed elements, at least one. Beside live workers too, from any thread; it
+  /// blocks for as long as zeroing takes. Throws Error: no room, or no such memory here (see refusal), with
+  /// the numbers.
+  template <class T>
+  Buffer<T> allocate(MemoryKind kind, uint64_t elements) {
+    return Buffer<T>(core_, kind, elements);
+  }
+  /// Why this engine has no memory of that kind; empty if it has.
+  std::string refusal(MemoryKind kind) const { return core_->buffers().memory().refusal(kind); }
+  /// The memory of all buffers; empty() after terminate() once the buffers are gone. Any thread.
+  Ledger ledger() const { return core_->buffers().ledger(); }
+
   /// Refuses new messages and waits until all accepted ones are done. May be repeated after a time-out.
   /// Failures: worker_stuck, engine_failed, terminated.
   Result<void> drain(std::chrono::nanoseconds timeout = std::chrono::seconds(5));

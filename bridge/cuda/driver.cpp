@@ -74,6 +74,14 @@ Driver Driver::load() {
   }
   GYRE_CUDA_FUNCTIONS(GYRE_CUDA_LOAD)
 #undef GYRE_CUDA_LOAD
+  {
+    void* address = nullptr;
+    CUdriverProcAddressQueryResult found;
+    if (get_proc_address("cuMemAdvise", &address, interface_version, CU_GET_PROC_ADDRESS_DEFAULT, &found) ==
+        CUDA_SUCCESS) {
+      driver.advise = reinterpret_cast<decltype(driver.advise)>(address);
+    }
+  }
   if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
     throw EngineUnavailable("initialising the CUDA driver: " + driver.explain(result));
   }

@@ -10,23 +10,27 @@
 namespace gyre::cuda {
 
 // Every driver function Gyre calls. Only functions whose interface has not changed since CUDA 12.0.
-#define GYRE_CUDA_FUNCTIONS(X)                                                                           \
-  X(cuInit)                                                                                              \
-  X(cuDriverGetVersion)                                                                                  \
-  X(cuGetErrorName)                                                                                      \
-  X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute)      \
-      X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxPushCurrent)   \
-          X(cuCtxPopCurrent) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer)             \
-              X(cuModuleLoadDataEx) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute)       \
-                  X(cuFuncSetAttribute) X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuStreamCreate) \
-                      X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamSynchronize) X(cuLaunchKernel)       \
-                          X(cuLaunchCooperativeKernel) X(cuMemAlloc) X(cuMemFree) X(cuMemsetD8Async)
+#define GYRE_CUDA_FUNCTIONS(X)                                                                               \
+  X(cuInit)                                                                                                  \
+  X(cuDriverGetVersion)                                                                                      \
+  X(cuGetErrorName)                                                                                          \
+  X(cuGetErrorString)                                                                                        \
+  X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)          \
+      X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxPushCurrent) X(cuCtxPopCurrent)        \
+          X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer) X(cuModuleLoadDataEx)              \
+              X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute)           \
+                  X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuStreamCreate) X(cuStreamDestroy)        \
+                      X(cuStreamQuery) X(cuStreamSynchronize) X(cuLaunchKernel) X(cuLaunchCooperativeKernel) \
+                          X(cuMemAlloc) X(cuMemFree) X(cuMemsetD8Async) X(cuMemGetInfo) X(cuMemAllocManaged) \
+                              X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)
 
 /// The driver's functions, by their names. A plain table.
 struct Driver {
 #define GYRE_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
   GYRE_CUDA_FUNCTIONS(GYRE_CUDA_MEMBER)
 #undef GYRE_CUDA_MEMBER
+  /// cuMemAdvise as CUDA 12.0 has it; later headers declare another. Null where the driver lacks it.
+  CUresult(CUDAAPI* advise)(CUdeviceptr, size_t, CUmem_advise, CUdevice) = nullptr;
 
   /// Loads libcuda.so.1 and initialises it. Throws EngineUnavailable: what is missing and what to install.
   static Driver load();

@@ -28,8 +28,10 @@ CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
       layout_(checked(options).region_layout(actors.handlers().size())),
       wait_(options.wait),
       region_(layout_.region_bytes(), layout_.rings_bytes()),
-      actor_memory_(actors, options) {
+      actor_memory_(actors, options),
+      buffer_memory_(options.max_buffers) {
   actor_memory_.describe(memory_);
+  buffer_memory_.describe(memory_);
 }
 
 CpuEngine::~CpuEngine() {
@@ -72,6 +74,7 @@ void CpuEngine::leak() {
   for (auto& worker : workers_) (void)worker.release();
   region_.leak();
   actor_memory_.leak();
+  buffer_memory_.leak();
 }
 
 }  // namespace gyre

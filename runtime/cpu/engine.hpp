@@ -3,6 +3,7 @@
 
 #include <gyre/bridge/heap.hpp>
 #include <gyre/runtime/cpu/actor_memory.hpp>
+#include <gyre/runtime/cpu/memory.hpp>
 #include <gyre/runtime/engine.hpp>
 
 #include <atomic>
@@ -21,6 +22,7 @@ class CpuEngine final : public Engine {
   TransportKind transport() const override { return TransportKind::heap; }
   std::string device_name() const override;
   void* region() override { return region_.address(); }
+  BufferMemory& buffer_memory() override { return buffer_memory_; }
   double compile_ms() const override { return 0; }
   void launch() override;
   bool finished() override;
@@ -34,6 +36,7 @@ class CpuEngine final : public Engine {
   const WaitPolicy wait_;
   HeapRegion region_;
   ActorMemory actor_memory_;
+  HostBufferMemory buffer_memory_;
   EngineMemory memory_;
   std::vector<std::unique_ptr<CpuWorker>> workers_;
   std::vector<std::thread> threads_;

@@ -5,6 +5,7 @@
 
 #include <gyre/bridge/heap.hpp>
 #include <gyre/runtime/cpu/actor_memory.hpp>
+#include <gyre/runtime/cpu/memory.hpp>
 #include <gyre/runtime/engine.hpp>
 
 #include <vector>
@@ -19,14 +20,17 @@ class SteppedEngine final : public Engine {
         layout_(options.region_layout(actors.handlers().size())),
         wait_(options.wait),
         region_(layout_.region_bytes(), layout_.rings_bytes()),
-        actor_memory_(actors, options) {
+        actor_memory_(actors, options),
+        buffer_memory_(options.max_buffers) {
     actor_memory_.describe(memory_);
+    buffer_memory_.describe(memory_);
   }
 
   EngineKind kind() const override { return EngineKind::cpu; }
   TransportKind transport() const override { return TransportKind::heap; }
   std::string device_name() const override { return "CPU, stepped"; }
   void* region() override { return region_.address(); }
+  BufferMemory& buffer_memory() override { return buffer_memory_; }
   double compile_ms() const override { return 0; }
   void launch() override {
     for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
@@ -60,6 +64,7 @@ class SteppedEngine final : public Engine {
   const WaitPolicy wait_;
   HeapRegion region_;
   ActorMemory actor_memory_;
+  HostBufferMemory buffer_memory_;
   EngineMemory memory_;
   std::vector<std::unique_ptr<CpuWorker>> workers_;
   std::optional<std::string> failure_;

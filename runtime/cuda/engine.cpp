@@ -107,6 +107,8 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
     }
     refuse(kernel_problems(request_, limits_, limits));
     region_ = std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
+    buffer_memory_ = std::make_unique<CudaBufferMemory>(context_, options.max_buffers);
+    buffer_memory_->describe(memory_);
     driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
     allocate_actors(actors, options.actors_per_worker);
     if (verbose_) {
@@ -210,6 +212,7 @@ std::optional<std::string> CudaEngine::failure() {
 void CudaEngine::leak() {
   leaked_ = true;
   region_->leak();
+  buffer_memory_->leak();
   context_.leak();
   lease_.keep();
 }

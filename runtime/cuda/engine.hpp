@@ -4,6 +4,7 @@
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/cuda/launch_check.hpp>
+#include <gyre/runtime/cuda/memory.hpp>
 #include <gyre/runtime/engine.hpp>
 
 #include <atomic>
@@ -24,6 +25,7 @@ class CudaEngine final : public Engine {
   std::string device_name() const override { return limits_.name; }
   void* region() override { return region_->host_address(); }
   bool shares_host_clock() const override { return false; }
+  BufferMemory& buffer_memory() override { return *buffer_memory_; }
   double compile_ms() const override { return compile_ms_; }
   void launch() override;
   bool finished() override;
@@ -59,6 +61,7 @@ class CudaEngine final : public Engine {
   Context context_;
   DeviceLimits limits_;
   std::unique_ptr<PinnedRegion> region_;
+  std::unique_ptr<CudaBufferMemory> buffer_memory_;
   CUmodule module_ = nullptr;
   CUfunction function_ = nullptr;
   CUstream stream_ = nullptr;

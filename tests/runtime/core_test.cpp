@@ -578,6 +578,7 @@ TEST_CASE("a worker that does not start in time is an error, and launching gives
     TransportKind transport() const override { return engine_.transport(); }
     std::string device_name() const override { return "nothing"; }
     void* region() override { return engine_.region(); }
+    BufferMemory& buffer_memory() override { return engine_.buffer_memory(); }
     double compile_ms() const override { return 0; }
     void launch() override {}
     bool finished() override { return true; }

@@ -6,3 +6,18 @@
 #else
 #include <catch2/catch.hpp>
 #endif
+
+#include <string>
+
+namespace gyre_test {
+
+/// Matches text that has `part` in it: what CHECK_THROWS_WITH and CHECK_THAT take.
+inline auto containing(const std::string& part) {
+#if __has_include(<catch2/catch_all.hpp>)
+  return Catch::Matchers::ContainsSubstring(part);
+#else
+  return Catch::Contains(part);
+#endif
+}
+
+}  // namespace gyre_test

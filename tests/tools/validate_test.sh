@@ -37,9 +37,9 @@ text, number, whole = str, (int, float), int
 shape = {
     "engine": text, "device": text, "transport": text, "workers": whole, "region_bytes": whole, "uptime_s": number,
     "timings": {"compile_ms": number, "launch_ms": number, "first_reply_ms": number, "terminate_ms": number},
-    "cases": [{"name": text, "n": whole, "operation": text, "path": text, "passed": bool, "messages": whole,
+    "cases": [{"name": text, "n": whole, "operation": text, "path": text, "passed": bool, "skipped": bool, "messages": whole,
                "send_ns": number, "receive_ns": number, "latency_ns": number}],
-    "passed": whole, "failed": whole,
+    "passed": whole, "failed": whole, "skipped": whole,
     "asks": {"accepted": whole, "answered": whole, "error_replies": whole, "timed_out": whole,
              "dead_letters": whole, "late_replies": whole},
     "tells": {"accepted": whole, "processed": whole, "dead_letters": whole},
@@ -75,7 +75,7 @@ expect("engine", "cpu", document["engine"])
 expect("transport", "heap", document["transport"])
 expect("cases that failed", [], [case for case in cases if not case["passed"]])
 expect("passed", sum(case["passed"] for case in cases), document["passed"])
-expect("failed", 0, document["failed"])
+expect("failed and skipped", (0, 0), (document["failed"], document["skipped"]))
 expect("messages of each random case", {messages},
        {case["messages"] for case in cases if case["name"].startswith("random sizes")})
 expect("asks.accepted = answered + error_replies + timed_out + dead_letters",
@@ -83,10 +83,14 @@ expect("asks.accepted = answered + error_replies + timed_out + dead_letters",
 expect("asks.timed_out and dead_letters", (0, 0), (asks["timed_out"], asks["dead_letters"]))
 if not 0 < asks["error_replies"] < asks["answered"]:
     expect("asks.error_replies", "some, for the bad messages", asks["error_replies"])
-for bad in ("truncated", "bits flipped", "unknown"):
+for bad in ("truncated", "bits flipped", "bad handles", "unknown"):
     expect(f"a case of messages {bad}", True, any(case["name"].startswith(bad) for case in cases))
-expect("paths", {"inline", "arena", "-"}, {case["path"] for case in cases})
-expect("a case of 2^20 elements", {"arena"}, {case["path"] for case in cases if case["n"] == 1 << 20})
+kinds = {"device", "pinned", "unified"}
+expect("paths", {"inline", "arena", "-"} | kinds, {case["path"] for case in cases})
+expect("a case of 2^20 elements", {"arena"} | kinds, {case["path"] for case in cases if case["n"] == 1 << 20})
+expect("100 elements in buffers, every operation", {(kind, operation) for kind in kinds
+       for operation in ("add", "subtract", "multiply", "divide")},
+       {(case["path"], case["operation"]) for case in cases if case["n"] == 100 and case["path"] in kinds})
 expect("asks.late_replies", 0, asks["late_replies"])
 expect("tells.accepted = processed + dead_letters", tells["processed"] + tells["dead_letters"], tells["accepted"])
 counted = sum(case["messages"] for case in cases)

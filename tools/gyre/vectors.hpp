@@ -3,6 +3,7 @@
 
 #include <gyre/messages/vector_add.official.hpp>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,9 @@ void fill(const Vectors& vectors, messages::VectorAddRequest::Builder request);
 /// What is wrong with the response; empty if every element is right: equal bits, but any NaN equals any NaN,
 /// for the engines' NaNs have different bits.
 std::string check(const Vectors& sent, const messages::VectorAddResponse::Reader& got);
+/// As check, of a request whose elements are in buffers: `result` is what its result's buffer holds.
+std::string check_in_buffer(const Vectors& sent, const messages::VectorAddResponse::Reader& got,
+                            std::span<const float> result);
 /// As check, of a request that was read from bytes and may be one that VectorAdd has to refuse.
 std::string check_any(const messages::VectorAddRequest::Reader& sent,
                       const messages::VectorAddResponse::Reader& got);
@@ -32,6 +36,8 @@ std::string check_any(const messages::VectorAddRequest::Reader& sent,
 /// Bytes of the body of a request of n elements, and the most elements whose request fits `body_capacity`
 /// bytes.
 size_t request_bytes(size_t n);
+/// Bytes of the body of a request whose elements are in buffers.
+size_t request_bytes_in_buffers();
 size_t largest_inline(uint32_t body_capacity);
 
 }  // namespace gyre::tools

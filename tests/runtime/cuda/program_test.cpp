@@ -10,6 +10,7 @@
 #include <csignal>
 #include <thread>
 
+#include "support/abacus.hpp"
 #include "support/actors/mirror.hpp"
 #include "support/catch.hpp"
 #include "support/stepped.hpp"
@@ -39,6 +40,16 @@ TEST_CASE("an actor whose messages have every kind of field compiles") {
   INFO(kernel.log);
   CHECK(kernel.log.empty());
   CHECK(kernel.cubin.substr(0, 4) == "\177ELF");
+}
+
+TEST_CASE("an actor that uses buffers compiles") {
+  if (!cuda::nvrtc_available()) return;
+  for (const uint32_t block : {32u, 96u}) {
+    const cuda::CompiledKernel kernel = cuda::compile(gyre_test::abacus_actors(), 90, block);
+    INFO(kernel.log);
+    CHECK(kernel.log.empty());
+    CHECK(kernel.cubin.substr(0, 4) == "\177ELF");
+  }
 }
 
 TEST_CASE("a kernel that does not compile is an error with the compiler's own lines") {

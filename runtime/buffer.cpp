@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+#include <gyre/runtime/buffer.hpp>
+
+#include <limits>
+
+namespace gyre::detail {
+
+namespace {
+uint64_t bytes_of(MemoryKind kind, uint64_t elements, uint64_t element_bytes) {
+  if (elements > std::numeric_limits<uint64_t>::max() / element_bytes) {
+    throw Error(fmt::format("allocating a {} buffer of {} elements of {} bytes: there are not as many bytes",
+                            name(kind), elements, element_bytes));
+  }
+  return elements * element_bytes;
+}
+}  // namespace
+
+BufferOwner::BufferOwner(std::shared_ptr<Core> core, MemoryKind kind, messages::view::ElementType element,
+                         uint64_t element_bytes, uint64_t elements)
+    : core_(std::move(core)),
+      record_(core_->buffers().allocate(kind, element, bytes_of(kind, elements, element_bytes))) {}
+
+BufferOwner& BufferOwner::operator=(BufferOwner&& other) noexcept {
+  if (this != &other) {
+    free();
+    core_ = std::move(other.core_);
+    record_ = other.record_;
+  }
+  return *this;
+}
+
+void BufferOwner::free() {
+  if (core_) core_->buffers().free(record_);
+  core_.reset();
+}
+
+void BufferOwner::set(messages::BufferHandle::Builder handle, uint64_t elements) const {
+  handle.setIndex(record_.index);
+  handle.setGeneration(record_.generation);
+  handle.setRuntime(core_->buffers().memory().runtime_tag());
+  handle.setElement(messages::ElementType(record_.element));
+  handle.setLength(elements);
+  Memory::fence();
+}
+
+void BufferOwner::check_range(const char* doing, uint64_t offset, uint64_t bytes) const {
+  if (offset <= record_.bytes && bytes <= record_.bytes - offset) return;
+  throw Error(
+      fmt::format("{} a buffer: {} bytes from byte {} on, and it has {}; ask for less, or allocate "
+                  "more",
+                  doing, bytes, offset, record_.bytes));
+}
+
+void BufferOwner::copy_in(uint64_t offset, const void* from, uint64_t bytes) {
+  check_range("writing", offset, bytes);
+  if (bytes == 0) return;
+  core_->buffers().memory().copy_in(record_.block, offset, from, bytes);
+  Memory::fence();
+}
+
+void BufferOwner::copy_out(uint64_t offset, void* to, uint64_t bytes) const {
+  check_range("reading", offset, bytes);
+  if (bytes == 0) return;
+  Memory::fence();
+  core_->buffers().memory().copy_out(record_.block, offset, to, bytes);
+}
+
+void* BufferOwner::host(MemoryKind kind) const {
+  if (record_.block.kind != kind) {
+    throw Error(fmt::format("looking at a {} buffer in place: {}() is for {} ones; use read() and write()",
+                            name(record_.block.kind), kind == MemoryKind::pinned ? "host" : "view",
+                            name(kind)));
+  }
+  Memory::fence();
+  return record_.block.host;
+}
+
+Result<void> BufferOwner::wait_for_workers(std::chrono::nanoseconds timeout) const {
+  return core_->wait_for_workers(timeout);
+}
+
+}  // namespace gyre::detail

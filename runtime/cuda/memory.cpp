@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+#include <gyre/bridge/error.hpp>
+#include <gyre/runtime/cuda/memory.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace gyre::cuda {
+
+CudaBufferMemory::CudaBufferMemory(const Context& context, uint32_t entries)
+    : BufferMemory(entries),
+      context_(context),
+      driver_(context.driver()),
+      managed_(context.attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) != 0 &&
+               context.attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0) {
+  const Context::Current current(context_);
+  try {
+    driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the stream of copies");
+    staging_ = allocate_pinned(staging_bytes);
+    const uint64_t table_bytes = std::max<uint64_t>(entries, 1) * sizeof(BufferEntry);
+    table_ = allocate_device(table_bytes);
+    zero_device(table_, table_bytes);
+  } catch (...) {
+    free_own();
+    throw;
+  }
+}
+
+CudaBufferMemory::~CudaBufferMemory() {
+  if (leaked_) return;
+  try {
+    const Context::Current current(context_);
+    free_own();
+  } catch (const Error&) {  // the context is dead; all went with it
+  }
+}
+
+void CudaBufferMemory::free_own() noexcept {
+  if (table_ != 0) driver_.cuMemFree(table_);
+  if (staging_ != nullptr) driver_.cuMemFreeHost(staging_);
+  if (stream_ != nullptr) driver_.cuStreamDestroy(stream_);
+}
+
+std::string CudaBufferMemory::refusal(MemoryKind kind) const {
+  if (kind != MemoryKind::unified || managed_) return {};
+  return "this device lets the host use managed memory only while no kernel runs "
+         "(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0), and the workers are one; use "
+         "MemoryKind::pinned or MemoryKind::device";
+}
+
+CUdeviceptr CudaBufferMemory::allocate_device(uint64_t bytes) const {
+  CUdeviceptr address = 0;
+  const CUresult result = driver_.cuMemAlloc(&address, bytes);
+  if (result == CUDA_SUCCESS) return address;
+  size_t free = 0, total = 0;
+  std::string there;
+  if (driver_.cuMemGetInfo(&free, &total) == CUDA_SUCCESS)
+    there = fmt::format(" (the device has {} bytes free of {})", free, total);
+  throw Error(
+      fmt::format("allocating {} bytes of device memory{}: {}", bytes, there, driver_.explain(result)));
+}
+
+CUdeviceptr CudaBufferMemory::allocate_unified(uint64_t bytes) const {
+  CUdeviceptr address = 0;
+  driver_.check(driver_.cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL),
+                fmt::format("allocating {} bytes of managed memory", bytes));
+  // It stays with the host and the device maps it, so that nothing moves by pages. Advice: it may be refused.
+  if (driver_.advise != nullptr) {
+    driver_.advise(address, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU);
+    driver_.advise(address, bytes, CU_MEM_ADVISE_SET_ACCESSED_BY, context_.device());
+  }
+  return address;
+}
+
+void* CudaBufferMemory::allocate_pinned(uint64_t bytes) const {
+  void* host = nullptr;
+  driver_.check(driver_.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                fmt::format("allocating {} bytes of pinned host memory", bytes));
+  return host;
+}
+
+// One call that may fail, and nothing to undo: giving memory back would wait for live workers.
+MemoryBlock CudaBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
+  const Context::Current current(context_);
+  if (kind == MemoryKind::device) return {kind, bytes, allocate_device(bytes), nullptr};
+  // Such memory has one address on both sides (unified addressing, on every 64-bit platform).
+  void* const host =
+      kind == MemoryKind::pinned ? allocate_pinned(bytes) : reinterpret_cast<void*>(allocate_unified(bytes));
+  return {kind, bytes, reinterpret_cast<uint64_t>(host), host};
+}
+
+void CudaBufferMemory::release(const MemoryBlock& block) noexcept {
+  try {
+    const Context::Current current(context_);
+    if (block.kind == MemoryKind::pinned) {
+      driver_.cuMemFreeHost(block.host);
+    } else {
+      driver_.cuMemFree(block.address);
+    }
+  } catch (const Error&) {  // the context is dead; all went with it
+  }
+}
+
+void CudaBufferMemory::copy_in(const MemoryBlock& block, uint64_t offset, const void* from, uint64_t bytes) {
+  if (block.host != nullptr) {
+    std::memcpy(static_cast<char*>(block.host) + offset, from, bytes);
+    return;
+  }
+  const Context::Current current(context_);
+  const std::lock_guard lock(mutex_);
+  copy_to_device(block.address + offset, from, bytes);
+}
+
+void CudaBufferMemory::copy_out(const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) {
+  if (block.host != nullptr) {
+    std::memcpy(to, static_cast<const char*>(block.host) + offset, bytes);
+    return;
+  }
+  const Context::Current current(context_);
+  const std::lock_guard lock(mutex_);
+  for (uint64_t done = 0; done < bytes; done += staging_bytes) {
+    const uint64_t share = std::min(staging_bytes, bytes - done);
+    driver_.check(driver_.cuMemcpyDtoHAsync(staging_, block.address + offset + done, share, stream_),
+                  "reading a buffer");
+    synchronise("reading a buffer");
+    std::memcpy(static_cast<char*>(to) + done, staging_, share);
+  }
+}
+
+void CudaBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
+  if (block.host != nullptr) {
+    std::memset(block.host, 0, bytes);
+    return;
+  }
+  const Context::Current current(context_);
+  const std::lock_guard lock(mutex_);
+  zero_device(block.address, bytes);
+}
+
+void CudaBufferMemory::set_entry(uint32_t index, const BufferEntry& entry) {
+  const Context::Current current(context_);
+  const std::lock_guard lock(mutex_);
+  const CUdeviceptr there = table_ + index * sizeof(BufferEntry);
+  constexpr uint64_t first = offsetof(BufferEntry, generation);
+  const char* const bytes = reinterpret_cast<const char*>(&entry);
+  if (entry.address != 0) copy_to_device(there, bytes, first);
+  copy_to_device(there + first, bytes + first, sizeof entry - first);
+}
+
+void CudaBufferMemory::copy_to_device(CUdeviceptr to, const void* from, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes; done += staging_bytes) {
+    const uint64_t share = std::min(staging_bytes, bytes - done);
+    std::memcpy(staging_, static_cast<const char*>(from) + done, share);
+    driver_.check(driver_.cuMemcpyHtoDAsync(to + done, staging_, share, stream_), "writing a buffer");
+    synchronise("writing a buffer");
+  }
+}
+
+// By copies: a memset may be a kernel that the driver has yet to load, and loading waits for live ones.
+void CudaBufferMemory::zero_device(CUdeviceptr to, uint64_t bytes) {
+  std::memset(staging_, 0, std::min(staging_bytes, bytes));
+  for (uint64_t done = 0; done < bytes; done += staging_bytes) {
+    driver_.check(
+        driver_.cuMemcpyHtoDAsync(to + done, staging_, std::min(staging_bytes, bytes - done), stream_),
+        "zeroing a buffer");
+  }
+  synchronise("zeroing a buffer");
+}
+
+void CudaBufferMemory::synchronise(const char* doing) const {
+  driver_.check(driver_.cuStreamSynchronize(stream_), doing);
+}
+
+}  // namespace gyre::cuda
