@@ -4,5 +4,6 @@
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/client.hpp>
 #include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/launch_verdict.hpp>
 #include <gyre/runtime/options.hpp>
 #include <gyre/runtime/runtime.hpp>
