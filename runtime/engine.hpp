@@ -40,6 +40,9 @@ class Engine {
   virtual void leak() = 0;
 };
 
+/// The engine that `options.engine` means on this machine: cuda or cpu.
+EngineKind chosen_engine(const Options& options);
+
 /// Makes the engine that `options.engine` asks for, for `layout` (options' own). Throws EngineUnavailable or
 /// Error.
 std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options);

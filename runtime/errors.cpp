@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <gyre/bridge/error_catalogue.hpp>
 #include <gyre/device/buffer.hpp>
 #include <gyre/messages/buffer.view.hpp>
 #include <gyre/messages/wire.hpp>
@@ -10,54 +11,7 @@
 namespace gyre {
 
 std::string_view name(Status status) {
-  switch (status) {
-    case Status::ok:
-      return "ok";
-    case Status::ring_full:
-      return "ring_full";
-    case Status::call_table_full:
-      return "call_table_full";
-    case Status::too_large:
-      return "too_large";
-    case Status::unknown_actor:
-      return "unknown_actor";
-    case Status::nested_fill:
-      return "nested_fill";
-    case Status::draining:
-      return "draining";
-    case Status::terminated:
-      return "terminated";
-    case Status::engine_failed:
-      return "engine_failed";
-    case Status::arena_full:
-      return "arena_full";
-    case Status::timed_out:
-      return "timed_out";
-    case Status::malformed:
-      return "malformed";
-    case Status::unknown_message:
-      return "unknown_message";
-    case Status::reply_too_large:
-      return "reply_too_large";
-    case Status::handler_failed:
-      return "handler_failed";
-    case Status::forked:
-      return "forked";
-    case Status::check_failed:
-      return "check_failed";
-    case Status::expired:
-      return "expired";
-    case Status::inactive:
-      return "inactive";
-    case Status::no_such_actor:
-      return "no_such_actor";
-    case Status::actor_table_full:
-      return "actor_table_full";
-    case Status::bad_buffer:
-      return "bad_buffer";
-    case Status::worker_stuck:
-      return "worker_stuck";
-  }
+  if (const ErrorEntry* const entry = find_error(ErrorSource::gyre, uint32_t(status))) return entry->name;
   return "unknown status";
 }
 

@@ -5,5 +5,6 @@
 #include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/client.hpp>
 #include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/launch_verdict.hpp>
 #include <gyre/runtime/options.hpp>
 #include <gyre/runtime/runtime.hpp>

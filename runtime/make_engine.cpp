@@ -27,9 +27,13 @@ std::unique_ptr<Engine> make_cuda_engine(const ActorSet&, const Options&) {
 
 }  // namespace
 
+EngineKind chosen_engine(const Options& options) {
+  if (options.engine != EngineKind::automatic) return options.engine;
+  return cuda_device_present() ? EngineKind::cuda : EngineKind::cpu;
+}
+
 std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options) {
-  const bool on_cuda = options.engine == EngineKind::cuda ||
-                       (options.engine == EngineKind::automatic && cuda_device_present());
+  const bool on_cuda = chosen_engine(options) == EngineKind::cuda;
   const TransportKind only = on_cuda ? TransportKind::pinned : TransportKind::heap;
   if (options.transport != TransportKind::automatic && options.transport != only) {
     throw BadOptions("launching on the " + std::string(on_cuda ? "CUDA" : "CPU") +

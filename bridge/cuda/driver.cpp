@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/bridge/error.hpp>
+#include <gyre/bridge/error_catalogue.hpp>
 
 namespace gyre::cuda {
 
@@ -8,36 +9,6 @@ namespace {
 
 // The interface asked of cuGetProcAddress: that of CUDA 12.0, which every function of the table still has.
 constexpr int interface_version = 12000;
-
-// What a user should look at next, for the codes users meet.
-std::string_view remedy(CUresult result) {
-  switch (result) {
-    case CUDA_ERROR_OUT_OF_MEMORY:
-      return "ask for fewer --slots or --workers, or free memory on the device";
-    case CUDA_ERROR_NO_DEVICE:
-      return "no GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES";
-    case CUDA_ERROR_INVALID_DEVICE:
-      return "check --device against nvidia-smi -L";
-    case CUDA_ERROR_NO_BINARY_FOR_GPU:
-      return "the kernel was compiled for another GPU";
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-      return "a handler, or its arguments, used a wrong address";
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-      return "a handler used a misaligned address";
-    case CUDA_ERROR_LAUNCH_FAILED:
-      return "a handler crashed; run under compute-sanitizer to see where";
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-      return "the display watchdog ended the kernel: use a GPU without a display";
-    case CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE:
-      return "ask for fewer --workers or a smaller --block";
-    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
-      return "driver and libcuda differ: reboot after a driver update";
-    case CUDA_ERROR_SYSTEM_NOT_READY:
-      return "the NVIDIA driver or fabric manager is not running";
-    default:
-      return {};
-  }
-}
 
 void* open_driver() { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); }
 
@@ -82,6 +53,17 @@ Driver Driver::load() {
       driver.advise = reinterpret_cast<decltype(driver.advise)>(address);
     }
   }
+#define GYRE_CUDA_LOAD_OPTIONAL(function, version, type)                                       \
+  {                                                                                            \
+    void* address = nullptr;                                                                   \
+    CUdriverProcAddressQueryResult found;                                                      \
+    if (get_proc_address(#function, &address, version, CU_GET_PROC_ADDRESS_DEFAULT, &found) == \
+        CUDA_SUCCESS) {                                                                        \
+      driver.function = reinterpret_cast<decltype(driver.function)>(address);                  \
+    }                                                                                          \
+  }
+  GYRE_CUDA_OPTIONAL_FUNCTIONS(GYRE_CUDA_LOAD_OPTIONAL)
+#undef GYRE_CUDA_LOAD_OPTIONAL
   if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
     throw EngineUnavailable("initialising the CUDA driver: " + driver.explain(result));
   }
@@ -104,23 +86,33 @@ void Driver::check(CUresult result, std::string_view doing) const {
 std::string Driver::explain(CUresult result) const {
   const char* name = nullptr;
   const char* meaning = nullptr;
-  cuGetErrorName(result, &name);
-  cuGetErrorString(result, &meaning);
-  std::string text = name != nullptr ? name : "an unknown CUDA error";
+  if (cuGetErrorName != nullptr) cuGetErrorName(result, &name);
+  if (cuGetErrorString != nullptr) cuGetErrorString(result, &meaning);
+  const ErrorEntry* const entry = find_error(ErrorSource::cuda, uint32_t(result));
+  std::string text = name != nullptr    ? std::string(name)
+                     : entry != nullptr ? std::string(entry->name)
+                                        : "an unknown CUDA error";
   text += " (" + std::to_string(int(result)) + ")";
   if (meaning != nullptr) text += std::string(": ") + meaning;
-  if (const std::string_view hint = remedy(result); !hint.empty()) text += "; " + std::string(hint);
+  if (const std::string advice = error_advice(ErrorSource::cuda, uint32_t(result)); !advice.empty()) {
+    text += ": " + advice;
+  }
   return text;
 }
 
-Context::Context(const Driver& driver, int ordinal) : driver_(driver) {
+CUdevice find_device(const Driver& driver, int ordinal) {
   int count = 0;
   driver.check(driver.cuDeviceGetCount(&count), "counting CUDA devices");
-  if (ordinal >= count) {
+  if (ordinal < 0 || ordinal >= count) {
     throw EngineUnavailable("choosing CUDA device " + std::to_string(ordinal) + ": this machine has " +
                             std::to_string(count) + "; choose --device below that, or use --engine cpu");
   }
-  driver.check(driver.cuDeviceGet(&device_, ordinal), "opening CUDA device " + std::to_string(ordinal));
+  CUdevice device = 0;
+  driver.check(driver.cuDeviceGet(&device, ordinal), "opening CUDA device " + std::to_string(ordinal));
+  return device;
+}
+
+Context::Context(const Driver& driver, int ordinal) : driver_(driver), device_(find_device(driver, ordinal)) {
   driver.check(driver.cuDevicePrimaryCtxRetain(&context_, device_), "retaining the device's primary context");
 }
 

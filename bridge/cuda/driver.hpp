@@ -6,23 +6,58 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace gyre::cuda {
 
+// clang-format off
 // Every driver function Gyre calls. Only functions whose interface has not changed since CUDA 12.0.
-#define GYRE_CUDA_FUNCTIONS(X)                                                                               \
-  X(cuInit)                                                                                                  \
-  X(cuDriverGetVersion)                                                                                      \
-  X(cuGetErrorName)                                                                                          \
-  X(cuGetErrorString)                                                                                        \
-  X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)          \
-      X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxPushCurrent) X(cuCtxPopCurrent)        \
-          X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer) X(cuModuleLoadDataEx)              \
-              X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute)           \
-                  X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuStreamCreate) X(cuStreamDestroy)        \
-                      X(cuStreamQuery) X(cuStreamSynchronize) X(cuLaunchKernel) X(cuLaunchCooperativeKernel) \
-                          X(cuMemAlloc) X(cuMemFree) X(cuMemsetD8Async) X(cuMemGetInfo) X(cuMemAllocManaged) \
-                              X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)
+#define GYRE_CUDA_FUNCTIONS(X)                   \
+  X(cuInit)                                      \
+  X(cuDriverGetVersion)                          \
+  X(cuGetErrorName)                              \
+  X(cuGetErrorString)                            \
+  X(cuDeviceGetCount)                            \
+  X(cuDeviceGet)                                 \
+  X(cuDeviceGetName)                             \
+  X(cuDeviceGetAttribute)                        \
+  X(cuDeviceTotalMem)                            \
+  X(cuDevicePrimaryCtxRetain)                    \
+  X(cuDevicePrimaryCtxRelease)                   \
+  X(cuCtxPushCurrent)                            \
+  X(cuCtxPopCurrent)                             \
+  X(cuMemHostAlloc)                              \
+  X(cuMemFreeHost)                               \
+  X(cuMemHostGetDevicePointer)                   \
+  X(cuModuleLoadDataEx)                          \
+  X(cuModuleUnload)                              \
+  X(cuModuleGetFunction)                         \
+  X(cuFuncGetAttribute)                          \
+  X(cuFuncSetAttribute)                          \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
+  X(cuStreamCreate)                              \
+  X(cuStreamDestroy)                             \
+  X(cuStreamQuery)                               \
+  X(cuStreamSynchronize)                         \
+  X(cuLaunchKernel)                              \
+  X(cuLaunchCooperativeKernel)                   \
+  X(cuMemGetInfo)                                \
+  X(cuMemGetAddressRange)                        \
+  X(cuPointerGetAttribute)                       \
+  X(cuMemAlloc)                                  \
+  X(cuMemFree)                                   \
+  X(cuMemAllocManaged)                           \
+  X(cuMemcpyHtoDAsync)                           \
+  X(cuMemcpyDtoHAsync)                           \
+  X(cuDeviceGetPCIBusId)                         \
+  X(cuMemsetD8Async)
+
+// Functions that not every driver has, each with the CUDA version that brought it and its type there (which the
+// toolkit's headers may lack, or have changed): null where the driver lacks it.
+#define GYRE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                    \
+  X(cuOccupancyMaxActiveClusters, 11080, CUresult(int* clusters, CUfunction, const CUlaunchConfig*))       \
+  X(cuFuncGetParamInfo, 12040, CUresult(CUfunction, size_t index, size_t* offset, size_t* size))
+// clang-format on
 
 /// The driver's functions, by their names. A plain table.
 struct Driver {
@@ -31,6 +66,9 @@ struct Driver {
 #undef GYRE_CUDA_MEMBER
   /// cuMemAdvise as CUDA 12.0 has it; later headers declare another. Null where the driver lacks it.
   CUresult(CUDAAPI* advise)(CUdeviceptr, size_t, CUmem_advise, CUdevice) = nullptr;
+#define GYRE_CUDA_OPTIONAL_MEMBER(name, version, type) std::add_pointer_t<type> name = nullptr;
+  GYRE_CUDA_OPTIONAL_FUNCTIONS(GYRE_CUDA_OPTIONAL_MEMBER)
+#undef GYRE_CUDA_OPTIONAL_MEMBER
 
   /// Loads libcuda.so.1 and initialises it. Throws EngineUnavailable: what is missing and what to install.
   static Driver load();
@@ -39,9 +77,13 @@ struct Driver {
 
   /// Throws Error unless `result` is success: "<doing>: CUDA_ERROR_… (700): what it means".
   void check(CUresult result, std::string_view doing) const;
-  /// "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered; <what to check>".
+  /// "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered: <what the catalogue of
+  /// errors says it means here, and what to check>".
   std::string explain(CUresult result) const;
 };
+
+/// The device of that number. Throws EngineUnavailable where it is not there, Error where CUDA fails.
+CUdevice find_device(const Driver& driver, int ordinal);
 
 /// A device's primary context, retained while this lives. Move-only.
 class Context {

@@ -7,17 +7,21 @@
 
 namespace gyre {
 
-namespace {
-// Worker threads poll: far more of them than processors would keep each other, and the machine, from working.
-const Options& checked(const Options& options) {
+std::string CpuEngine::problems(const Options& options) {
+  // Worker threads poll: far more of them than processors would keep each other, and the machine, from
+  // working.
   const uint32_t workers = options.workers;
   const uint32_t most = std::max(64u, 4 * std::thread::hardware_concurrency());
-  if (workers > most) {
-    throw BadOptions(
-        fmt::format("launching on the CPU engine: --workers {}: at most {} worker threads here ({} "
-                    "processors, and each polls); "
-                    "ask for fewer",
-                    workers, most, std::thread::hardware_concurrency()));
+  if (workers <= most) return {};
+  return fmt::format(
+      "--workers {}: at most {} worker threads here ({} processors, and each polls); ask for fewer", workers,
+      most, std::thread::hardware_concurrency());
+}
+
+namespace {
+const Options& checked(const Options& options) {
+  if (const std::string problem = CpuEngine::problems(options); !problem.empty()) {
+    throw BadOptions("launching on the CPU engine: " + problem);
   }
   return options;
 }

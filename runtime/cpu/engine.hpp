@@ -14,7 +14,10 @@ namespace gyre {
 
 class CpuEngine final : public Engine {
  public:
-  /// Throws std::bad_alloc where the region does not fit in memory.
+  /// What this machine's processors rule out of `options`; empty if nothing.
+  static std::string problems(const Options& options);
+
+  /// Throws BadOptions for those problems, std::bad_alloc where the region does not fit in memory.
   CpuEngine(const ActorSet& actors, const Options& options);
   ~CpuEngine() override;
 

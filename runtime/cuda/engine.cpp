@@ -3,147 +3,95 @@
 #include <gyre/runtime/cuda/program.hpp>
 
 #include <cstdio>
-#include <cstdlib>
-#include <mutex>
-#include <set>
 
 namespace gyre::cuda {
 
 namespace {
 
-struct LiveDevices {
-  std::mutex mutex;
-  std::set<int> ordinals;
-};
-LiveDevices& live_devices() {
-  static LiveDevices devices;
-  return devices;
+void refuse(const Problems& problems, const DeviceLimits& limits) {
+  if (!problems.empty()) throw Error("launching on " + limits.name + ":\n" + lines(problems));
 }
+
+// The request, unless the device is one that no kernel can be loaded on to find out more.
+LaunchRequest checked_request(const ActorSet& actors, const Options& options, const DeviceLimits& limits) {
+  if (actors.is_grid_scoped() && options.workers != 1) {
+    throw BadOptions(
+        fmt::format("launching a grid-scoped actor set: --workers {}: it is one worker, of all blocks; "
+                    "--blocks says how many",
+                    options.workers));
+  }
+  const LaunchRequest request = on_device(request_of(actors, options), limits);
+  if (!can_load_kernels(limits)) {
+    refuse(launch_problems(request, limits, host_memory(), nullptr), limits);
+  }
+  return request;
+}
+
+void log(const std::string& line) { fmt::print(stderr, "gyre: {}\n", line); }
 
 }  // namespace
 
-CudaEngine::DeviceLease::DeviceLease(int ordinal) : ordinal_(ordinal) {
-  const std::lock_guard lock(live_devices().mutex);
-  if (!live_devices().ordinals.insert(ordinal).second) {
-    throw Error(
-        fmt::format("launching on CUDA device {}: this process already has workers on it, and loading a "
-                    "second kernel would wait "
-                    "until they end; terminate the first runtime, or give one runtime more --workers",
-                    ordinal));
+LaunchRequest request_of(const ActorSet& actors, const Options& options) {
+  const RegionLayout layout = options.region_layout(actors.handlers().size());
+  LaunchRequest request;
+  request.block = options.block;
+  request.region_bytes = layout.region_bytes();
+  request.device_bytes = actors.actor_bytes(options.actors_per_worker) * options.workers;
+  const uint32_t messages_in_hand = 2 * layout.shape.payload_bytes();
+  if (actors.is_grid_scoped()) {
+    request.grid = options.blocks;
+    request.block_a_multiprocessor = options.blocks == 0;
+    request.device_bytes += messages_in_hand;
+  } else {
+    request.grid = options.workers;
+    request.dynamic_shared_bytes = messages_in_hand;
   }
-}
-
-CudaEngine::DeviceLease::~DeviceLease() {
-  if (kept_) return;
-  const std::lock_guard lock(live_devices().mutex);
-  live_devices().ordinals.erase(ordinal_);
-}
-
-DeviceLimits read_limits(const Context& context) {
-  const auto flag = [&context](CUdevice_attribute attribute) { return context.attribute(attribute) != 0; };
-  const auto number = [&context](CUdevice_attribute attribute) {
-    return uint32_t(context.attribute(attribute));
-  };
-  DeviceLimits limits;
-  limits.name = context.name();
-  limits.compute_major = context.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-  limits.compute_minor = context.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  limits.cooperative_launch = flag(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
-  limits.map_host_memory = flag(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY);
-  limits.prohibited = context.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED;
-  limits.watchdog = flag(CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT);
-  limits.threads_a_block = number(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  limits.multiprocessors = number(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  limits.shared_bytes_a_block = number(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-  return limits;
+  return request;
 }
 
 CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
     : layout_(options.region_layout(actors.handlers().size())),
       verbose_(options.verbose),
-      request_{options.workers, options.block, 2 * layout_.shape.payload_bytes()},
       driver_(Driver::load()),
       lease_(options.device),
+      limits_(read_limits(driver_, options.device)),
+      request_(checked_request(actors, options, limits_)),
       context_(driver_, options.device),
-      limits_(read_limits(context_)) {
-  if (actors.is_grid_scoped()) {
-    if (options.workers != 1) {
-      throw BadOptions(
-          fmt::format("launching a grid-scoped actor set: --workers {}: it is one worker, of all blocks; "
-                      "--blocks says how many",
-                      options.workers));
-    }
-    request_.grid = options.blocks != 0 ? options.blocks : limits_.multiprocessors;
-    request_.dynamic_shared_bytes = 0;
-  }
-  const auto refuse = [this](const std::string& problems) {
-    if (!problems.empty()) throw Error("launching on " + limits_.name + ":\n" + problems);
-  };
-  refuse(device_problems(request_, limits_));
-
+      kernel_name_(actors.kernel()) {
+  const LaunchRequest possible = with_possible_block(request_, limits_);
   const CompiledKernel kernel =
-      compile(actors, 10 * limits_.compute_major + limits_.compute_minor, options.block);
+      compile(actors, 10 * limits_.compute_major + limits_.compute_minor, possible.block);
   compile_ms_ = kernel.compile_ms;
 
+  kernel_ = std::make_unique<LoadedKernel>(context_, kernel);
+  kernel_limits_ = kernel_->limits(possible, limits_);
+  refuse(launch_problems(request_, limits_, host_memory(), &kernel_limits_), limits_);
+  region_ = std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
   const Context::Current current(context_);
-  driver_.check(driver_.cuModuleLoadDataEx(&module_, kernel.cubin.data(), 0, nullptr, nullptr),
-                "loading the compiled actors");
-  try {
-    driver_.check(driver_.cuModuleGetFunction(&function_, module_, kernel.lowered_name.c_str()),
-                  "finding the kernel " + kernel.lowered_name);
-    const auto attribute = [this](CUfunction_attribute which) {
-      int value = 0;
-      driver_.check(driver_.cuFuncGetAttribute(&value, which, function_), "reading the kernel's attributes");
-      return uint32_t(value);
-    };
-    KernelLimits limits;
-    limits.threads_a_block = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    limits.registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
-    limits.static_shared_bytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-    int blocks = 0;
-    if (driver_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_, int(request_.block),
-                                                            request_.dynamic_shared_bytes) == CUDA_SUCCESS) {
-      limits.blocks_a_multiprocessor = uint32_t(blocks);
-    }
-    refuse(kernel_problems(request_, limits_, limits));
-    region_ = std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
-    buffer_memory_ = std::make_unique<CudaBufferMemory>(context_, options.max_buffers);
-    buffer_memory_->describe(memory_);
-    driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
-    allocate_actors(actors, options.actors_per_worker);
-    if (verbose_) {
-      std::fprintf(
-          stderr,
-          "gyre: %s\ngyre: kernel %s, grid %u, block %u, dynamic shared %u bytes, static shared %u bytes, "
-          "%u registers a thread, %u blocks a multiprocessor on %u\n",
-          limits_.name.c_str(), actors.kernel().c_str(), request_.grid, request_.block,
-          request_.dynamic_shared_bytes, limits.static_shared_bytes, limits.registers,
-          limits.blocks_a_multiprocessor, limits_.multiprocessors);
-    }
-  } catch (...) {
-    driver_.cuModuleUnload(module_);
-    if (actor_memory_ != 0) driver_.cuMemFree(actor_memory_);
-    throw;
-  }
+  buffer_memory_ = std::make_unique<CudaBufferMemory>(context_, options.max_buffers);
+  buffer_memory_->describe(memory_);
+  driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
+  memory_.actor_bytes = actors.actor_bytes(options.actors_per_worker);
+  memory_.actors_per_worker = options.actors_per_worker;
+  allocate_actors();
 }
 
 // The tables of all workers' actors, and a grid-scoped worker's scratch: zeroed before the kernel, on its
 // stream.
-void CudaEngine::allocate_actors(const ActorSet& actors, uint32_t actors_per_worker) {
-  memory_.actor_bytes = actors.actor_bytes(actors_per_worker);
-  memory_.actors_per_worker = actors_per_worker;
-  const uint64_t tables = memory_.actor_bytes * layout_.workers;
-  const uint64_t scratch = actors.is_grid_scoped() ? 2 * layout_.shape.payload_bytes() : 0;
-  if (tables + scratch == 0) return;
+void CudaEngine::allocate_actors() {
+  if (request_.device_bytes == 0) return;
   driver_.check(
-      driver_.cuMemAlloc(&actor_memory_, tables + scratch),
+      driver_.cuMemAlloc(&actor_memory_, request_.device_bytes),
       fmt::format("allocating {} bytes of device memory for {} actors of each type on each of {} workers "
                   "(--actors-per-worker)",
-                  tables + scratch, actors_per_worker, layout_.workers));
-  driver_.check(driver_.cuMemsetD8Async(actor_memory_, 0, tables + scratch, stream_),
-                "zeroing the actors' memory");
+                  request_.device_bytes, memory_.actors_per_worker, layout_.workers));
+  const CUresult zeroed = driver_.cuMemsetD8Async(actor_memory_, 0, request_.device_bytes, stream_);
+  if (zeroed != CUDA_SUCCESS) {
+    driver_.cuMemFree(actor_memory_);
+    driver_.check(zeroed, "zeroing the actors' memory");
+  }
   memory_.actors = reinterpret_cast<uint8_t*>(actor_memory_);
-  memory_.scratch = memory_.actors + tables;
+  memory_.scratch = memory_.actors + memory_.actor_bytes * layout_.workers;
 }
 
 CudaEngine::~CudaEngine() {
@@ -151,7 +99,6 @@ CudaEngine::~CudaEngine() {
   try {
     const Context::Current current(context_);
     driver_.cuStreamDestroy(stream_);
-    driver_.cuModuleUnload(module_);
     if (actor_memory_ != 0) driver_.cuMemFree(actor_memory_);
   } catch (const Error&) {  // the context is dead; all went with it
   }
@@ -159,23 +106,34 @@ CudaEngine::~CudaEngine() {
 
 void CudaEngine::launch() {
   const Context::Current current(context_);
-  // The driver reads each argument through an address: an array of addresses of values that live until it
-  // returns.
-  CUdeviceptr region = region_->device_address();
-  RegionLayout layout = layout_;
-  EngineMemory memory = memory_;
-  void* arguments[] = {&region, &layout, &memory};
-  if (verbose_) {
-    std::fprintf(stderr,
-                 "gyre: arguments: region 0x%llx (%llu bytes), layout %u workers, %u slots of %u bytes\n",
-                 region, static_cast<unsigned long long>(layout.region_bytes()), layout.workers,
-                 layout.shape.slots, layout.shape.slot_bytes);
-  }
+  arguments_.push_pointer("region", region_->device_address(), layout_.region_bytes());
+  arguments_.push("layout", layout_,
+                  fmt::format("{} workers, {} slots of {} bytes, arena of {} bytes", layout_.workers,
+                              layout_.shape.slots, layout_.shape.slot_bytes, layout_.arena_bytes));
+  arguments_.push("memory", memory_);
+  arguments_.refer_to("memory.actors", actor_memory_, request_.device_bytes);
+  arguments_.check(driver_, kernel_->function(), kernel_name_);
+  if (verbose_) log_launch();
   driver_.check(
-      driver_.cuLaunchCooperativeKernel(function_, request_.grid, 1, 1, request_.block, 1, 1,
-                                        request_.dynamic_shared_bytes, stream_, arguments),
+      driver_.cuLaunchCooperativeKernel(kernel_->function(), request_.grid, 1, 1, request_.block, 1, 1,
+                                        request_.dynamic_shared_bytes, stream_, arguments_.addresses()),
       fmt::format("launching the kernel on {} blocks of {} threads", request_.grid, request_.block));
   launched_ = true;
+}
+
+void CudaEngine::log_launch() const {
+  log(fmt::format("{}, compute capability {}.{}, {} multiprocessors", limits_.name, limits_.compute_major,
+                  limits_.compute_minor, limits_.multiprocessors));
+  log(fmt::format("kernel {}, compiled in {:.1f} ms", kernel_name_, compile_ms_));
+  log(fmt::format("grid {} blocks, block {} threads, shared memory {} bytes a block dynamic and {} static",
+                  request_.grid, request_.block, request_.dynamic_shared_bytes,
+                  kernel_limits_.static_shared_bytes));
+  log(
+      fmt::format("{} registers and {} bytes of local memory a thread; {} blocks a multiprocessor can be "
+                  "resident, {} in all",
+                  kernel_limits_.registers, kernel_limits_.local_bytes,
+                  kernel_limits_.blocks_a_multiprocessor, resident_blocks(limits_, kernel_limits_)));
+  for (const std::string& argument : arguments_.describe()) log("argument " + argument);
 }
 
 CUresult CudaEngine::query() const {
@@ -213,6 +171,7 @@ void CudaEngine::leak() {
   leaked_ = true;
   region_->leak();
   buffer_memory_->leak();
+  kernel_->leak();
   context_.leak();
   lease_.keep();
 }

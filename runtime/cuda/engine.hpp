@@ -3,7 +3,9 @@
 
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/error.hpp>
-#include <gyre/runtime/cuda/launch_check.hpp>
+#include <gyre/runtime/cuda/arguments.hpp>
+#include <gyre/runtime/cuda/device_lease.hpp>
+#include <gyre/runtime/cuda/loaded_kernel.hpp>
 #include <gyre/runtime/cuda/memory.hpp>
 #include <gyre/runtime/engine.hpp>
 
@@ -33,44 +35,32 @@ class CudaEngine final : public Engine {
   void leak() override;
 
  private:
-  // One live kernel a device: occupancy and module loading assume that there is no other.
-  class DeviceLease {
-   public:
-    explicit DeviceLease(int ordinal);
-    ~DeviceLease();
-    DeviceLease(const DeviceLease&) = delete;
-    DeviceLease& operator=(const DeviceLease&) = delete;
-    /// The kernel never ends: nobody else gets the device.
-    void keep() { kept_ = true; }
-
-   private:
-    int ordinal_;
-    bool kept_ = false;
-  };
-
-  void allocate_actors(const ActorSet& actors, uint32_t actors_per_worker);
+  void allocate_actors();
   CUresult query() const;
+  void log_launch() const;
 
   const RegionLayout layout_;
   const bool verbose_;
-  LaunchRequest request_;
   EngineMemory memory_;
   CUdeviceptr actor_memory_ = 0;
   Driver driver_;
   DeviceLease lease_;
-  Context context_;
   DeviceLimits limits_;
+  LaunchRequest request_;
+  Context context_;
+  KernelLimits kernel_limits_;
+  std::unique_ptr<LoadedKernel> kernel_;
+  std::string kernel_name_;
   std::unique_ptr<PinnedRegion> region_;
   std::unique_ptr<CudaBufferMemory> buffer_memory_;
-  CUmodule module_ = nullptr;
-  CUfunction function_ = nullptr;
   CUstream stream_ = nullptr;
+  ArgumentBlock arguments_;  // kept until the kernel has ended
   double compile_ms_ = 0;
   bool launched_ = false;
   bool leaked_ = false;
 };
 
-/// The limits of a device, as its driver tells them. Throws Error.
-DeviceLimits read_limits(const Context& context);
+/// What launching `actors` with `options` asks of a device.
+LaunchRequest request_of(const ActorSet& actors, const Options& options);
 
 }  // namespace gyre::cuda

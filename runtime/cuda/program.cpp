@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nvrtc.h>
 #include <gyre/bridge/error.hpp>
+#include <gyre/bridge/error_catalogue.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
 #include <array>
@@ -14,15 +15,14 @@ namespace gyre::cuda {
 
 namespace {
 
-#define GYRE_NVRTC_FUNCTIONS(X)                                                          \
-  X(nvrtcVersion)                                                                        \
-  X(nvrtcGetErrorString)                                                                 \
-  X(nvrtcCreateProgram)                                                                  \
-  X(nvrtcDestroyProgram)                                                                 \
-  X(nvrtcCompileProgram)                                                                 \
-  X(nvrtcAddNameExpression)                                                              \
-  X(nvrtcGetLoweredName) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetProgramLogSize) \
-      X(nvrtcGetProgramLog)
+#define GYRE_NVRTC_FUNCTIONS(X) \
+  X(nvrtcVersion)               \
+  X(nvrtcGetErrorString)        \
+  X(nvrtcCreateProgram)         \
+  X(nvrtcDestroyProgram)        \
+  X(nvrtcCompileProgram)        \
+  X(nvrtcAddNameExpression)     \
+  X(nvrtcGetLoweredName) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
 
 struct Nvrtc {
 #define GYRE_NVRTC_MEMBER(name) decltype(&::name) name = nullptr;
@@ -32,7 +32,8 @@ struct Nvrtc {
   static Nvrtc load();
   void check(nvrtcResult result, std::string_view doing) const {
     if (result != NVRTC_SUCCESS) {
-      throw Error(fmt::format("{}: {} ({})", doing, nvrtcGetErrorString(result), int(result)));
+      throw Error(fmt::format("{}: {} ({}): {}", doing, nvrtcGetErrorString(result), int(result),
+                              error_advice(ErrorSource::nvrtc, uint32_t(result))));
     }
   }
 };
@@ -122,6 +123,13 @@ bool nvrtc_available() noexcept {
   } catch (const Error&) {
     return false;
   }
+}
+
+NvrtcVersion nvrtc_version() {
+  const Nvrtc nvrtc = Nvrtc::load();
+  NvrtcVersion version;
+  nvrtc.check(nvrtc.nvrtcVersion(&version.major, &version.minor), "reading NVRTC's version");
+  return version;
 }
 
 Program program_of(const ActorSet& actors, int architecture, uint32_t block) {

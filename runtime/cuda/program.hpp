@@ -38,4 +38,11 @@ CompiledKernel compile_text(const std::string& text, const std::string& kernel, 
 /// True where NVRTC can be loaded.
 bool nvrtc_available() noexcept;
 
+/// Of the NVRTC that compiles here. Throws EngineUnavailable where there is none, or it is too old.
+struct NvrtcVersion {
+  int major = 0;
+  int minor = 0;
+};
+NvrtcVersion nvrtc_version();
+
 }  // namespace gyre::cuda

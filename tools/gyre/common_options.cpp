@@ -63,6 +63,10 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
   choice("--wait", options.wait, waits,
          "polite (default: spin a little, then sleep) or spin (a core each, lowest latency)");
   command.add_flag("--verbose", options.verbose, "log launch parameters to standard error");
+  add_json_option(command, json_file);
+}
+
+void add_json_option(CLI::App& command, std::string& json_file) {
   command.add_option("--json", json_file, "write the results there as JSON; - is standard output")
       ->type_name("FILE")
       ->check([](const std::string& file) {  // before the work, not after it

@@ -18,6 +18,9 @@ enum ExitCode { all_passed = 0, case_failed = 1, bad_usage = 2, engine_unavailab
 /// standard error). Both must outlive the parse.
 void add_common_options(CLI::App& command, Options& options, std::string& json_file);
 
+/// Adds --json alone, for commands that launch nothing.
+void add_json_option(CLI::App& command, std::string& json_file);
+
 /// Runs a program's body and turns what set-up throws into a message on standard error and an exit code.
 int run_reporting_errors(const std::function<int()>& body);
 

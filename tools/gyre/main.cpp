@@ -8,6 +8,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> chosen;
   add_validate(app, chosen);
+  add_doctor(app, chosen);
+  add_errors(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+#include <gyre/runtime/cuda/verdict.hpp>
+
+#include <regex>
+
+namespace gyre::cuda {
+
+namespace {
+
+// A device of that architecture as far as its number tells: for what no device is needed to refuse.
+DeviceLimits limits_of(int architecture) {
+  DeviceLimits limits;
+  limits.name = fmt::format("compute capability {}.{}", architecture / 10, architecture % 10);
+  limits.compute_major = architecture / 10;
+  limits.compute_minor = architecture % 10;
+  limits.cooperative_launch = limits.map_host_memory = true;
+  limits.threads_a_block = 1024;
+  limits.cluster_launch = architecture >= 90;
+  limits.memory_bytes = ~uint64_t(0);
+  return limits;
+}
+
+KernelFacts facts_of(const std::string& name, int architecture, const KernelLimits& limits) {
+  KernelFacts facts;
+  facts.name = name;
+  facts.architecture = architecture;
+  facts.registers = limits.registers;
+  facts.static_shared_bytes = limits.static_shared_bytes;
+  facts.local_bytes = limits.local_bytes;
+  return facts;
+}
+
+void add(std::vector<std::string>& to, const std::vector<std::string>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+void check_without_device(const KernelCompiler& compiler, const LaunchRequest& request, int architecture,
+                          LaunchVerdict& verdict) {
+  verdict.unchecked.push_back(
+      "what the device allows, how many blocks can be resident, shared memory: there is no device here");
+  if (architecture == 0) {
+    verdict.unchecked.push_back("the kernel: say for which --architecture to compile it");
+    return;
+  }
+  const DeviceLimits limits = limits_of(architecture);
+  add(verdict.problems, device_problems(request, limits));
+  add(verdict.problems, memory_problems(request, limits, host_memory()));
+  const CompiledKernel kernel = compiler.compile(architecture, with_possible_block(request, limits).block);
+  if (const auto reported = reported_limits(kernel.log)) {
+    verdict.kernel = facts_of(compiler.name, architecture, *reported);
+  } else {
+    verdict.unchecked.push_back("registers: the compiler did not report them");
+  }
+}
+
+void check_on_device(const Driver& driver, const KernelCompiler& compiler, const LaunchRequest& request,
+                     int ordinal, LaunchVerdict& verdict) {
+  const DeviceLimits limits = read_limits(driver, ordinal);
+  const int architecture = 10 * limits.compute_major + limits.compute_minor;
+  verdict.device = fmt::format("{}, compute capability {}.{}, {} multiprocessors", limits.name,
+                               limits.compute_major, limits.compute_minor, limits.multiprocessors);
+  const HostMemory host = host_memory();
+  KernelLimits kernel_limits;
+  const KernelLimits* kernel = nullptr;
+  const LaunchRequest possible = with_possible_block(request, limits);
+  try {
+    if (can_load_kernels(limits)) {
+      const DeviceLease lease(ordinal);
+      const CompiledKernel compiled = compiler.compile(architecture, possible.block);
+      const Context context(driver, ordinal);
+      kernel_limits = LoadedKernel(context, compiled).limits(possible, limits);
+      kernel = &kernel_limits;
+    } else {
+      verdict.unchecked.push_back("the kernel: none can be loaded on this device");
+    }
+  } catch (const Error& error) {
+    verdict.problems.push_back(error.what());
+    verdict.unchecked.push_back("the kernel on the device: see what is wrong");
+  }
+  add(verdict.problems, launch_problems(request, limits, host, kernel));
+  if (kernel == nullptr) return;
+  verdict.kernel = facts_of(compiler.name, architecture, *kernel);
+  verdict.kernel->blocks_a_multiprocessor = kernel->blocks_a_multiprocessor;
+  verdict.kernel->max_workers = resident_blocks(limits, *kernel);
+  verdict.fits = what_fits(possible, limits, *kernel);
+  if (request.cluster > 1 && !kernel->clusters_known) {
+    verdict.unchecked.push_back(
+        "how many clusters can be resident: this driver, or this device, does not tell "
+        "(cuOccupancyMaxActiveClusters)");
+  }
+}
+
+}  // namespace
+
+KernelCompiler compiler_of(const ActorSet& actors) {
+  return {actors.kernel(), [actors](int architecture, uint32_t block) {
+            Program program = program_of(actors, architecture, block);
+            program.options.push_back("--ptxas-options=-v");
+            return compile_text(program.text, actors.kernel(), architecture, program.options,
+                                actors.sources().files);
+          }};
+}
+
+void check_launch(const KernelCompiler& compiler, const LaunchRequest& request, int ordinal, int architecture,
+                  LaunchVerdict& verdict) {
+  verdict.workers = request.grid;
+  verdict.block = request.block;
+  verdict.cluster = request.cluster;
+  verdict.dynamic_shared_bytes = request.dynamic_shared_bytes;
+  verdict.region_bytes = request.region_bytes;
+  std::optional<Driver> driver;
+  try {
+    driver = Driver::load();
+    find_device(*driver, ordinal);
+  } catch (const EngineUnavailable& error) {
+    driver.reset();
+    verdict.engine_missing = architecture == 0;
+    (architecture == 0 ? verdict.problems : verdict.unchecked).push_back(error.what());
+  }
+  try {
+    if (driver) {
+      check_on_device(*driver, compiler, request, ordinal, verdict);
+    } else {
+      check_without_device(compiler, request, architecture, verdict);
+    }
+  } catch (const EngineUnavailable& error) {
+    verdict.engine_missing = true;
+    verdict.problems.push_back(error.what());
+  } catch (const Error& error) {
+    verdict.problems.push_back(error.what());
+  }
+}
+
+std::optional<KernelLimits> reported_limits(const std::string& log) {
+  std::smatch found;
+  if (!std::regex_search(log, found, std::regex("Used ([0-9]+) registers"))) return std::nullopt;
+  KernelLimits limits;
+  limits.registers = uint32_t(std::stoul(found[1]));
+  // Absent where it uses none.
+  if (std::regex_search(log, found, std::regex("([0-9]+) bytes smem"))) {
+    limits.static_shared_bytes = uint32_t(std::stoul(found[1]));
+  }
+  if (std::regex_search(log, found, std::regex("([0-9]+) bytes stack frame"))) {
+    limits.local_bytes = uint32_t(std::stoul(found[1]));
+  }
+  return limits;
+}
+
+}  // namespace gyre::cuda
