@@ -24,8 +24,13 @@ class Engine {
   virtual void* region() = 0;
   /// Whether the workers' clock is the host's.
   virtual bool shares_host_clock() const { return true; }
-  /// Milliseconds that compiling the actors took; 0 where they are compiled in.
+  /// Milliseconds that compiling the actors took, or finding them compiled; 0 where they are compiled in.
   virtual double compile_ms() const = 0;
+  /// True where they were found compiled, on disk.
+  virtual bool compiled_from_cache() const { return false; }
+  /// `actors`, the set that the engine was made for, with the handlers that its workers have: those of actors
+  /// given as source text are known to the engine alone.
+  virtual ActorSet complete(ActorSet actors) const { return actors; }
 
   /// Starts the workers on the initialised region; throws Error. Once.
   virtual void launch() = 0;

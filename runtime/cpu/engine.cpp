@@ -9,7 +9,8 @@ namespace gyre {
 
 namespace {
 // Worker threads poll: far more of them than processors would keep each other, and the machine, from working.
-const Options& checked(const Options& options) {
+const Options& checked(const ActorSet& actors, const Options& options) {
+  actors.require_compiled_in();
   const uint32_t workers = options.workers;
   const uint32_t most = std::max(64u, 4 * std::thread::hardware_concurrency());
   if (workers > most) {
@@ -25,7 +26,7 @@ const Options& checked(const Options& options) {
 
 CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
     : actors_(actors),
-      layout_(checked(options).region_layout(actors.handlers().size())),
+      layout_(checked(actors, options).region_layout(actors.handlers().size())),
       wait_(options.wait),
       region_(layout_.region_bytes(), layout_.rings_bytes()),
       actor_memory_(actors, options) {

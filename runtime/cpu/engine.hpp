@@ -13,7 +13,8 @@ namespace gyre {
 
 class CpuEngine final : public Engine {
  public:
-  /// Throws std::bad_alloc where the region does not fit in memory.
+  /// Throws BadOptions for more workers than processors can poll for, EngineUnavailable for actors given as
+  /// source text, std::bad_alloc where the region does not fit in memory.
   CpuEngine(const ActorSet& actors, const Options& options);
   ~CpuEngine() override;
 
