@@ -10,17 +10,18 @@
 namespace gyre::cuda {
 
 // Every driver function Gyre calls. Only functions whose interface has not changed since CUDA 12.0.
-#define GYRE_CUDA_FUNCTIONS(X)                                                                           \
-  X(cuInit)                                                                                              \
-  X(cuDriverGetVersion)                                                                                  \
-  X(cuGetErrorName)                                                                                      \
-  X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute)      \
-      X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxPushCurrent)   \
-          X(cuCtxPopCurrent) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer)             \
-              X(cuModuleLoadDataEx) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute)       \
-                  X(cuFuncSetAttribute) X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuStreamCreate) \
-                      X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamSynchronize) X(cuLaunchKernel)       \
-                          X(cuLaunchCooperativeKernel) X(cuMemAlloc) X(cuMemFree) X(cuMemsetD8Async)
+#define GYRE_CUDA_FUNCTIONS(X)                                                                               \
+  X(cuInit)                                                                                                  \
+  X(cuDriverGetVersion)                                                                                      \
+  X(cuGetErrorName)                                                                                          \
+  X(cuGetErrorString)                                                                                        \
+  X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)          \
+      X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxPushCurrent) X(cuCtxPopCurrent)        \
+          X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer) X(cuModuleLoadDataEx)              \
+              X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute)           \
+                  X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuStreamCreate) X(cuStreamDestroy)        \
+                      X(cuStreamQuery) X(cuStreamSynchronize) X(cuLaunchKernel) X(cuLaunchCooperativeKernel) \
+                          X(cuMemAlloc) X(cuMemFree) X(cuMemsetD8Async) X(cuModuleGetGlobal) X(cuMemcpyDtoH)
 
 /// The driver's functions, by their names. A plain table.
 struct Driver {

@@ -59,9 +59,8 @@ DeviceLimits read_limits(const Context& context) {
 }
 
 CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
-    : layout_(options.region_layout(actors.handlers().size())),
-      verbose_(options.verbose),
-      request_{options.workers, options.block, 2 * layout_.shape.payload_bytes()},
+    : verbose_(options.verbose),
+      request_{options.workers, options.block, 2 * options.ring_shape().payload_bytes()},
       driver_(Driver::load()),
       lease_(options.device),
       context_(driver_, options.device),
@@ -82,8 +81,10 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
   refuse(device_problems(request_, limits_));
 
   const CompiledKernel kernel =
-      compile(actors, 10 * limits_.compute_major + limits_.compute_minor, options.block);
+      compile(actors, 10 * limits_.compute_major + limits_.compute_minor, options.block,
+              {options.cache, options.keep_program, options.verbose});
   compile_ms_ = kernel.compile_ms;
+  compiled_from_cache_ = kernel.from_cache;
 
   const Context::Current current(context_);
   driver_.check(driver_.cuModuleLoadDataEx(&module_, kernel.cubin.data(), 0, nullptr, nullptr),
@@ -91,6 +92,9 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
   try {
     driver_.check(driver_.cuModuleGetFunction(&function_, module_, kernel.lowered_name.c_str()),
                   "finding the kernel " + kernel.lowered_name);
+    description_ = read_description(kernel.lowered_description);
+    const ActorSet described = complete(actors);
+    layout_ = options.region_layout(described.handlers().size());
     const auto attribute = [this](CUfunction_attribute which) {
       int value = 0;
       driver_.check(driver_.cuFuncGetAttribute(&value, which, function_), "reading the kernel's attributes");
@@ -108,7 +112,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
     refuse(kernel_problems(request_, limits_, limits));
     region_ = std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
     driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
-    allocate_actors(actors, options.actors_per_worker);
+    allocate_actors(described, options.actors_per_worker);
     if (verbose_) {
       std::fprintf(
           stderr,
@@ -174,6 +178,18 @@ void CudaEngine::launch() {
                                         request_.dynamic_shared_bytes, stream_, arguments),
       fmt::format("launching the kernel on {} blocks of {} threads", request_.grid, request_.block));
   launched_ = true;
+}
+
+// What the loaded module says of its actors. With the context current; before the launch, since it waits for
+// the device.
+std::vector<ActorDescription> CudaEngine::read_description(const std::string& lowered_name) const {
+  CUdeviceptr address = 0;
+  size_t size = 0;
+  driver_.check(driver_.cuModuleGetGlobal(&address, &size, module_, lowered_name.c_str()),
+                "finding the actors' description " + lowered_name);
+  std::vector<std::byte> bytes(size);
+  driver_.check(driver_.cuMemcpyDtoH(bytes.data(), address, size), "reading the actors' description");
+  return gyre::read_description(bytes);
 }
 
 CUresult CudaEngine::query() const {

@@ -25,6 +25,10 @@ class CudaEngine final : public Engine {
   void* region() override { return region_->host_address(); }
   bool shares_host_clock() const override { return false; }
   double compile_ms() const override { return compile_ms_; }
+  bool compiled_from_cache() const override { return compiled_from_cache_; }
+  ActorSet complete(ActorSet actors) const override {
+    return actors.compiled_in() ? actors : actors.described(description_);
+  }
   void launch() override;
   bool finished() override;
   std::optional<std::string> failure() override;
@@ -48,8 +52,9 @@ class CudaEngine final : public Engine {
 
   void allocate_actors(const ActorSet& actors, uint32_t actors_per_worker);
   CUresult query() const;
+  std::vector<ActorDescription> read_description(const std::string& lowered_name) const;
 
-  const RegionLayout layout_;
+  RegionLayout layout_;
   const bool verbose_;
   LaunchRequest request_;
   EngineMemory memory_;
@@ -62,7 +67,9 @@ class CudaEngine final : public Engine {
   CUmodule module_ = nullptr;
   CUfunction function_ = nullptr;
   CUstream stream_ = nullptr;
+  std::vector<ActorDescription> description_;  // of the actors, as the module has them
   double compile_ms_ = 0;
+  bool compiled_from_cache_ = false;
   bool launched_ = false;
   bool leaked_ = false;
 };

@@ -34,6 +34,7 @@ struct Counter {
 };
 
 struct Doubler {
+  static constexpr uint32_t max_per_worker = 12;
   GYRE_DEVICE void on(gyre::Context&, view::ProbeRequest::Reader in, view::ProbeResponse::Builder out) {
     out.set_value(2 * in.argument());
   }
