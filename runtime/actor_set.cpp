@@ -1,6 +1,10 @@
+#include <fmt/format.h>
 #include <kj/exception.h>
+#include <gyre/bridge/error.hpp>
 #include <gyre/runtime/actor_set.hpp>
+#include <gyre_builtin_actors_sources.hpp>
 
+#include <algorithm>
 #include <set>
 
 namespace gyre {
@@ -23,7 +27,119 @@ capnp::StructSchema find_struct(capnp::StructSchema schema, uint64_t type_id_low
   return {};
 }
 
+constexpr std::string_view text_name = "actors_from_source.hpp";
+
+// "my::Counter": identifiers with :: between them.
+bool is_type_name(std::string_view name) {
+  const auto identifier = [](std::string_view part) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+    return !part.empty() && letter(part.front()) &&
+           std::all_of(part.begin(), part.end(), [&](char c) { return letter(c) || digit(c); });
+  };
+  for (size_t end = name.find("::"); end != std::string_view::npos; end = name.find("::")) {
+    if (!identifier(name.substr(0, end))) return false;
+    name.remove_prefix(end + 2);
+  }
+  return identifier(name);
+}
+
 }  // namespace
+
+struct ActorSet::OwnedSources {
+  std::vector<SourceText> texts;
+  std::vector<SourceFile> files;
+  std::vector<std::string_view> actor_headers = {text_name};
+};
+
+ActorSet ActorSet::from_source(std::string text, std::vector<std::string> types,
+                               std::vector<SourceText> headers) {
+  const auto refuse = [](const std::string& what) {
+    throw BadOptions("making an actor set from source text: " + what);
+  };
+  if (types.empty()) refuse("no actor types are named; name those that the text defines");
+  for (size_t n = 0; n < types.size(); ++n) {
+    if (!is_type_name(types[n])) {
+      refuse(
+          fmt::format("actor type {} is named \"{}\", and that is no qualified type name like my::Counter; "
+                      "give an instance of a template a name of its own by using",
+                      n, types[n]));
+    }
+    if (std::find(types.begin(), types.begin() + std::ptrdiff_t(n), types[n]) !=
+        types.begin() + std::ptrdiff_t(n)) {
+      refuse(fmt::format("actor type {} is named twice; name each once", types[n]));
+    }
+  }
+  auto owned = std::make_shared<OwnedSources>();
+  owned->texts = std::move(headers);
+  owned->texts.push_back({std::string(text_name), std::move(text)});
+  const auto& own = gyre_builtin_actors::sources.files;
+  owned->files.assign(own.begin(), own.end());
+  for (const SourceText& given : owned->texts) {
+    const auto same_name = std::find_if(owned->files.begin(), owned->files.end(),
+                                        [&given](const SourceFile& file) { return file.name == given.name; });
+    if (same_name == owned->files.end()) {
+      owned->files.push_back({given.name, given.text});
+    } else if (same_name->text != given.text) {
+      refuse(
+          fmt::format("there are two headers {} of different text, or it is one of this Gyre's own and not "
+                      "the same; give it once, or under another name",
+                      given.name));
+    }
+  }
+  ActorSet set;
+  set.sources_ = {owned->files, owned->actor_headers};
+  set.owned_ = std::move(owned);
+  set.types_ = std::move(types);
+  return set;
+}
+
+void ActorSet::require_compiled_in() const {
+  if (compiled_in()) return;
+  throw EngineUnavailable(
+      "launching on the CPU engine: actors given as source text run on CUDA only, where they are compiled at "
+      "launch; use --engine cuda on a machine with an NVIDIA GPU, or compile the actors into the program and "
+      "launch ActorSet::of");
+}
+
+ActorSet ActorSet::described(std::vector<ActorDescription> description) const {
+  if (description.size() != types_.size()) {
+    throw Error(fmt::format("reading the actors' description: it is of {} actor types, and the set has {}",
+                            description.size(), types_.size()));
+  }
+  ActorSet set = *this;
+  set.describe(std::move(description));
+  return set;
+}
+
+void ActorSet::describe(std::vector<ActorDescription> description) {
+  description_ = std::move(description);
+  handlers_.clear();
+  for (size_t actor = 0; actor < types_.size(); ++actor) {
+    uint16_t message_type = 0;
+    for (const HandlerTypes& types : description_[actor].types) {
+      handlers_.push_back(
+          {fnv1a(types_[actor]), types.request, types.response, uint16_t(actor), message_type++, {}});
+    }
+  }
+}
+
+bool ActorSet::has(uint64_t actor) const {
+  return std::any_of(types_.begin(), types_.end(),
+                     [actor](const std::string& type) { return fnv1a(type) == actor; });
+}
+
+uint64_t ActorSet::actor_bytes(uint32_t actors_per_worker) const {
+  uint64_t bytes = 0;
+  for (const ActorDescription& actor : description_) bytes += actor.table(actors_per_worker).bytes();
+  return bytes;
+}
+
+std::string ActorSet::type_list() const {
+  std::string list;
+  for (const std::string& type : types_) list += (list.empty() ? "" : ", ") + type;
+  return list;
+}
 
 FieldName ActorSet::name_of(uint16_t actor_type, uint16_t message_type, MalformedField field) const {
   for (const Handler& handler : handlers_) {
@@ -45,7 +161,7 @@ FieldName ActorSet::name_of(uint16_t actor_type, uint16_t message_type, Malforme
 }
 
 std::string_view ActorSet::actor_name(uint16_t actor_type) const {
-  return actor_type < actor_names_.size() ? actor_names_[actor_type] : std::string_view();
+  return actor_type < types_.size() ? std::string_view(types_[actor_type]) : std::string_view();
 }
 
 std::string_view ActorSet::message_name(uint16_t actor_type, uint16_t message_type) const {

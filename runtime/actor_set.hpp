@@ -1,10 +1,12 @@
 // Which actor types run in a runtime's workers: the handlers' numbers that both sides agree on, the CPU's
-// compiled worker, and the source text that NVRTC compiles for the GPU.
+// compiled worker, and the source text that NVRTC compiles for the GPU. Or that text alone, given at run
+// time.
 #pragma once
 
 #include <capnp/schema.h>
 #include <gyre/device/dispatch.hpp>
 #include <gyre/messages/official.hpp>
+#include <gyre/runtime/actor_description.hpp>
 #include <gyre/runtime/actor_sources.hpp>
 #include <gyre/runtime/cpu/worker.hpp>
 #include <gyre/runtime/errors.hpp>
@@ -33,9 +35,8 @@ constexpr std::string_view type_name() {
   return gyre_type_name::of<T>();
 }
 
-/// 64-bit FNV-1a (Fowler, Noll, Vo).
-constexpr uint64_t fnv1a(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325u;
+/// 64-bit FNV-1a (Fowler, Noll, Vo); `hash`: of what comes before `text`.
+constexpr uint64_t fnv1a(std::string_view text, uint64_t hash = 0xcbf29ce484222325u) {
   for (const char c : text) hash = (hash ^ uint8_t(c)) * 0x100000001b3u;
   return hash;
 }
@@ -74,15 +75,30 @@ class ActorSet {
                           WaitPolicy wait) -> std::unique_ptr<CpuWorker> {
       return std::make_unique<CpuWorkerOf<Actors...>>(bridge, memory, wait);
     };
-    set.actor_bytes_ = [](uint32_t actors_per_worker) {
-      return ActorTables<Actors...>::bytes(actors_per_worker);
-    };
-    set.kernel_ = "gyre::worker_kernel<";
-    uint16_t actor_type = 0;
-    (set.add<Actors>(actor_type++, HandlesOf<Actors>{}), ...);
-    set.kernel_ += ">";
+    set.types_ = {std::string(type_name<Actors>())...};
+    set.describe(description_of<Actors...>());
+    auto handler = set.handlers_.begin();
+    (add_schemas(handler, HandlesOf<Actors>{}), ...);
     return set;
   }
+
+  /// The set of the actor types that a header defines which is given at run time; for CUDA alone, where it is
+  /// compiled at launch. `text`: what the header's file would hold. `types`: the actors' qualified names,
+  /// "my::Counter", of types that are no template's. `headers`: what `text` includes but for Gyre's own
+  /// device headers and messages, <schema>.view.hpp of its own messages for one. NVRTC finds no other
+  /// headers. The handlers are known once the engine has compiled it; clients address its actors by
+  /// NamedAddress. Throws BadOptions where a name is no type's name, or two headers have one name.
+  static ActorSet from_source(std::string text, std::vector<std::string> types,
+                              std::vector<SourceText> headers = {});
+
+  /// True for actors that this program is compiled with: the CPU engine can run them, and their handlers are
+  /// known.
+  bool compiled_in() const { return make_worker_ != nullptr; }
+  /// Throws EngineUnavailable, unless compiled_in().
+  void require_compiled_in() const;
+  /// A set given as source text with what its compiled module says of it. Throws Error where that is of
+  /// another number of actor types.
+  ActorSet described(std::vector<ActorDescription> description) const;
 
   /// The same set, of which on CUDA one worker is the whole grid: every handler is run by all threads of all
   /// blocks, and Context::sync is a barrier of the grid, which costs microseconds. On the CPU nothing
@@ -101,38 +117,43 @@ class ActorSet {
     }
     return nullptr;
   }
+  /// True where the actor type is in the set.
+  bool has(uint64_t actor) const;
 
   const std::vector<Handler>& handlers() const { return handlers_; }
+  /// One entry an actor type, in the order of actor_type numbers; empty while it is not known.
+  const std::vector<ActorDescription>& description() const { return description_; }
   /// What a worker's report of a malformed field is about. Never throws.
   FieldName name_of(uint16_t actor_type, uint16_t message_type, MalformedField field) const;
-  /// The actor type's qualified name; empty for a number that is none. Static memory.
+  /// The actor type's qualified name; empty for a number that is none. The set's memory.
   std::string_view actor_name(uint16_t actor_type) const;
   /// The message's name in its schema, "start" or "stop"; empty where it is not known. Static memory.
   std::string_view message_name(uint16_t actor_type, uint16_t message_type) const;
   /// What an error reply says. Never throws.
   Failure failure_of(const Envelope& envelope, const ErrorBody& error) const;
+  /// "my::Counter, my::Sum"
+  std::string type_list() const;
   /// The NVRTC name expression of the kernel: "gyre::worker_kernel<my::Counter, my::Sum>".
-  const std::string& kernel() const { return kernel_; }
+  std::string kernel() const { return "gyre::worker_kernel<" + type_list() + ">"; }
   const ActorSources& sources() const { return sources_; }
   /// Bytes of the tables of one worker's actors, with room for so many of each type.
-  uint64_t actor_bytes(uint32_t actors_per_worker) const { return actor_bytes_(actors_per_worker); }
+  uint64_t actor_bytes(uint32_t actors_per_worker) const;
+  /// Throws EngineUnavailable, unless compiled_in().
   std::unique_ptr<CpuWorker> make_cpu_worker(const Bridge& bridge, const EngineMemory& memory,
                                              WaitPolicy wait) const {
+    require_compiled_in();
     return make_worker_(bridge, memory, wait);
   }
 
  private:
-  ActorSet() = default;
+  struct OwnedSources;
 
-  template <class Actor, class... Requests>
-  void add(uint16_t actor_type, Handles<Requests...>) {
-    if (actor_type != 0) kernel_ += ", ";
-    kernel_ += type_name<Actor>();
-    actor_names_.push_back(type_name<Actor>());
-    uint16_t message_type = 0;
-    (handlers_.push_back({actor_id<Actor>, Requests::type_id, response_id<Actor, Requests>(), actor_type,
-                          message_type++, schema_of<Requests>()}),
-     ...);
+  ActorSet() = default;
+  void describe(std::vector<ActorDescription> description);
+
+  template <class... Requests>
+  static void add_schemas(std::vector<Handler>::iterator& handler, Handles<Requests...>) {
+    (((handler++)->request_schema = schema_of<Requests>()), ...);
   }
   template <class Request>
   static capnp::StructSchema schema_of() {
@@ -142,12 +163,12 @@ class ActorSet {
     return {};
   }
 
+  std::shared_ptr<const OwnedSources> owned_;  // what sources_ refers to; null where that is static memory
   ActorSources sources_;
   std::unique_ptr<CpuWorker> (*make_worker_)(const Bridge&, const EngineMemory&, WaitPolicy) = nullptr;
-  uint64_t (*actor_bytes_)(uint32_t) = nullptr;
   bool grid_scoped_ = false;
-  std::string kernel_;
-  std::vector<std::string_view> actor_names_;
+  std::vector<std::string> types_;
+  std::vector<ActorDescription> description_;
   std::vector<Handler> handlers_;
 };
 

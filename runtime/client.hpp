@@ -8,6 +8,8 @@
 #include <gyre/runtime/scratch.hpp>
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace gyre {
@@ -16,6 +18,31 @@ namespace gyre {
 template <class Actor>
 struct Address {
   uint64_t key = 0;
+};
+
+/// An actor type by its qualified name, "my::Counter": of actors given as source text, whose C++ types the
+/// program does not have, and of any others.
+class ActorName {
+ public:
+  constexpr ActorName(std::string_view name) : id_(fnv1a(name)) {}
+  constexpr ActorName(const char* name) : ActorName(std::string_view(name)) {}
+  ActorName(const std::string& name) : ActorName(std::string_view(name)) {}
+  constexpr uint64_t id() const { return id_; }
+
+ private:
+  uint64_t id_;
+};
+
+/// As Address, of an actor type known by name.
+struct NamedAddress {
+  ActorName actor;
+  uint64_t key = 0;
+};
+
+/// What envelopes say instead of types.
+struct MessageNumbers {
+  uint16_t actor_type;
+  uint16_t message_type;
 };
 
 /// What an ask may take, where it differs from the runtime's Options.
@@ -102,17 +129,59 @@ class Client {
   /// Failures: those of an ask, actor_table_full, and what on_start failed with.
   template <class Actor>
   Result<void> start(Address<Actor> to, std::optional<std::chrono::nanoseconds> timeout = {}) {
-    return send_lifecycle(to, lifecycle_message::start, timeout);
+    return start(NamedAddress{type_name<Actor>(), to.key}, timeout);
   }
   /// Ends the actor, after its on_stop: its state is gone. Blocks until the worker has answered. Failures:
   /// those of an ask, no_such_actor, and what on_stop failed with (the actor is gone all the same).
   template <class Actor>
   Result<void> stop(Address<Actor> to, std::optional<std::chrono::nanoseconds> timeout = {}) {
+    return stop(NamedAddress{type_name<Actor>(), to.key}, timeout);
+  }
+
+  /// The same for actors known by name. `Request` and `Response` are official classes. Refused besides:
+  /// unknown_message, where the actor has no handler for `Request`, or one that does not answer `Response`.
+  template <class Request, class Response, class Content>
+  Future<Reply<Response>> ask(const NamedAddress& to, Content&& content, const AskOptions& options = {}) {
+    using Outcome = Future<Reply<Response>>;
+    auto sent = send_ask(resolve<Request, Response>(to), content_of<Request>(content), options,
+                         detail::WhenFull::wait);
+    if (!sent) return Outcome(detail::CallHandle(sent.error()));
+    return Outcome(detail::CallHandle(core_, sent.value()));
+  }
+  template <class Request, class Response, class Content>
+  Result<Future<Reply<Response>>> try_ask(const NamedAddress& to, Content&& content,
+                                          const AskOptions& options = {}) {
+    auto sent = send_ask(resolve<Request, Response>(to), content_of<Request>(content), options,
+                         detail::WhenFull::refuse);
+    if (!sent) return sent.error();
+    return Future<Reply<Response>>(detail::CallHandle(core_, sent.value()));
+  }
+  template <class Request, class Content>
+  Result<void> tell(const NamedAddress& to, Content&& content, const TellOptions& options = {}) {
+    return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
+  }
+  template <class Request, class Content>
+  Result<void> try_tell(const NamedAddress& to, Content&& content, const TellOptions& options = {}) {
+    return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
+  }
+  Result<void> start(const NamedAddress& to, std::optional<std::chrono::nanoseconds> timeout = {}) {
+    return send_lifecycle(to, lifecycle_message::start, timeout);
+  }
+  Result<void> stop(const NamedAddress& to, std::optional<std::chrono::nanoseconds> timeout = {}) {
     return send_lifecycle(to, lifecycle_message::stop, timeout);
   }
 
+  /// The numbers of the handler for `request`, a Cap'n Proto type id, for ask_by_number. Failures:
+  /// unknown_actor, unknown_message.
+  Result<MessageNumbers> numbers_of(ActorName actor, uint64_t request) const {
+    const auto handler = find(actor, request);
+    if (!handler) return handler.error();
+    return MessageNumbers{handler.value()->actor_type, handler.value()->message_type};
+  }
+
   /// An ask by numbers, of whatever they mean to the worker: for clients that do not know the types, and for
-  /// tests of what becomes of bytes that nobody should send. ActorSet::handlers() lists the numbers in use.
+  /// tests of what becomes of bytes that nobody should send. numbers_of finds the numbers in use, and
+  /// ActorSet::handlers() lists them.
   Future<Reply<capnp::AnyPointer>> ask_by_number(uint16_t actor_type, uint16_t message_type, uint64_t key,
                                                  const Encoded& content, const AskOptions& options = {}) {
     using Outcome = Future<Reply<capnp::AnyPointer>>;
@@ -134,6 +203,21 @@ class Client {
     const Handler* const handler = core_->actors().find(actor_id<Actor>, ViewOf<Request>::type::type_id);
     if (handler == nullptr) return Failure{Status::unknown_actor};
     return detail::Destination{core_->worker_of(to.key), handler->actor_type, handler->message_type, to.key};
+  }
+
+  Result<const Handler*> find(ActorName actor, uint64_t request) const {
+    if (const Handler* const handler = core_->actors().find(actor.id(), request)) return handler;
+    return Failure{core_->actors().has(actor.id()) ? Status::unknown_message : Status::unknown_actor};
+  }
+  template <class Request, class... Response>
+  Result<detail::Destination> resolve(const NamedAddress& to) const {
+    const auto handler = find(to.actor, capnp::typeId<Request>());
+    if (!handler) return handler.error();
+    if (((handler.value()->response != capnp::typeId<Response>()) || ...)) {
+      return Failure{Status::unknown_message};
+    }
+    return detail::Destination{core_->worker_of(to.key), handler.value()->actor_type,
+                               handler.value()->message_type, to.key};
   }
 
   // What Scratch::build_and_send takes.
@@ -178,11 +262,10 @@ class Client {
     });
   }
 
-  template <class Actor>
-  Result<void> send_lifecycle(Address<Actor> to, uint16_t message_type,
+  Result<void> send_lifecycle(const NamedAddress& to, uint16_t message_type,
                               std::optional<std::chrono::nanoseconds> timeout) {
     for (const Handler& handler : core_->actors().handlers()) {
-      if (handler.actor != actor_id<Actor>) continue;
+      if (handler.actor != to.actor.id()) continue;
       return core_->ask_lifecycle(
           detail::Destination{core_->worker_of(to.key), handler.actor_type, message_type, to.key},
           timeout.value_or(core_->options().timeout));

@@ -62,7 +62,7 @@ int64_t after(int64_t now_ns, std::chrono::nanoseconds timeout) {
 }  // namespace
 
 Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine)
-    : actors_(std::move(actors)),
+    : actors_(engine->complete(std::move(actors))),
       options_(options),
       layout_(options.region_layout(actors_.handlers().size())),
       engine_(std::move(engine)),

@@ -27,8 +27,13 @@ class Engine {
   virtual bool shares_host_clock() const { return true; }
   /// Where buffers get their memory; it may be used from any thread, beside live workers too.
   virtual BufferMemory& buffer_memory() = 0;
-  /// Milliseconds that compiling the actors took; 0 where they are compiled in.
+  /// Milliseconds that compiling the actors took, or finding them compiled; 0 where they are compiled in.
   virtual double compile_ms() const = 0;
+  /// True where they were found compiled, on disk.
+  virtual bool compiled_from_cache() const { return false; }
+  /// `actors`, the set that the engine was made for, with the handlers that its workers have: those of actors
+  /// given as source text are known to the engine alone.
+  virtual ActorSet complete(ActorSet actors) const { return actors; }
 
   /// Starts the workers on the initialised region; throws Error. Once.
   virtual void launch() = 0;

@@ -47,7 +47,10 @@ struct Options {
   uint32_t max_buffers = 1024;  ///< there may be at once, at most 65,535; each takes 24 bytes of the engine's
   uint64_t region_budget = uint64_t(1) << 30;  ///< bytes; a larger region is refused
   bool verbose = false;                        ///< log launch parameters to stderr
-  uint64_t first_lap = 1;                      ///< lap of the rings' first ticket; for tests of the wrap
+  bool cache = true;  ///< CUDA: keep the compiled actors on disk, and look there first (docs/design.md, 6)
+  /// CUDA: a folder to write the compiled actors to, with all that they were compiled from. Empty: none.
+  std::string keep_program = {};
+  uint64_t first_lap = 1;  ///< lap of the rings' first ticket; for tests of the wrap
 
   RingShape ring_shape() const { return RingShape{slots, slot_bytes, first_lap}; }
   /// Of a region for actors with so many handlers.

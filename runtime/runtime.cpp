@@ -15,9 +15,10 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
   }
   std::unique_ptr<Engine> engine = make_engine(actors, options);
   const double compile_ms = engine->compile_ms();
+  const bool from_cache = engine->compiled_from_cache();
   auto core = std::make_shared<detail::Core>(std::move(actors), options, std::move(engine));
   const double total_ms = double(detail::host_now_ns() - begin_ns) * 1e-6;
-  return Runtime(std::move(core), Timings{compile_ms, total_ms - compile_ms});
+  return Runtime(std::move(core), Timings{compile_ms, total_ms - compile_ms, from_cache});
 }
 
 Runtime& Runtime::operator=(Runtime&& other) noexcept {

@@ -8,8 +8,9 @@ namespace gyre {
 
 /// How long set-up took, in milliseconds.
 struct Timings {
-  double compile_ms = 0;  ///< actors' source to machine code; 0 where they are compiled in
-  double launch_ms = 0;   ///< all of Runtime::launch but compiling
+  double compile_ms = 0;             ///< actors' source to machine code; 0 where they are compiled in
+  double launch_ms = 0;              ///< all of Runtime::launch but compiling
+  bool compiled_from_cache = false;  ///< they were found compiled, on disk: compile_ms is what that took
 };
 
 /// One launched set of workers. Move-only; its destructor terminates. Its memory is freed when the last

@@ -50,7 +50,9 @@ namespace gyre::cuda {
   X(cuMemcpyHtoDAsync)                           \
   X(cuMemcpyDtoHAsync)                           \
   X(cuDeviceGetPCIBusId)                         \
-  X(cuMemsetD8Async)
+  X(cuMemsetD8Async)                             \
+  X(cuModuleGetGlobal)                           \
+  X(cuMemcpyDtoH)
 
 // Functions that not every driver has, each with the CUDA version that brought it and its type there (which the
 // toolkit's headers may lack, or have changed): null where the driver lacks it.

@@ -19,7 +19,8 @@ std::string CpuEngine::problems(const Options& options) {
 }
 
 namespace {
-const Options& checked(const Options& options) {
+const Options& checked(const ActorSet& actors, const Options& options) {
+  actors.require_compiled_in();
   if (const std::string problem = CpuEngine::problems(options); !problem.empty()) {
     throw BadOptions("launching on the CPU engine: " + problem);
   }
@@ -29,7 +30,7 @@ const Options& checked(const Options& options) {
 
 CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
     : actors_(actors),
-      layout_(checked(options).region_layout(actors.handlers().size())),
+      layout_(checked(actors, options).region_layout(actors.handlers().size())),
       wait_(options.wait),
       region_(layout_.region_bytes(), layout_.rings_bytes()),
       actor_memory_(actors, options),

@@ -50,8 +50,7 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
 }
 
 CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
-    : layout_(options.region_layout(actors.handlers().size())),
-      verbose_(options.verbose),
+    : verbose_(options.verbose),
       driver_(Driver::load()),
       lease_(options.device),
       limits_(read_limits(driver_, options.device)),
@@ -60,10 +59,16 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
       kernel_name_(actors.kernel()) {
   const LaunchRequest possible = with_possible_block(request_, limits_);
   const CompiledKernel kernel =
-      compile(actors, 10 * limits_.compute_major + limits_.compute_minor, possible.block);
+      compile(actors, 10 * limits_.compute_major + limits_.compute_minor, possible.block,
+              {options.cache, options.keep_program, options.verbose});
   compile_ms_ = kernel.compile_ms;
+  compiled_from_cache_ = kernel.from_cache;
 
   kernel_ = std::make_unique<LoadedKernel>(context_, kernel);
+  description_ = kernel_->read_description(kernel.lowered_description);
+  const ActorSet described = complete(actors);
+  layout_ = options.region_layout(described.handlers().size());
+  request_ = checked_request(described, options, limits_);
   kernel_limits_ = kernel_->limits(possible, limits_);
   refuse(launch_problems(request_, limits_, host_memory(), &kernel_limits_), limits_);
   region_ = std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
@@ -71,7 +76,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
   buffer_memory_ = std::make_unique<CudaBufferMemory>(context_, options.max_buffers);
   buffer_memory_->describe(memory_);
   driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
-  memory_.actor_bytes = actors.actor_bytes(options.actors_per_worker);
+  memory_.actor_bytes = described.actor_bytes(options.actors_per_worker);
   memory_.actors_per_worker = options.actors_per_worker;
   allocate_actors();
 }

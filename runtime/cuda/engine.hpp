@@ -29,6 +29,10 @@ class CudaEngine final : public Engine {
   bool shares_host_clock() const override { return false; }
   BufferMemory& buffer_memory() override { return *buffer_memory_; }
   double compile_ms() const override { return compile_ms_; }
+  bool compiled_from_cache() const override { return compiled_from_cache_; }
+  ActorSet complete(ActorSet actors) const override {
+    return actors.compiled_in() ? actors : actors.described(description_);
+  }
   void launch() override;
   bool finished() override;
   std::optional<std::string> failure() override;
@@ -39,7 +43,7 @@ class CudaEngine final : public Engine {
   CUresult query() const;
   void log_launch() const;
 
-  const RegionLayout layout_;
+  RegionLayout layout_;
   const bool verbose_;
   EngineMemory memory_;
   CUdeviceptr actor_memory_ = 0;
@@ -55,7 +59,9 @@ class CudaEngine final : public Engine {
   std::unique_ptr<CudaBufferMemory> buffer_memory_;
   CUstream stream_ = nullptr;
   ArgumentBlock arguments_;  // kept until the kernel has ended
+  std::vector<ActorDescription> description_;  // of the actors, as the module has them
   double compile_ms_ = 0;
+  bool compiled_from_cache_ = false;
   bool launched_ = false;
   bool leaked_ = false;
 };

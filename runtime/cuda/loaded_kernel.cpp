@@ -70,6 +70,17 @@ LoadedKernel::~LoadedKernel() {
   }
 }
 
+std::vector<ActorDescription> LoadedKernel::read_description(const std::string& lowered_name) const {
+  const Context::Current current(context_);
+  CUdeviceptr address = 0;
+  size_t size = 0;
+  driver_.check(driver_.cuModuleGetGlobal(&address, &size, module_, lowered_name.c_str()),
+                "finding the actors' description " + lowered_name);
+  std::vector<std::byte> bytes(size);
+  driver_.check(driver_.cuMemcpyDtoH(bytes.data(), address, size), "reading the actors' description");
+  return gyre::read_description(bytes);
+}
+
 uint32_t LoadedKernel::attribute(CUfunction_attribute which) const {
   int value = 0;
   driver_.check(driver_.cuFuncGetAttribute(&value, which, function_),

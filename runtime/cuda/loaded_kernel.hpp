@@ -28,6 +28,8 @@ class LoadedKernel {
   void leak() { module_ = nullptr; }
 
   CUfunction function() const { return function_; }
+  /// What its module says of the actors, in the variable of that name. Waits for the device. Throws Error.
+  std::vector<ActorDescription> read_description(const std::string& lowered_name) const;
   /// Its limits for the block, the shared memory (at most as much as there is) and the cluster of `request`;
   /// opts in to more shared memory where they need it. Throws Error.
   KernelLimits limits(const LaunchRequest& request, const DeviceLimits& device);

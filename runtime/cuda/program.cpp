@@ -1,86 +1,21 @@
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <nvrtc.h>
 #include <gyre/bridge/error.hpp>
-#include <gyre/bridge/error_catalogue.hpp>
+#include <gyre/runtime/cuda/cubin_cache.hpp>
+#include <gyre/runtime/cuda/kept_program.hpp>
+#include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
+#include <cstdio>
 #include <mutex>
+#include <optional>
 
 namespace gyre::cuda {
 
 namespace {
-
-#define GYRE_NVRTC_FUNCTIONS(X) \
-  X(nvrtcVersion)               \
-  X(nvrtcGetErrorString)        \
-  X(nvrtcCreateProgram)         \
-  X(nvrtcDestroyProgram)        \
-  X(nvrtcCompileProgram)        \
-  X(nvrtcAddNameExpression)     \
-  X(nvrtcGetLoweredName) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
-
-struct Nvrtc {
-#define GYRE_NVRTC_MEMBER(name) decltype(&::name) name = nullptr;
-  GYRE_NVRTC_FUNCTIONS(GYRE_NVRTC_MEMBER)
-#undef GYRE_NVRTC_MEMBER
-
-  static Nvrtc load();
-  void check(nvrtcResult result, std::string_view doing) const {
-    if (result != NVRTC_SUCCESS) {
-      throw Error(fmt::format("{}: {} ({}): {}", doing, nvrtcGetErrorString(result), int(result),
-                              error_advice(ErrorSource::nvrtc, uint32_t(result))));
-    }
-  }
-};
-
-void* open_nvrtc() {
-  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12"};
-  const char* const home = std::getenv("CUDA_HOME");
-  for (const std::string& folder : {home != nullptr ? std::string(home) + "/lib64/" : std::string(),
-                                    std::string("/usr/local/cuda/lib64/")}) {
-    if (folder.empty()) continue;
-    names.push_back(folder + "libnvrtc.so.13");
-    names.push_back(folder + "libnvrtc.so.12");
-  }
-  for (const std::string& name : names) {
-    if (void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  }
-  return nullptr;
-}
-
-Nvrtc Nvrtc::load() {
-  void* const library = open_nvrtc();
-  if (library == nullptr) {
-    throw EngineUnavailable(
-        "loading NVRTC, which compiles the actors for the GPU: neither libnvrtc.so.13 nor libnvrtc.so.12 was "
-        "found on "
-        "the library path, in $CUDA_HOME/lib64 or in /usr/local/cuda/lib64; install NVIDIA's CUDA toolkit 12 "
-        "or 13 "
-        "(package cuda-nvrtc), or use --engine cpu");
-  }
-  Nvrtc nvrtc;
-#define GYRE_NVRTC_LOAD(function)                                                                     \
-  nvrtc.function = reinterpret_cast<decltype(nvrtc.function)>(dlsym(library, #function));             \
-  if (nvrtc.function == nullptr) {                                                                    \
-    throw EngineUnavailable("loading NVRTC: it has no " #function "; install CUDA toolkit 12 or 13"); \
-  }
-  GYRE_NVRTC_FUNCTIONS(GYRE_NVRTC_LOAD)
-#undef GYRE_NVRTC_LOAD
-  int major = 0, minor = 0;
-  nvrtc.check(nvrtc.nvrtcVersion(&major, &minor), "reading NVRTC's version");
-  if (major < 12 || (major == 12 && minor < 3)) {
-    throw EngineUnavailable(fmt::format(
-        "loading NVRTC: this is version {}.{}, and 16-byte packets need 12.3 (PTX ISA 8.3) or later; install "
-        "CUDA toolkit 12.3 or later",
-        major, minor));
-  }
-  return nvrtc;
-}
 
 // NVRTC's front end takes over these signals while it compiles, and ends the process with exit code 4 when
 // one comes. The process's own handlers must get them: they wait until the compiler is done, and its handlers
@@ -114,98 +49,190 @@ class KeepSignals {
   sigset_t mask_;
 };
 
-}  // namespace
-
-bool nvrtc_available() noexcept {
-  try {
-    Nvrtc::load();
-    return true;
-  } catch (const Error&) {
-    return false;
+// NVRTC's program, with what it is made of as NVRTC wants it: terminated.
+class NvrtcProgram {
+ public:
+  NvrtcProgram(const Nvrtc& nvrtc, const Program& program) : nvrtc_(nvrtc) {
+    std::vector<std::string> texts, names;
+    for (const SourceFile& header : program.headers) {
+      texts.emplace_back(header.text);
+      names.emplace_back(header.name);
+    }
+    std::vector<const char*> text_pointers, name_pointers;
+    for (const std::string& text : texts) text_pointers.push_back(text.c_str());
+    for (const std::string& name : names) name_pointers.push_back(name.c_str());
+    nvrtc_.check(nvrtc_.nvrtcCreateProgram(&program_, program.text.c_str(), "gyre_kernel.cu",
+                                           int(texts.size()), text_pointers.data(), name_pointers.data()),
+                 "creating the NVRTC program");
   }
+  ~NvrtcProgram() { nvrtc_.nvrtcDestroyProgram(&program_); }
+  NvrtcProgram(const NvrtcProgram&) = delete;
+  NvrtcProgram& operator=(const NvrtcProgram&) = delete;
+
+  void add_name(const std::string& expression) {
+    nvrtc_.check(nvrtc_.nvrtcAddNameExpression(program_, expression.c_str()), "naming " + expression);
+  }
+  nvrtcResult compile(const std::vector<std::string>& options) {
+    std::vector<const char*> pointers;
+    for (const std::string& option : options) pointers.push_back(option.c_str());
+    const KeepSignals keep;
+    return nvrtc_.nvrtcCompileProgram(program_, int(pointers.size()), pointers.data());
+  }
+  std::string lowered_name(const std::string& expression) const {
+    const char* lowered = nullptr;
+    nvrtc_.check(nvrtc_.nvrtcGetLoweredName(program_, expression.c_str(), &lowered),
+                 "reading the lowered name of " + expression);
+    return lowered;
+  }
+  std::string log() const { return text(nvrtc_.nvrtcGetProgramLogSize, nvrtc_.nvrtcGetProgramLog, "log"); }
+  std::string ptx() const { return text(nvrtc_.nvrtcGetPTXSize, nvrtc_.nvrtcGetPTX, "PTX"); }
+  std::string cubin() const { return bytes(nvrtc_.nvrtcGetCUBINSize, nvrtc_.nvrtcGetCUBIN, "cubin"); }
+
+ private:
+  template <class GetSize, class Get>
+  std::string bytes(GetSize get_size, Get get, std::string_view what) const {
+    size_t size = 0;
+    nvrtc_.check(get_size(program_, &size), fmt::format("reading the size of the {}", what));
+    std::string result(size, '\0');
+    nvrtc_.check(get(program_, result.data()), fmt::format("reading the {}", what));
+    return result;
+  }
+  // Without the 0 at its end.
+  template <class GetSize, class Get>
+  std::string text(GetSize get_size, Get get, std::string_view what) const {
+    std::string result = bytes(get_size, get, what);
+    while (!result.empty() && result.back() == '\0') result.pop_back();
+    return result;
+  }
+
+  const Nvrtc& nvrtc_;
+  nvrtcProgram program_ = nullptr;
+};
+
+void check_architecture(const Nvrtc& nvrtc, int architecture) {
+  const std::vector<int> all = nvrtc.architectures();
+  if (std::find(all.begin(), all.end(), architecture) != all.end()) return;
+  std::string list;
+  for (const int known : all) list += fmt::format(" {}.{}", known / 10, known % 10);
+  throw Error(
+      fmt::format("compiling for compute capability {}.{}: NVRTC {} compiles for{}; install a CUDA toolkit "
+                  "whose NVRTC knows this GPU, or use another --device",
+                  architecture / 10, architecture % 10, nvrtc.identity, list));
 }
 
-NvrtcVersion nvrtc_version() {
-  const Nvrtc nvrtc = Nvrtc::load();
-  NvrtcVersion version;
-  nvrtc.check(nvrtc.nvrtcVersion(&version.major, &version.minor), "reading NVRTC's version");
-  return version;
+CompiledKernel compile_anew(const Nvrtc& nvrtc, const Program& program, const std::string& keep_folder) {
+  check_architecture(nvrtc, program.architecture);
+  NvrtcProgram compiler(nvrtc, program);
+  compiler.add_name(program.kernel);
+  if (!program.description.empty()) compiler.add_name(program.description);
+  const nvrtcResult result = compiler.compile(program.options);
+
+  CompiledKernel compiled;
+  compiled.log = compiler.log();
+  if (result == NVRTC_SUCCESS) {
+    compiled.lowered_name = compiler.lowered_name(program.kernel);
+    if (!program.description.empty()) {
+      compiled.lowered_description = compiler.lowered_name(program.description);
+    }
+    compiled.cubin = compiler.cubin();
+  }
+  if (!keep_folder.empty()) {
+    const std::string ptx = result == NVRTC_SUCCESS ? compiler.ptx() : std::string();
+    keep({program, nvrtc.identity, compiled.log, ptx, compiled}, keep_folder);
+  }
+  if (result != NVRTC_SUCCESS) {
+    const std::string lines = source_lines(compiled.log, program.text, program.headers);
+    throw Error(fmt::format("compiling {} for compute capability {}.{} with NVRTC: {}\n{}{}{}",
+                            program.kernel, program.architecture / 10, program.architecture % 10,
+                            nvrtc.nvrtcGetErrorString(result), compiled.log,
+                            lines.empty() ? "" : "The source lines it names:\n", lines));
+  }
+  return compiled;
 }
+
+}  // namespace
 
 Program program_of(const ActorSet& actors, int architecture, uint32_t block) {
   Program program;
-  program.text = "#include <gyre/device/kernel.hpp>\n";
+  program.text = "#include <gyre/device/kernel.hpp>\n#include <gyre/device/description.hpp>\n";
   for (const std::string_view header : actors.sources().actor_headers) {
     program.text += fmt::format("#include <{}>\n", header);
   }
-  // Floating point is pinned so that both engines give the same bits.
+  // Floating point is pinned so that both engines give the same bits. Headers are those that were given, not
+  // files that happen to lie in the current folder: the cache could not know of them.
   program.options = {fmt::format("--gpu-architecture=sm_{}", architecture),
                      "--std=c++20",
+                     "--no-source-include",
                      "--fmad=false",
                      "--ftz=false",
                      "--prec-div=true",
                      "--prec-sqrt=true",
                      fmt::format("-DGYRE_BLOCK={}", block)};
   if (actors.is_grid_scoped()) program.options.push_back("-DGYRE_GRID");
+  program.kernel = actors.kernel();
+  program.description = fmt::format("&gyre::description<{}>", actors.type_list());
+  program.architecture = architecture;
+  program.headers = actors.sources().files;
   return program;
 }
 
-CompiledKernel compile(const ActorSet& actors, int architecture, uint32_t block) {
-  const Program program = program_of(actors, architecture, block);
-  return compile_text(program.text, actors.kernel(), architecture, program.options, actors.sources().files);
+// Each piece behind its length, so that no two programs make one text.
+std::string inputs_of(const Program& program, std::string_view compiler) {
+  std::string inputs;
+  const auto add = [&inputs](std::string_view what, std::string_view piece) {
+    inputs += fmt::format("{} {}\n", what, piece.size());
+    inputs += piece;
+    inputs += '\n';
+  };
+  add("compiler", compiler);
+  add("architecture", std::to_string(program.architecture));
+  for (const std::string& option : program.options) add("option", option);
+  add("kernel", program.kernel);
+  add("description", program.description);
+  add("text", program.text);
+  for (const SourceFile& header : program.headers) {
+    add("header", header.name);
+    add("of text", header.text);
+  }
+  return inputs;
+}
+
+CompiledKernel compile(const Program& program, const CompileOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto note = [&options](const std::string& what) {
+    if (options.verbose) std::fprintf(stderr, "gyre: compiled programs on disk: %s\n", what.c_str());
+  };
+  const Nvrtc nvrtc = Nvrtc::load();
+  std::optional<CubinCache> cache;
+  std::string inputs;
+  std::optional<CompiledKernel> kernel;
+  if (options.cache) {
+    cache.emplace(CubinCache::default_folder());
+    if (!cache->refusal().empty()) note("not used: " + cache->refusal());
+    inputs = inputs_of(program, nvrtc.identity);
+    if (options.keep_program.empty()) kernel = cache->find(inputs);
+  }
+  if (!kernel) {
+    kernel = compile_anew(nvrtc, program, options.keep_program);
+    if (cache && cache->refusal().empty()) {
+      if (const std::string problem = cache->store(inputs, *kernel); !problem.empty()) {
+        note("this one is not kept: " + problem);
+      }
+    }
+  }
+  kernel->compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return *std::move(kernel);
+}
+
+CompiledKernel compile(const ActorSet& actors, int architecture, uint32_t block,
+                       const CompileOptions& options) {
+  return compile(program_of(actors, architecture, block), options);
 }
 
 CompiledKernel compile_text(const std::string& text, const std::string& kernel, int architecture,
                             const std::vector<std::string>& options, std::span<const SourceFile> headers) {
-  const Nvrtc nvrtc = Nvrtc::load();
-  const auto begin = std::chrono::steady_clock::now();
-  std::vector<std::string> texts, names;  // NVRTC wants them terminated
-  for (const SourceFile& header : headers) {
-    texts.emplace_back(header.text);
-    names.emplace_back(header.name);
-  }
-  std::vector<const char*> text_pointers, name_pointers, option_pointers;
-  for (const std::string& header : texts) text_pointers.push_back(header.c_str());
-  for (const std::string& header : names) name_pointers.push_back(header.c_str());
-  for (const std::string& option : options) option_pointers.push_back(option.c_str());
-
-  nvrtcProgram program = nullptr;
-  nvrtc.check(nvrtc.nvrtcCreateProgram(&program, text.c_str(), "gyre_kernel.cu", int(texts.size()),
-                                       text_pointers.data(), name_pointers.data()),
-              "creating the NVRTC program");
-  struct Destroy {
-    const Nvrtc& nvrtc;
-    nvrtcProgram program;
-    ~Destroy() { nvrtc.nvrtcDestroyProgram(&program); }
-  } const destroy{nvrtc, program};
-
-  nvrtc.check(nvrtc.nvrtcAddNameExpression(program, kernel.c_str()), "naming the kernel " + kernel);
-  const nvrtcResult result = [&] {
-    const KeepSignals keep;
-    return nvrtc.nvrtcCompileProgram(program, int(option_pointers.size()), option_pointers.data());
-  }();
-  CompiledKernel compiled;
-  size_t size = 0;
-  if (nvrtc.nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS && size > 1) {
-    compiled.log.resize(size);
-    nvrtc.nvrtcGetProgramLog(program, compiled.log.data());
-    compiled.log.resize(size - 1);
-  }
-  if (result != NVRTC_SUCCESS) {
-    throw Error(fmt::format("compiling {} for compute capability {}.{} with NVRTC: {}\n{}", kernel,
-                            architecture / 10, architecture % 10, nvrtc.nvrtcGetErrorString(result),
-                            compiled.log));
-  }
-  const char* lowered = nullptr;
-  nvrtc.check(nvrtc.nvrtcGetLoweredName(program, kernel.c_str(), &lowered),
-              "reading the lowered name of " + kernel);
-  compiled.lowered_name = lowered;
-  nvrtc.check(nvrtc.nvrtcGetCUBINSize(program, &size), "reading the cubin's size");
-  compiled.cubin.resize(size);
-  nvrtc.check(nvrtc.nvrtcGetCUBIN(program, compiled.cubin.data()), "reading the cubin");
-  compiled.compile_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  return compiled;
+  return compile(Program{text, options, kernel, {}, architecture, headers});
 }
 
 }  // namespace gyre::cuda

@@ -62,6 +62,15 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
       ->type_name("MS");
   choice("--wait", options.wait, waits,
          "polite (default: spin a little, then sleep) or spin (a core each, lowest latency)");
+  command.add_flag_callback(
+      "--no-cache", [&options] { options.cache = false; },
+      "compile for the GPU even what is found compiled on disk");
+  command
+      .add_option(
+          "--keep-program", options.keep_program,
+          "write what is compiled for the GPU there: kernel.cu, kernel.ptx, kernel.cubin, compile.log, "
+          "options.txt")
+      ->type_name("DIR");
   command.add_flag("--verbose", options.verbose, "log launch parameters to standard error");
   add_json_option(command, json_file);
 }

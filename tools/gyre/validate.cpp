@@ -441,7 +441,9 @@ LaunchReport validate_one_launch(const Settings& settings, const Options& option
   report.timings = runtime.timings();
   step(fmt::format("engine {} on {}, transport {}", report.engine, report.device, report.transport));
   if (runtime.engine() == EngineKind::cuda)
-    step(fmt::format("actors compiled in {:.1f} ms", report.timings.compile_ms));
+    step(fmt::format("actors {} in {:.1f} ms",
+                     report.timings.compiled_from_cache ? "found compiled" : "compiled",
+                     report.timings.compile_ms));
   step(fmt::format(
       "launched {} worker{}: rings of {} slots of {} bytes ({} body bytes), region {} bytes, {:.1f} ms",
       options.workers, options.workers == 1 ? "" : "s", options.slots, options.slot_bytes,
@@ -539,6 +541,7 @@ nlohmann::json to_json(const std::vector<LaunchReport>& launches) {
           {"uptime_s", uptime_s},
           {"timings",
            {{"compile_ms", first.timings.compile_ms},
+            {"compiled_from_cache", first.timings.compiled_from_cache},
             {"launch_ms", first.timings.launch_ms},
             {"first_reply_ms", first.first_reply_ms},
             {"terminate_ms", first.termination.terminate_ms}}},

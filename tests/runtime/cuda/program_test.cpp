@@ -1,7 +1,9 @@
 // NVRTC without a GPU: the actors compile for every architecture Gyre supports.
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
+#include <gyre/runtime/cuda/cubin_cache.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
+#include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 #include <gyre_mirror_actors_sources.hpp>
 
@@ -13,23 +15,61 @@
 #include "support/abacus.hpp"
 #include "support/actors/mirror.hpp"
 #include "support/catch.hpp"
+#include "support/elf_symbol.hpp"
+#include "support/source_actors.hpp"
 #include "support/stepped.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace gyre;
+namespace fs = std::filesystem;
+
+namespace {
+
+// What `kernel` says of its actors is what g++ says of them.
+void check_description(const cuda::CompiledKernel& kernel, const std::vector<ActorDescription>& expected) {
+  const auto seen = read_description(gyre_test::elf_symbol(kernel.cubin, kernel.lowered_description));
+  REQUIRE(seen.size() == expected.size());
+  for (size_t n = 0; n < seen.size(); ++n) {
+    CHECK(seen[n].state_bytes == expected[n].state_bytes);
+    CHECK(seen[n].max_per_worker == expected[n].max_per_worker);
+    CHECK(gyre_test::types_of(seen[n].types) == gyre_test::types_of(expected[n].types));
+  }
+}
+
+std::string error_of(const ActorSet& actors) {
+  try {
+    cuda::compile(actors, 90, 32);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "it compiled";
+}
+
+}  // namespace
 
 TEST_CASE("the built-in actors and the tests' own compile for every architecture from Turing to Blackwell") {
   if (!cuda::nvrtc_available()) {
     WARN("NVRTC is not installed: not compiled");
     return;
   }
+  const std::vector<int> known = cuda::Nvrtc::load().architectures();
+  int compiled = 0;
   for (const int architecture : {75, 80, 86, 89, 90, 100, 120}) {
+    if (std::find(known.begin(), known.end(), architecture) == known.end()) {
+      WARN("this NVRTC does not know architecture " << architecture << ": not compiled");
+      continue;
+    }
+    ++compiled;
     const cuda::CompiledKernel kernel = cuda::compile(builtin_actors(), architecture, 32);
+    INFO(architecture);
     INFO(kernel.log);
     CHECK(kernel.log.empty());
     CHECK(kernel.cubin.substr(0, 4) == "\177ELF");
     CHECK(kernel.lowered_name.find("worker_kernel") != std::string::npos);
     CHECK(kernel.cubin.find(kernel.lowered_name) != std::string::npos);
+    check_description(kernel, builtin_actors().description());
   }
+  CHECK(compiled >= 5);  // 12.3, the oldest that Gyre takes, knows 75 to 90
   CHECK(cuda::compile(gyre_test::probe_actors(), 90, 256).log.empty());
 }
 
@@ -68,6 +108,152 @@ TEST_CASE("a kernel that does not compile is an error with the compiler's own li
   }
 }
 
+TEST_CASE("an error names the lines of embedded source that it is about, and those that led there") {
+  if (!cuda::nvrtc_available()) return;
+  const std::string text = R"(#pragma once
+#include <gyre/device/context.hpp>
+#include <helper.hpp>
+#include <support/actors/probe.view.hpp>
+struct Broken {
+  GYRE_DEVICE void on(gyre::Context&, gyre_test::view::ProbeNote::Reader in) {
+    half(in);
+  }
+};
+)";
+  auto headers = gyre_test::test_headers();
+  headers.push_back({"helper.hpp", "template <class T>\nvoid half(T x) {\n\tx.no_such_member();\n}\n"});
+  const std::string error = error_of(ActorSet::from_source(text, {"Broken"}, headers));
+  INFO(error);
+  CHECK(error.find("compiling gyre::worker_kernel<Broken> for compute capability 9.0") != std::string::npos);
+  CHECK(error.find("no_such_member") < error.find("The source lines it names:"));
+  CHECK(error.find("\nhelper.hpp:3: x.no_such_member();\n") != std::string::npos);
+  CHECK(error.find("\nactors_from_source.hpp:7: half(in);\n") != std::string::npos);
+}
+
+TEST_CASE("source lines are found in whatever the log calls a file, each once") {
+  const SourceFile headers[] = {{"a(1).hpp", "first\n  second\n"}, {"b.hpp", "only"}};
+  const std::string log =
+      "a(1).hpp(2): error: bad\n    second\n    ^\n          detected during:\n"
+      "            instantiation of \"f\" at line 1 of b.hpp\n"
+      "            instantiation of \"g\" at line 1 of \"gyre_kernel.cu\"\n"
+      "a(1).hpp(2): error: bad again\nelsewhere.hpp(3): error: not ours\nb.hpp(9): error: no such line\n"
+      "b.hpp(): nothing\nptxas fatal : (C7600) at line of x\n";
+  CHECK(cuda::source_lines(log, "#include <b.hpp>\n", headers) ==
+        "a(1).hpp:2: second\nb.hpp:1: only\ngyre_kernel.cu:1: #include <b.hpp>\n");
+  CHECK(cuda::source_lines("", "text", headers).empty());
+}
+
+TEST_CASE("an architecture that NVRTC does not know is refused with those that it knows") {
+  if (!cuda::nvrtc_available()) return;
+  try {
+    cuda::compile(builtin_actors(), 52, 32);
+    FAIL("it compiled");
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    INFO(text);
+    CHECK(text.find("compute capability 5.2") != std::string::npos);
+    CHECK(text.find(" 9.0") != std::string::npos);
+  }
+}
+
+TEST_CASE("actors given as source text compile, and the module describes them") {
+  if (!cuda::nvrtc_available()) return;
+  const ActorSet actors = gyre_test::counter_from_source();
+  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 64);
+  CHECK(kernel.log.empty());
+  const HandlerTypes ask{gyre_test::view::ProbeRequest::type_id, gyre_test::view::ProbeResponse::type_id};
+  const HandlerTypes tell{gyre_test::view::ProbeNote::type_id, 0};
+  check_description(kernel, {{{16, ~0u, 2, 0}, {ask, tell}}, {{0, 12, 1, 0}, {ask}}});
+}
+
+TEST_CASE("files that lie in the current folder are not part of a program") {
+  if (!cuda::nvrtc_available()) return;
+  const fs::path stray = "gyre_stray_header_of_a_test.hpp";
+  gyre_test::write_file(stray, "#define STRAY 1\n");
+  for (const char* const include :
+       {"#include \"gyre_stray_header_of_a_test.hpp\"\n", "#include <gyre_stray_header_of_a_test.hpp>\n"}) {
+    const std::string error =
+        error_of(gyre_test::counter_from_source(include + std::string(gyre_test::counter_text)));
+    INFO(error);
+    CHECK(error.find("could not open source file") != std::string::npos);
+  }
+  fs::remove(stray);
+}
+
+TEST_CASE(
+    "a program that was compiled before comes from the disk, and is compiled anew where it is damaged") {
+  if (!cuda::nvrtc_available()) return;
+  const gyre_test::TemporaryFolder folder;
+  const gyre_test::Environment cache("GYRE_CACHE_DIR", folder.path().c_str());
+  const ActorSet actors = gyre_test::counter_from_source();
+  const cuda::CompileOptions cached{.cache = true};
+  const cuda::CompiledKernel first = cuda::compile(actors, 90, 32, cached);
+  CHECK_FALSE(first.from_cache);
+  const cuda::CompiledKernel again = cuda::compile(gyre_test::counter_from_source(), 90, 32, cached);
+  CHECK(again.from_cache);
+  CHECK(again.cubin == first.cubin);
+  CHECK(again.lowered_name == first.lowered_name);
+  CHECK(again.lowered_description == first.lowered_description);
+  CHECK_FALSE(cuda::compile(actors, 90, 32).from_cache);
+  CHECK_FALSE(cuda::compile(actors, 90, 64, cached).from_cache);
+  CHECK(cuda::compile(actors, 90, 32, cached).from_cache);
+
+  for (const fs::directory_entry& file : fs::directory_iterator(folder.path())) {
+    fs::resize_file(file.path(), fs::file_size(file.path()) / 2);
+  }
+  CHECK_FALSE(cuda::compile(actors, 90, 32, cached).from_cache);
+  CHECK(cuda::compile(actors, 90, 32, cached).from_cache);
+}
+
+TEST_CASE("a cache that cannot be used is no error") {
+  if (!cuda::nvrtc_available()) return;
+  const gyre_test::TemporaryFolder folder;
+  gyre_test::write_file(folder.path() / "file", "text");
+  const gyre_test::Environment cache("GYRE_CACHE_DIR", (folder.path() / "file").c_str());
+  const cuda::CompiledKernel kernel =
+      cuda::compile(gyre_test::counter_from_source(), 90, 32, {.cache = true});
+  CHECK_FALSE(kernel.from_cache);
+  CHECK_FALSE(kernel.cubin.empty());
+}
+
+TEST_CASE(
+    "a program is kept on request: what it was compiled from, PTX and cubin, and why it did not compile") {
+  if (!cuda::nvrtc_available()) return;
+  const gyre_test::TemporaryFolder folder;
+  const gyre_test::Environment cache("GYRE_CACHE_DIR", (folder.path() / "cache").c_str());
+  const fs::path kept = folder.path() / "not" / "there yet";
+  const ActorSet actors = gyre_test::counter_from_source();
+  const cuda::CompileOptions options{.cache = true, .keep_program = kept.string()};
+  for (int launch = 0; launch < 2; ++launch) {  // from the cache there would be no PTX
+    const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 32, options);
+    CHECK_FALSE(kernel.from_cache);
+    CHECK(gyre_test::read_file(kept / "kernel.cubin") == kernel.cubin);
+    const std::string ptx = gyre_test::read_file(kept / "kernel.ptx");
+    CHECK(ptx.find(".target sm_90") != std::string::npos);
+    CHECK(ptx.find(".entry " + kernel.lowered_name) != std::string::npos);
+    CHECK(gyre_test::read_file(kept / "kernel.cu") == cuda::program_of(actors, 90, 32).text);
+    CHECK(gyre_test::read_file(kept / "include/actors_from_source.hpp") == gyre_test::counter_text);
+    const std::string said = gyre_test::read_file(kept / "options.txt");
+    CHECK(said.find("--gpu-architecture=sm_90\n") == 0);
+    CHECK(said.find(kernel.lowered_name) != std::string::npos);
+    CHECK(gyre_test::read_file(kept / "compile.log").empty());
+  }
+  const ActorSet broken =
+      gyre_test::counter_from_source(std::string(gyre_test::counter_text) + "#error stop here\n");
+  CHECK_THROWS_AS(cuda::compile(broken, 90, 32, options), Error);
+  CHECK(gyre_test::read_file(kept / "compile.log").find("stop here") != std::string::npos);
+  CHECK_FALSE(fs::exists(kept / "kernel.cubin"));
+  CHECK_FALSE(fs::exists(kept / "kernel.ptx"));
+
+  gyre_test::write_file(folder.path() / "file", "text");
+  try {
+    cuda::compile(actors, 90, 32, {.keep_program = (folder.path() / "file").string()});
+    FAIL("it was kept in a file");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find("--keep-program") != std::string::npos);
+  }
+}
+
 TEST_CASE("a signal that comes while NVRTC compiles reaches the program's own handler") {
   if (!cuda::nvrtc_available()) return;
   static std::atomic<int> caught{0};
@@ -95,7 +281,7 @@ TEST_CASE("the program pins floating point and includes every actor header") {
   CHECK(program.text.find("#include <gyre/device/actors/echo.hpp>") != std::string::npos);
   CHECK(program.text.find("#include <gyre/device/actors/vector_add.hpp>") != std::string::npos);
   for (const char* const option : {"--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true",
-                                   "--gpu-architecture=sm_90", "-DGYRE_BLOCK=64"}) {
+                                   "--gpu-architecture=sm_90", "-DGYRE_BLOCK=64", "--no-source-include"}) {
     CHECK(std::count(program.options.begin(), program.options.end(), option) == 1);
   }
 }

@@ -1,0 +1,105 @@
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/error_catalogue.hpp>
+#include <gyre/runtime/cuda/nvrtc.hpp>
+#include <gyre/runtime/cuda/program.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace gyre::cuda {
+
+namespace {
+
+void* open_nvrtc() {
+  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12"};
+  const char* const home = std::getenv("CUDA_HOME");
+  for (const std::string& folder : {home != nullptr ? std::string(home) + "/lib64/" : std::string(),
+                                    std::string("/usr/local/cuda/lib64/")}) {
+    if (folder.empty()) continue;
+    names.push_back(folder + "libnvrtc.so.13");
+    names.push_back(folder + "libnvrtc.so.12");
+  }
+  for (const std::string& name : names) {
+    if (void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  }
+  return nullptr;
+}
+
+// "libnvrtc.so.13.0.88 of 109338064 bytes", of the file that `function` was loaded from.
+std::string file_of(const void* function) {
+  Dl_info info{};
+  if (dladdr(function, &info) == 0 || info.dli_fname == nullptr) return "file unknown";
+  std::error_code failed;
+  const std::filesystem::path file = std::filesystem::canonical(info.dli_fname, failed);
+  if (failed) return info.dli_fname;
+  const auto bytes = std::filesystem::file_size(file, failed);
+  return fmt::format("{} of {} bytes", file.filename().string(), failed ? 0 : bytes);
+}
+
+}  // namespace
+
+void Nvrtc::check(nvrtcResult result, std::string_view doing) const {
+  if (result != NVRTC_SUCCESS) {
+    throw Error(fmt::format("{}: {} ({}): {}", doing, nvrtcGetErrorString(result), int(result),
+                            error_advice(ErrorSource::nvrtc, uint32_t(result))));
+  }
+}
+
+Nvrtc Nvrtc::load() {
+  void* const library = open_nvrtc();
+  if (library == nullptr) {
+    throw EngineUnavailable(
+        "loading NVRTC, which compiles the actors for the GPU: neither libnvrtc.so.13 nor libnvrtc.so.12 was "
+        "found on "
+        "the library path, in $CUDA_HOME/lib64 or in /usr/local/cuda/lib64; install NVIDIA's CUDA toolkit 12 "
+        "or 13 "
+        "(package cuda-nvrtc), or use --engine cpu");
+  }
+  Nvrtc nvrtc;
+#define GYRE_NVRTC_LOAD(function)                                                                     \
+  nvrtc.function = reinterpret_cast<decltype(nvrtc.function)>(dlsym(library, #function));             \
+  if (nvrtc.function == nullptr) {                                                                    \
+    throw EngineUnavailable("loading NVRTC: it has no " #function "; install CUDA toolkit 12 or 13"); \
+  }
+  GYRE_NVRTC_FUNCTIONS(GYRE_NVRTC_LOAD)
+#undef GYRE_NVRTC_LOAD
+  int major = 0, minor = 0;
+  nvrtc.check(nvrtc.nvrtcVersion(&major, &minor), "reading NVRTC's version");
+  if (major < 12 || (major == 12 && minor < 3)) {
+    throw EngineUnavailable(fmt::format(
+        "loading NVRTC: this is version {}.{}, and 16-byte packets need 12.3 (PTX ISA 8.3) or later; install "
+        "CUDA toolkit 12.3 or later",
+        major, minor));
+  }
+  nvrtc.identity =
+      fmt::format("{}.{}, {}", major, minor, file_of(reinterpret_cast<const void*>(nvrtc.nvrtcVersion)));
+  return nvrtc;
+}
+
+std::vector<int> Nvrtc::architectures() const {
+  int count = 0;
+  check(nvrtcGetNumSupportedArchs(&count), "counting the architectures that NVRTC compiles for");
+  std::vector<int> all(size_t(count), 0);
+  check(nvrtcGetSupportedArchs(all.data()), "reading the architectures that NVRTC compiles for");
+  return all;
+}
+
+NvrtcVersion nvrtc_version() {
+  const Nvrtc nvrtc = Nvrtc::load();
+  NvrtcVersion version;
+  nvrtc.check(nvrtc.nvrtcVersion(&version.major, &version.minor), "reading NVRTC's version");
+  return version;
+}
+
+bool nvrtc_available() noexcept {
+  try {
+    Nvrtc::load();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace gyre::cuda
