@@ -24,7 +24,7 @@ void add_lines(std::vector<std::string>& to, const std::string& text) {
 void check_cuda(const ActorSet& actors, const Options& options, const LaunchPlan& plan,
                 LaunchVerdict& verdict) {
 #if defined(GYRE_WITH_CUDA)
-  cuda::LaunchRequest request = cuda::request_of(actors, options, 0);
+  cuda::LaunchRequest request = cuda::request_of(actors, options);
   request.cluster = plan.cluster;
   request.dynamic_shared_bytes = plan.dynamic_shared_bytes.value_or(request.dynamic_shared_bytes);
   cuda::check_launch(cuda::compiler_of(actors), request, options.device, plan.architecture, verdict);
