@@ -45,7 +45,8 @@ class BufferOwner {
 /// move-only. Actors get at it through a BufferHandle in a message (Context::buffer).
 ///
 /// Its destructor frees it, at any time: handles are stale then, and messages that use it already are not
-/// disturbed. It may outlive its Runtime. One thread at a time, and not while actors write the same elements.
+/// disturbed. It may outlive its Runtime, and keeps the device from another launch until then. One thread at
+/// a time, and not while actors write the same elements.
 template <class T>
 class Buffer {
  public:
