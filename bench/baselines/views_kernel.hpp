@@ -14,8 +14,8 @@ __global__ void __launch_bounds__(32) views_kernel(uint64_t* samples, uint32_t c
   __shared__ alignas(16) uint64_t in[words], out[words];
   Envelope envelope{};
   HostLine host_line{};
-  uint32_t command_seen = 0;
-  const Context ctx(envelope, host_line, &command_seen);
+  const EngineMemory memory;
+  const Context ctx(envelope, host_line, memory, worker_shared());
   for (uint32_t i = threadIdx.x; i < words; i += 32) in[i] = i < request_bytes / 8 ? request[i] : 0;
   for (uint32_t n = 0; n < count; ++n) {
     for (uint32_t i = threadIdx.x; i < words; i += 32) out[i] = 0;

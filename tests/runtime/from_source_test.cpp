@@ -42,6 +42,7 @@ class SteppedFromSource final : public Engine {
   TransportKind transport() const override { return engine.transport(); }
   std::string device_name() const override { return engine.device_name(); }
   void* region() override { return engine.region(); }
+  BufferMemory& buffer_memory() override { return engine.buffer_memory(); }
   double compile_ms() const override { return 0; }
   ActorSet complete(ActorSet actors) const override { return actors.described(description_of<Probe>()); }
   void launch() override { engine.launch(); }
