@@ -24,7 +24,7 @@ Options on_cuda(uint32_t workers = 1, uint32_t block = 32) {
   return options;
 }
 
-bool answers(Runtime& runtime, uint64_t key) {
+bool replies_from(Runtime& runtime, uint64_t key) {
   const Address<Probe> address{.key = key};
   const auto reply = runtime.client().ask<ProbeRequest>(address, asking(Action::ANSWER, 21)).get();
   return reply && reply.value()->getValue() == 43;
@@ -32,7 +32,7 @@ bool answers(Runtime& runtime, uint64_t key) {
 
 void valid_launch_answers() {
   Runtime runtime = Runtime::launch(probe_actors(), on_cuda(4, 64));
-  for (uint64_t key = 0; key < 4; ++key) REQUIRE(answers(runtime, key));
+  for (uint64_t key = 0; key < 4; ++key) REQUIRE(replies_from(runtime, key));
   CHECK(runtime.terminate().books.balanced());
 }
 
@@ -91,8 +91,8 @@ TEST_CASE(
     CHECK(says(verdict.fits, fmt::format("at most {} blocks of {} threads", most, block)));
     {
       Runtime runtime = Runtime::launch(probe_actors(), on_cuda(most, block));
-      REQUIRE(answers(runtime, 0));
-      REQUIRE(answers(runtime, most - 1));
+      REQUIRE(replies_from(runtime, 0));
+      REQUIRE(replies_from(runtime, most - 1));
       CHECK(runtime.terminate().books.balanced());
     }
     const std::string refused = refusal(on_cuda(most + 1, block));
@@ -269,13 +269,13 @@ TEST_CASE("more actors than the device has memory for are refused with numbers",
 TEST_CASE("a launch is not checked by loading a kernel beside live workers: it says so, and they go on",
           "[gpu]") {
   Runtime runtime = Runtime::launch(probe_actors(), on_cuda(2));
-  REQUIRE(answers(runtime, 1));
+  REQUIRE(replies_from(runtime, 1));
   const LaunchVerdict verdict = check_launch(probe_actors(), on_cuda());
   INFO(verdict.text());
   CHECK_FALSE(verdict.ok());
   CHECK(says(verdict.problems, "this process already has workers on it"));
   CHECK_FALSE(verdict.kernel);
-  CHECK(answers(runtime, 1));
+  CHECK(replies_from(runtime, 1));
   CHECK(runtime.terminate().books.balanced());
   CHECK(check_launch(probe_actors(), on_cuda()).ok());
 }
@@ -308,6 +308,6 @@ TEST_CASE("two runtimes on two devices in one process answer at the same time", 
     REQUIRE(reply.value()->getValue() == 2 * n + 1);
   }
   CHECK(one.terminate().books.balanced());
-  REQUIRE(answers(two, 3));  // the end of one is nothing to the other
+  REQUIRE(replies_from(two, 3));  // the end of one is nothing to the other
   CHECK(two.terminate().books.balanced());
 }
