@@ -24,6 +24,7 @@ void add_lines(std::vector<std::string>& to, const std::string& text) {
 void check_cuda(const ActorSet& actors, const Options& options, const LaunchPlan& plan,
                 LaunchVerdict& verdict) {
 #if defined(GYRE_WITH_CUDA)
+  add_lines(verdict.problems, cuda::grid_problem(actors, options));
   cuda::LaunchRequest request = cuda::request_of(actors, options);
   request.cluster = plan.cluster;
   request.dynamic_shared_bytes = plan.dynamic_shared_bytes.value_or(request.dynamic_shared_bytes);
@@ -42,7 +43,7 @@ void check_cuda(const ActorSet& actors, const Options& options, const LaunchPlan
 LaunchVerdict check_launch(const ActorSet& actors, const Options& options, const LaunchPlan& plan) {
   LaunchVerdict verdict;
   verdict.engine = chosen_engine(options);
-  verdict.workers = options.workers;
+  verdict.grid = options.workers;
   verdict.block = options.block;
   add_lines(verdict.problems, options.problems());
   if (verdict.engine == EngineKind::cuda) {
@@ -56,12 +57,13 @@ LaunchVerdict check_launch(const ActorSet& actors, const Options& options, const
 }
 
 std::string LaunchVerdict::text() const {
-  std::string text =
-      fmt::format("{}: {} worker{}", device.empty() ? "no device" : device, workers, workers == 1 ? "" : "s");
+  std::string text = device.empty() ? "no device" : device;
   if (engine == EngineKind::cuda) {
-    text +=
-        fmt::format(" of {} threads, {} bytes of dynamic shared memory a block", block, dynamic_shared_bytes);
+    text += fmt::format(": a grid of {} blocks of {} threads, {} bytes of dynamic shared memory a block",
+                        grid, block, dynamic_shared_bytes);
     if (cluster > 1) text += fmt::format(", clusters of {}", cluster);
+  } else {
+    text += fmt::format(": {} worker threads", grid);
   }
   text += fmt::format(", region of {} bytes\n", region_bytes);
   if (kernel) {

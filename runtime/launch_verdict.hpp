@@ -31,7 +31,7 @@ struct KernelFacts {
   /// Blocks that can be resident at once, a multiprocessor and in all: what a cooperative launch may have.
   /// Only a device tells.
   std::optional<uint32_t> blocks_a_multiprocessor;
-  std::optional<uint64_t> max_workers;
+  std::optional<uint64_t> max_grid;
 };
 
 /// The verdict on one launch. A value.
@@ -41,7 +41,8 @@ struct LaunchVerdict {
   /// This machine, or this build, has no such engine, or no compiler for it; a device is not missed where the
   /// plan names an architecture.
   bool engine_missing = false;
-  uint32_t workers = 0, block = 0, cluster = 1, dynamic_shared_bytes = 0;  ///< as asked
+  uint32_t grid = 0;                                          ///< blocks, as asked; threads on the CPU engine
+  uint32_t block = 0, cluster = 1, dynamic_shared_bytes = 0;  ///< as asked
   uint64_t region_bytes = 0;
   /// Everything that is wrong, each with the number asked, the limit, and where the limit comes from.
   std::vector<std::string> problems;

@@ -14,11 +14,8 @@ void refuse(const Problems& problems, const DeviceLimits& limits) {
 
 // The request, unless the device is one that no kernel can be loaded on to find out more.
 LaunchRequest checked_request(const ActorSet& actors, const Options& options, const DeviceLimits& limits) {
-  if (actors.is_grid_scoped() && options.workers != 1) {
-    throw BadOptions(
-        fmt::format("launching a grid-scoped actor set: --workers {}: it is one worker, of all blocks; "
-                    "--blocks says how many",
-                    options.workers));
+  if (const std::string problem = grid_problem(actors, options); !problem.empty()) {
+    throw BadOptions("launching a grid-scoped actor set: " + problem);
   }
   const LaunchRequest request = on_device(request_of(actors, options), limits);
   if (!can_load_kernels(limits)) {
@@ -30,6 +27,12 @@ LaunchRequest checked_request(const ActorSet& actors, const Options& options, co
 void log(const std::string& line) { fmt::print(stderr, "gyre: {}\n", line); }
 
 }  // namespace
+
+std::string grid_problem(const ActorSet& actors, const Options& options) {
+  if (!actors.is_grid_scoped() || options.workers == 1) return {};
+  return fmt::format("--workers {}: it is one worker, of all blocks; --blocks says how many",
+                     options.workers);
+}
 
 LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   const RegionLayout layout = options.region_layout(actors.handlers().size());

@@ -66,6 +66,9 @@ class CudaEngine final : public Engine {
   bool leaked_ = false;
 };
 
+/// What is wrong with the workers of a grid-scoped set; empty if nothing.
+std::string grid_problem(const ActorSet& actors, const Options& options);
+
 /// What launching `actors` with `options` asks of a device.
 LaunchRequest request_of(const ActorSet& actors, const Options& options);
 

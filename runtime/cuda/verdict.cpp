@@ -34,7 +34,7 @@ void add(std::vector<std::string>& to, const std::vector<std::string>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-void check_without_device(const KernelCompiler& compiler, const LaunchRequest& request, int architecture,
+void check_without_device(const KernelCompiler& compiler, const LaunchRequest& asked, int architecture,
                           LaunchVerdict& verdict) {
   verdict.unchecked.push_back(
       "what the device allows, how many blocks can be resident, shared memory: there is no device here");
@@ -43,6 +43,7 @@ void check_without_device(const KernelCompiler& compiler, const LaunchRequest& r
     return;
   }
   const DeviceLimits limits = limits_of(architecture);
+  const LaunchRequest request = on_device(asked, limits);
   add(verdict.problems, device_problems(request, limits));
   add(verdict.problems, memory_problems(request, limits, host_memory()));
   const CompiledKernel kernel = compiler.compile(architecture, with_possible_block(request, limits).block);
@@ -53,9 +54,11 @@ void check_without_device(const KernelCompiler& compiler, const LaunchRequest& r
   }
 }
 
-void check_on_device(const Driver& driver, const KernelCompiler& compiler, const LaunchRequest& request,
+void check_on_device(const Driver& driver, const KernelCompiler& compiler, const LaunchRequest& asked,
                      int ordinal, LaunchVerdict& verdict) {
   const DeviceLimits limits = read_limits(driver, ordinal);
+  const LaunchRequest request = on_device(asked, limits);
+  verdict.grid = request.grid;
   const int architecture = 10 * limits.compute_major + limits.compute_minor;
   verdict.device = fmt::format("{}, compute capability {}.{}, {} multiprocessors", limits.name,
                                limits.compute_major, limits.compute_minor, limits.multiprocessors);
@@ -81,7 +84,7 @@ void check_on_device(const Driver& driver, const KernelCompiler& compiler, const
   if (kernel == nullptr) return;
   verdict.kernel = facts_of(compiler.name, architecture, *kernel);
   verdict.kernel->blocks_a_multiprocessor = kernel->blocks_a_multiprocessor;
-  verdict.kernel->max_workers = resident_blocks(limits, *kernel);
+  verdict.kernel->max_grid = resident_blocks(limits, *kernel);
   verdict.fits = what_fits(possible, limits, *kernel);
   if (request.cluster > 1 && !kernel->clusters_known) {
     verdict.unchecked.push_back(
@@ -103,7 +106,7 @@ KernelCompiler compiler_of(const ActorSet& actors) {
 
 void check_launch(const KernelCompiler& compiler, const LaunchRequest& request, int ordinal, int architecture,
                   LaunchVerdict& verdict) {
-  verdict.workers = request.grid;
+  verdict.grid = request.grid;
   verdict.block = request.block;
   verdict.cluster = request.cluster;
   verdict.dynamic_shared_bytes = request.dynamic_shared_bytes;

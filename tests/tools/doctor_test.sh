@@ -88,6 +88,22 @@ expect_code 2
 
 if nvidia-smi >/dev/null 2>&1; then
   echo "there is a GPU: skipping the checks of a machine that has none"
+  run doctor --launch --json findings.json
+  expect_in out '^ok +driver +libcuda of CUDA [0-9]+\.[0-9]+$'
+  expect_in out '^ok +device 0 +.*compute capability [0-9]+\.[0-9], [0-9]+ multiprocessors, [0-9]+ MiB$'
+  expect_in out '^ok +smallest kernel +compiled in .* wrote its word'
+  expect_in out 'the CUDA engine can be launched'
+  expect_json findings.json 'document["cuda_usable"] is True'
+  expect_code "$(python3 -c 'import json; print(min(json.load(open("findings.json"))["bad"], 1))')"
+  run doctor --grid 2 --block 64 --json verdict.json
+  expect_code 0
+  expect_in out '^verdict: it can be launched$'
+  expect_json verdict.json 'document["verdict"]["kernel"]["max_grid"] >= 2'
+  run doctor --grid 100000 --block 1
+  expect_code 1
+  expect_in out '1 threads a block: must be a multiple of 32'
+  expect_in out 'a grid of 100000 blocks: [0-9]+ blocks of 32 threads can be resident'
+  expect_in out 'a grid of at most [0-9]+ blocks of 32 threads'
 else
   # Alone: a line each, and what is missing.
   XDG_CACHE_HOME="$dir/cache" run doctor --json findings.json
@@ -130,7 +146,7 @@ else
   run doctor --grid 5 --json verdict.json
   expect_code 3
   expect_in out '^verdict: it cannot be launched$'
-  expect_json verdict.json 'document["verdict"]["ok"] is False and document["verdict"]["workers"] == 5'
+  expect_json verdict.json 'document["verdict"]["ok"] is False and document["verdict"]["grid"] == 5'
 
   if [[ $with_cuda == ON ]] && ! grep -q '^bad *toolkit' <("$gyre" doctor); then
     # Plans for a GPU that is not here: as far as compiling tells.
@@ -140,13 +156,13 @@ else
     expect_in out '^verdict: nothing wrong as far as it could be checked$'
     expect_in out 'there is no device here$'
     expect_json verdict.json '16 < document["verdict"]["kernel"]["registers"] <= 255'
-    expect_json verdict.json '"max_workers" not in document["verdict"]["kernel"]'
+    expect_json verdict.json '"max_grid" not in document["verdict"]["kernel"]'
     run doctor --grid 10 --block 2048 --cluster 16 --architecture 80
     expect_code 1
     expect_in out '2048 threads a block: the device allows 1024'
     expect_in out 'clusters of 16 blocks: the device has no clusters'
     expect_in out 'clusters of 16 blocks: at most 8'
-    expect_in out '10 workers in clusters of 16'
+    expect_in out '10 blocks in clusters of 16'
 
     # Actors of a file: includes beside it and in folders that are named.
     write_actor

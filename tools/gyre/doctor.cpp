@@ -41,7 +41,7 @@ nlohmann::json to_json(const Findings& findings) {
 nlohmann::json to_json(const LaunchVerdict& verdict) {
   nlohmann::json document = {{"ok", verdict.ok()},
                              {"device", verdict.device},
-                             {"workers", verdict.workers},
+                             {"grid", verdict.grid},
                              {"block", verdict.block},
                              {"cluster", verdict.cluster},
                              {"dynamic_shared_bytes", verdict.dynamic_shared_bytes},
@@ -60,7 +60,7 @@ nlohmann::json to_json(const LaunchVerdict& verdict) {
     if (kernel.blocks_a_multiprocessor) {
       document["kernel"]["blocks_a_multiprocessor"] = *kernel.blocks_a_multiprocessor;
     }
-    if (kernel.max_workers) document["kernel"]["max_workers"] = *kernel.max_workers;
+    if (kernel.max_grid) document["kernel"]["max_grid"] = *kernel.max_grid;
   }
   return document;
 }

@@ -58,7 +58,7 @@ TEST_CASE("one block above what can be resident is refused with all the numbers"
   const Problems problems = kernel_problems(asking(8 * 132 + 1, 256, 768), h200(), small_kernel());
   REQUIRE(problems.size() == 1);
   INFO(problems[0]);
-  CHECK(says(problems, {"1057 workers", "1056 blocks of 256 threads", "8 a multiprocessor", "64 registers",
+  CHECK(says(problems, {"1057 blocks", "1056 blocks of 256 threads", "8 a multiprocessor", "64 registers",
                         "816 bytes", "132 multiprocessors", "cuOccupancyMaxActiveBlocksPerMultiprocessor"}));
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("a device that cannot keep a cooperative kernel is refused, all reason
   INFO(lines(problems));
   CHECK(problems.size() == 7);
   for (const char* const said : {"7.0: Gyre needs 7.5", "COOPERATIVE_LAUNCH", "CAN_MAP_HOST_MEMORY",
-                                 "prohibited", "KERNEL_EXEC_TIMEOUT", "2048", "0 workers"}) {
+                                 "prohibited", "KERNEL_EXEC_TIMEOUT", "2048", "grid of 0 blocks"}) {
     CHECK(says(problems, {said}));
   }
   CHECK_FALSE(can_load_kernels(device));
@@ -115,7 +115,7 @@ TEST_CASE("clusters are held against the device, the portable size, the grid and
   CHECK(says(device_problems(asking(4, 32, 0, 2), ampere), {"clusters of 2", "CLUSTER_LAUNCH"}));
   CHECK(says(device_problems(asking(32, 32, 0, 16), h200()), {"clusters of 16", "at most 8"}));
   CHECK(
-      says(device_problems(asking(10, 32, 0, 4), h200()), {"10 workers", "clusters of 4", "12 is the next"}));
+      says(device_problems(asking(10, 32, 0, 4), h200()), {"10 blocks in clusters of 4", "12 is the next"}));
   CHECK(says(device_problems(asking(1, 32, 0, 0), h200()), {"clusters of 0"}));
   CHECK(device_problems(asking(12, 32, 0, 4), h200()).empty());
   KernelLimits kernel = small_kernel();
@@ -150,9 +150,16 @@ TEST_CASE("wrong in every way is said in one go") {
   INFO(lines(problems));
   CHECK(problems.size() == 4);
   CHECK(says(problems, {"2048 threads"}));
-  CHECK(says(problems, {"2001 workers in clusters of 4"}));
+  CHECK(says(problems, {"2001 blocks in clusters of 4"}));
   CHECK(says(problems, {"1125899906842624", "1073741824"}));
   CHECK(says(problems, {"300048 bytes of shared memory"}));
+}
+
+TEST_CASE("a block a multiprocessor is as many blocks as the device has of them") {
+  LaunchRequest request = asking(7, 32, 0);
+  CHECK(on_device(request, h200()).grid == 7);
+  request.block_a_multiprocessor = true;
+  CHECK(on_device(request, h200()).grid == 132);
 }
 
 TEST_CASE("what would fit is said for the next block that the device can run") {
@@ -162,7 +169,7 @@ TEST_CASE("what would fit is said for the next block that the device can run") {
   CHECK(with_possible_block(asking(1, 256, 0), h200()).block == 256);
   CHECK(with_possible_block(asking(1, 0xffffffff, 0), h200()).block == 1024);
   const auto fits = what_fits(asking(5000, 256, 768), h200(), small_kernel());
-  CHECK(says(fits, {"at most 1056 workers of 256 threads", "768 bytes"}));
+  CHECK(says(fits, {"at most 1056 blocks of 256 threads", "768 bytes"}));
   CHECK(says(fits, {"blocks of 32 to 1024 threads"}));
   CHECK(says(fits, {"at most 232400 bytes of dynamic shared memory"}));
 }

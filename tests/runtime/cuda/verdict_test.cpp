@@ -58,14 +58,14 @@ TEST_CASE("without a GPU the verdict says what is missing, what was checked all 
   CHECK(compiled.problems.size() == 2);
   CHECK(says(compiled.unchecked, "--engine cpu"));
   CHECK(says(compiled.problems, "clusters of 16 blocks: at most 8"));
-  CHECK(says(compiled.problems, "10 workers in clusters of 16"));
+  CHECK(says(compiled.problems, "10 blocks in clusters of 16"));
   CHECK(compiled.dynamic_shared_bytes == 5000);
   REQUIRE(compiled.kernel);
   CHECK(compiled.kernel->architecture == 90);
   CHECK(compiled.kernel->registers > 16);
   CHECK(compiled.kernel->registers <= 255);
   CHECK(compiled.kernel->static_shared_bytes > 0);
-  CHECK_FALSE(compiled.kernel->max_workers);
+  CHECK_FALSE(compiled.kernel->max_grid);
   CHECK(compiled.kernel->name == builtin_actors().kernel());
 
   const LaunchVerdict turing = check_launch(builtin_actors(), options, {.cluster = 2, .architecture = 75});
