@@ -153,7 +153,9 @@ FieldName ActorSet::name_of(uint16_t actor_type, uint16_t message_type, Malforme
       const auto fields = found.getFields();
       if (field.index() < fields.size()) name.field_name = fields[field.index()].getProto().getName().cStr();
       return name;
-    } catch (const kj::Exception&) {  // a schema that the library finds fault with: the names are a courtesy
+    } catch (const std::bad_alloc&) {  // the names are a courtesy
+      return {};
+    } catch (const kj::Exception&) {  // a schema that the library finds fault with
       return {};
     }
   }
@@ -185,8 +187,8 @@ Failure ActorSet::failure_of(const Envelope& envelope, const ErrorBody& error) c
     failure.malformed_reason = field.reason();
   } else if (error.status == Status::check_failed) {
     for (const SourceFile& file : sources_.files) {
-      const std::string name(file.name);
-      if (source_name_hash(name.c_str()) == error.where) failure.file = static_text(name);
+      const char* const name = static_text(file.name);
+      if (name != nullptr && source_name_hash(name) == error.where) failure.file = name;
     }
   } else if (error.status == Status::bad_buffer) {
     const BadHandle bad = BadHandle::of(error.detail, error.where);

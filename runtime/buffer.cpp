@@ -18,7 +18,8 @@ uint64_t bytes_of(MemoryKind kind, uint64_t elements, uint64_t element_bytes) {
 BufferOwner::BufferOwner(std::shared_ptr<Core> core, MemoryKind kind, messages::view::ElementType element,
                          uint64_t element_bytes, uint64_t elements)
     : core_(std::move(core)),
-      record_(core_->buffers().allocate(kind, element, bytes_of(kind, elements, element_bytes))) {}
+      record_((core_->refuse_if_forked("allocating a buffer"),
+               core_->buffers().allocate(kind, element, bytes_of(kind, elements, element_bytes)))) {}
 
 BufferOwner& BufferOwner::operator=(BufferOwner&& other) noexcept {
   if (this != &other) {
@@ -30,7 +31,7 @@ BufferOwner& BufferOwner::operator=(BufferOwner&& other) noexcept {
 }
 
 void BufferOwner::free() {
-  if (core_) core_->buffers().free(record_);
+  if (core_ && !core_->forked()) core_->buffers().free(record_);
   core_.reset();
 }
 
@@ -52,6 +53,7 @@ void BufferOwner::check_range(const char* doing, uint64_t offset, uint64_t bytes
 }
 
 void BufferOwner::copy_in(uint64_t offset, const void* from, uint64_t bytes) {
+  core_->refuse_if_forked("writing a buffer");
   check_range("writing", offset, bytes);
   if (bytes == 0) return;
   core_->buffers().memory().copy_in(record_.block, offset, from, bytes);
@@ -59,6 +61,7 @@ void BufferOwner::copy_in(uint64_t offset, const void* from, uint64_t bytes) {
 }
 
 void BufferOwner::copy_out(uint64_t offset, void* to, uint64_t bytes) const {
+  core_->refuse_if_forked("reading a buffer");
   check_range("reading", offset, bytes);
   if (bytes == 0) return;
   Memory::fence();

@@ -137,7 +137,7 @@ void Buffers::bury(const MemoryBlock& block, std::shared_ptr<const Tickets> sent
 void Buffers::free(const Record& record) noexcept {
   try {
     memory_.set_entry(record.index, {0, 0, 0, 0});
-  } catch (const Error&) {  // the engine is dead, and nobody reads the table
+  } catch (const std::exception&) {  // the engine is dead, and nobody reads the table
   }
   bool release = false;
   try {

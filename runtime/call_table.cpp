@@ -8,8 +8,8 @@ namespace gyre {
 CallTable::CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena)
     : slots_(calls),
       bodies_(new capnp::word[size_t(calls) * body_capacity / sizeof(capnp::word)]),
-      arena_(arena),
-      free_(calls) {
+      arena_(arena) {
+  free_.reserve(calls);
   const size_t words = body_capacity / sizeof(capnp::word);
   for (uint32_t i = calls; i-- > 0;) {
     slots_[i].body = bodies_.get() + i * words;

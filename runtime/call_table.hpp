@@ -125,7 +125,7 @@ class CallTable {
   std::vector<CallSlot> slots_;
   std::unique_ptr<capnp::word[]> bodies_;
   Arena& arena_;
-  boost::lockfree::stack<uint32_t> free_;
+  boost::lockfree::stack<uint32_t> free_{0};  // reserved afterwards: a constructor that throws would leak
 };
 
 }  // namespace gyre

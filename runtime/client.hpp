@@ -60,7 +60,8 @@ struct TellOptions {
 };
 
 /// Sends messages. A value: copies are cheap, and any thread may use any copy. Outlives its Runtime safely:
-/// every message is then refused with Status::terminated.
+/// every message is then refused with Status::terminated; in a child of fork(), with Status::forked. Messages
+/// throw std::bad_alloc where there is no memory to build them in; nothing was accepted then.
 ///
 /// `Request` is the official Cap'n Proto class; include <…/schema.official.hpp>. What a message holds is said
 /// by `content`:
@@ -76,6 +77,9 @@ class Client {
   using ResponseTo = typename OfficialOf<ResponseOf<Actor, typename ViewOf<Request>::type>>::type;
 
   explicit Client(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
+  // Copied where it is moved: none is ever empty.
+  Client(const Client&) = default;
+  Client& operator=(const Client&) = default;
 
   /// Sends a request; its outcome comes by the future within the timeout. Blocks, as long at the longest,
   /// only while there is no room, and reads replies for all meanwhile. A refused ask is a future that is

@@ -71,7 +71,8 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
       calls_(calls_for(layout_), layout_.shape.body_capacity(), arena_),
       dead_letters_(actors_),
       drain_sent_(options.workers, false),
-      failed_tells_seen_(options.workers, 0) {
+      failed_tells_seen_(options.workers, 0),
+      buried_(layout_.shape.packets()) {
   initialise_region(engine_->region(), layout_);
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     bridges_.emplace_back(Bridge::of(engine_->region(), layout_, worker));
@@ -82,8 +83,13 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
     types[n] = {actors_.handlers()[n].request, actors_.handlers()[n].response};
   }
   engine_->launch();
-  wait_until_started();
-  calibrate_clock();
+  try {
+    wait_until_started();
+    calibrate_clock();
+  } catch (...) {
+    abandon_launch();
+    throw;
+  }
   launched_at_ns_ = host_now_ns();
   state_.store(Lifecycle::active, std::memory_order_release);
 }
@@ -98,7 +104,6 @@ void Core::wait_until_started() {
       if (backoff.worth_a_look()) {
         if (const auto cause = engine_->failure()) throw Error("launching the workers: " + *cause);
         if (host_now_ns() >= deadline_ns) {
-          abandon_launch();
           throw Error(fmt::format(
               "launching the workers: worker {} of {} did not start within {} ms; is something else "
               "running on the device?",
@@ -108,7 +113,6 @@ void Core::wait_until_started() {
       backoff.pause();
     }
     if (started >= 2) {
-      abandon_launch();
       const Handler& handler =
           actors_.handlers()[std::min<size_t>(started - 2, actors_.handlers().size() - 1)];
       throw Error(
@@ -126,12 +130,15 @@ void Core::calibrate_clock() {
   if (engine_->shares_host_clock()) return clock_.set_same();
   HostBridge& bridge = bridges_.front();
   const int64_t deadline_ns = after(host_now_ns(), options_.timeout);
+  Backoff backoff(WaitPolicy::spin);
   for (int i = 0; i < clock_samples_at_launch; ++i) {
     const int64_t asked_ns = host_now_ns();
     const CommandWord word = bridge.command_again();
     while (!bridge.obeys(word)) {
+      backoff.pause();
+      if (!backoff.worth_a_look()) continue;
+      if (const auto cause = engine_->failure()) throw Error("launching the workers: " + *cause);
       if (host_now_ns() < deadline_ns) continue;
-      abandon_launch();
       throw Error(fmt::format("launching the workers: worker 0 did not answer a command within {} ms",
                               options_.timeout.count()));
     }
@@ -157,7 +164,7 @@ void Core::sample_clock(int64_t now_ns) {
 }
 
 // Stops what did start, for a launch that failed.
-void Core::abandon_launch() {
+void Core::abandon_launch() noexcept {
   for (HostBridge& bridge : bridges_) bridge.command(Command::stop);
   const int64_t deadline_ns = after(host_now_ns(), options_.timeout);
   while (!engine_->finished()) {
@@ -167,6 +174,19 @@ void Core::abandon_launch() {
 }
 
 Core::~Core() = default;
+
+void Core::refuse_if_forked(const char* doing) const {
+  if (forked()) throw Error(std::string(doing) + ": " + Failure{Status::forked}.message(), Status::forked);
+}
+
+// Short texts need no allocation.
+std::optional<std::string> Core::engine_failure() noexcept {
+  try {
+    return engine_->failure();
+  } catch (const std::exception&) {
+    return "out of memory";
+  }
+}
 
 double Core::uptime_s() const { return double(host_now_ns() - launched_at_ns_) * 1e-9; }
 
@@ -252,6 +272,7 @@ void Core::publish(HostBridge& bridge, uint64_t ticket, Envelope envelope, Outgo
 
 Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimits& limits,
                          WhenFull when_full) {
+  if (forked()) return Failure{Status::forked};
   const int64_t now_ns = host_now_ns();
   const int64_t deadline_ns = after(now_ns, limits.timeout);
   const uint64_t timeout_us = microseconds(limits.timeout);
@@ -311,6 +332,7 @@ Result<void> Core::ask_lifecycle(const Destination& to, std::chrono::nanoseconds
 
 Result<void> Core::tell(const Destination& to, Outgoing message, const TellLimits& limits,
                         WhenFull when_full) {
+  if (forked()) return Failure{Status::forked};
   const int64_t now_ns = host_now_ns();
   const auto room = room_for(message.bytes, 0);
   if (!room) return room.error();
@@ -487,15 +509,19 @@ void Core::check_engine() {
     // Calls that were being sent when it ended.
     end_calls_in_flight(refusal_.load(std::memory_order_acquire));
   } else if (!terminating_.load(std::memory_order_acquire)) {
-    if (const auto cause = engine_->failure()) fail(*cause);
+    if (const auto cause = engine_failure()) fail(*cause);
   }
 }
 
-void Core::fail(const std::string& cause) {
+void Core::fail(std::string_view cause) noexcept {
   {
     const std::lock_guard lock(failure_mutex_);
     if (!failure_.empty()) return;
-    failure_ = cause + last_words();
+    try {
+      failure_ = std::string(cause) + last_words();
+    } catch (const std::exception&) {
+      failure_ = "out of memory";  // short texts need no allocation
+    }
   }
   refusal_.store(Status::engine_failed, std::memory_order_release);
   state_.store(Lifecycle::failed, std::memory_order_release);
@@ -544,6 +570,7 @@ std::string Core::last_words() const {
 }
 
 Result<void> Core::set_active(bool active, std::chrono::nanoseconds timeout) {
+  if (forked()) return Failure{Status::forked};
   const int64_t deadline_ns = after(host_now_ns(), timeout);
   const std::lock_guard lock(lifecycle_mutex_);
   if (termination_) return Failure{Status::terminated};
@@ -574,6 +601,7 @@ Result<void> Core::set_active(bool active, std::chrono::nanoseconds timeout) {
 }
 
 Result<void> Core::drain(std::chrono::nanoseconds timeout) {
+  if (forked()) return Failure{Status::forked};
   const int64_t deadline_ns = after(host_now_ns(), timeout);
   const std::lock_guard lock(lifecycle_mutex_);
   if (termination_) return Failure{Status::terminated};
@@ -619,6 +647,7 @@ Result<void> Core::drain(std::chrono::nanoseconds timeout) {
 }
 
 Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
+  if (forked()) return Failure{Status::forked};
   const int64_t deadline_ns = after(host_now_ns(), timeout);
   const Tickets sent = buffers_.sent();
   Backoff backoff(options_.wait);
@@ -638,6 +667,8 @@ Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
 }
 
 Termination Core::terminate(std::chrono::nanoseconds timeout) {
+  refuse_if_forked("terminating a runtime");
+  timeout = std::max<std::chrono::nanoseconds>(timeout, terminate_grace);
   terminating_.store(true, std::memory_order_release);
   const std::lock_guard lock(lifecycle_mutex_);
   if (termination_) return *termination_;
@@ -655,7 +686,7 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
   while (!engine_->finished()) {
     if (drain_replies() != 0) backoff.reset();
     if (!failed) {
-      if (const auto cause = engine_->failure()) {
+      if (const auto cause = engine_failure()) {
         fail(*cause);
         failed = true;
       }
@@ -667,7 +698,7 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
     backoff.pause();
   }
   if (!failed) {
-    if (const auto cause = engine_->failure()) fail(*cause);
+    if (const auto cause = engine_failure()) fail(*cause);
   }
   failed = state() == Lifecycle::failed;
   // What another thread has in hand must be settled before anything is buried.
@@ -707,8 +738,7 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
 
 // The requests that a stopped worker never took: each was claimed, so each is or will be published.
 void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
-  std::vector<Packet> scratch(shape().packets());
-  uint32_t* const payload = scratch.front().data;
+  uint32_t* const payload = buried_.front().data;
   const uint64_t claimed = bridge.claimed();
   for (uint64_t ticket = bridge.consumed(); ticket < claimed; ++ticket) {
     ReceiveOutcome outcome;
@@ -749,12 +779,14 @@ void Core::collect_failed_tells() {
 }
 
 std::vector<DeadLetter> Core::take_dead_letters() {
+  refuse_if_forked("taking dead letters");
   const std::lock_guard lock(lifecycle_mutex_);
   if (!termination_) collect_failed_tells();
   return dead_letters_.take();
 }
 
 Books Core::books() const {
+  refuse_if_forked("reading the books");
   const std::lock_guard lock(report_mutex_);
   return termination_ ? termination_->books : count_books();
 }
@@ -783,6 +815,7 @@ Books Core::count_books() const {
 }
 
 std::string Core::failure() const {
+  refuse_if_forked("asking why the engine failed");
   const std::lock_guard lock(failure_mutex_);
   return failure_;
 }

@@ -1,6 +1,7 @@
 // What Runtime, Client and Future share: the message path of the host, and its end. Not for users.
 #pragma once
 
+#include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/arena.hpp>
 #include <gyre/runtime/backoff.hpp>
 #include <gyre/runtime/books.hpp>
@@ -79,6 +80,10 @@ class Core {
   uint64_t max_body_bytes() const;
   uint64_t region_bytes() const { return layout_.region_bytes(); }
   uint32_t worker_of(uint64_t key) const { return uint32_t(key % layout_.workers); }
+  /// True in a forked child: the workers, and the region, are the parent's, and nothing here touches them.
+  bool forked() const noexcept { return fork_.forked(); }
+  /// Throws Error with Status::forked in such a child.
+  void refuse_if_forked(const char* doing) const;
   Lifecycle state() const { return state_.load(std::memory_order_acquire); }
   double uptime_s() const;
 
@@ -100,8 +105,10 @@ class Core {
   /// Refuses new messages, and waits until the workers have done all they accepted. Failure: worker_stuck,
   /// engine_failed, terminated.
   Result<void> drain(std::chrono::nanoseconds timeout);
+  /// The least time that terminate allows its workers: a healthy one needs some of it, whatever the timeout.
+  static constexpr std::chrono::milliseconds terminate_grace{250};
   /// Ends the workers after the message in hand; the rest become dead letters. Repeatable: later calls report
-  /// the first.
+  /// the first. Throws Error in a forked child, and nothing else.
   Termination terminate(std::chrono::nanoseconds timeout);
 
   /// Waits until every worker is past all that was sent before the call, and completes what it finds
@@ -118,7 +125,8 @@ class Core {
 
  private:
   void wait_until_started();
-  void abandon_launch();
+  void abandon_launch() noexcept;
+  std::optional<std::string> engine_failure() noexcept;
   // What a message takes of the arena.
   struct Room {
     uint32_t request_bytes = 0;  // 0: the body goes in the slot
@@ -144,12 +152,13 @@ class Core {
   Failure engine_failed(uint32_t worker) const;
   void look_after(int64_t now_ns);
   void check_engine();
-  void fail(const std::string& cause);
+  void fail(std::string_view cause) noexcept;
   void collect_failed_tells();
   void bury_unprocessed(HostBridge& bridge, Status reason);
   void end_calls_in_flight(Status reason);
   Books count_books() const;
 
+  const ForkGuard fork_;
   const ActorSet actors_;
   const Options options_;
   const RegionLayout layout_;
@@ -185,6 +194,7 @@ class Core {
   std::optional<Termination> termination_;
   std::vector<bool> drain_sent_;
   std::vector<uint64_t> failed_tells_seen_;
+  std::vector<Packet> buried_;  // what terminate reads back: it must not fail for lack of memory
   mutable std::mutex failure_mutex_;
   std::string failure_;
 };

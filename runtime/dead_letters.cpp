@@ -22,20 +22,31 @@ std::span<const std::byte> body_in_slot(const Envelope& envelope, const uint32_t
           envelope.body_bytes};
 }
 
-void DeadLetters::add(const Envelope& envelope, const ErrorBody& error, std::span<const std::byte> body) {
-  auto letter = std::make_unique<DeadLetter>(DeadLetter{
-      envelope, error.status, error.detail, error.where, std::string(actors_.actor_name(envelope.actor_type)),
-      std::string(actors_.message_name(envelope.actor_type, envelope.message_type)),
-      std::vector<std::byte>(body.begin(), body.end()), actors_.failure_of(envelope, error).message()});
-  if (letters_.bounded_push(letter.get())) {
-    (void)letter.release();
-  } else {
-    dropped_.fetch_add(1, std::memory_order_relaxed);
+void DeadLetters::add(const Envelope& envelope, const ErrorBody& error,
+                      std::span<const std::byte> body) noexcept {
+  try {
+    auto letter = std::make_unique<DeadLetter>(DeadLetter{
+        envelope, error.status, error.detail, error.where,
+        std::string(actors_.actor_name(envelope.actor_type)),
+        std::string(actors_.message_name(envelope.actor_type, envelope.message_type)),
+        std::vector<std::byte>(body.begin(), body.end()), actors_.failure_of(envelope, error).message()});
+    if (letters_.bounded_push(letter.get())) {
+      (void)letter.release();
+      return;
+    }
+  } catch (const std::exception&) {  // no memory
   }
+  dropped_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void DeadLetters::collect(const Bridge& bridge, uint64_t seen, uint64_t failed) {
-  std::vector<uint32_t> words(FailureLog::entry_packets(bridge.shape) * words_a_packet);
+void DeadLetters::collect(const Bridge& bridge, uint64_t seen, uint64_t failed) noexcept {
+  std::vector<uint32_t> words;
+  try {
+    words.resize(FailureLog::entry_packets(bridge.shape) * words_a_packet);
+  } catch (const std::bad_alloc&) {
+    dropped_.fetch_add(failed - seen, std::memory_order_relaxed);
+    return;
+  }
   for (uint64_t n = seen + 1; n <= failed; ++n) {
     const Packet* const entry = bridge.failure_log + FailureLog::first_packet(bridge.shape, n);
     // Packet k into words; false if it is of another failure by now.
@@ -66,8 +77,9 @@ void DeadLetters::collect(const Bridge& bridge, uint64_t seen, uint64_t failed) 
 
 std::vector<DeadLetter> DeadLetters::take() {
   std::vector<DeadLetter> letters;
+  letters.reserve(kept);
   DeadLetter* letter = nullptr;
-  while (letters_.pop(letter)) {
+  while (letters.size() < kept && letters_.pop(letter)) {
     const std::unique_ptr<DeadLetter> owned(letter);
     letters.push_back(std::move(*owned));
   }

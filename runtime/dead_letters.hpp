@@ -40,14 +40,17 @@ class DeadLetters {
   static constexpr size_t kept = 1024;
 
   /// `actors` must outlive this.
-  explicit DeadLetters(const ActorSet& actors) : actors_(actors), letters_(kept) {}
-  ~DeadLetters() { (void)take(); }
+  explicit DeadLetters(const ActorSet& actors) : actors_(actors), letters_(0) { letters_.reserve(kept); }
+  ~DeadLetters() {
+    letters_.consume_all([](DeadLetter* letter) { delete letter; });
+  }
 
-  void add(const Envelope& envelope, const ErrorBody& error, std::span<const std::byte> body);
+  /// One for which there is no memory is dropped.
+  void add(const Envelope& envelope, const ErrorBody& error, std::span<const std::byte> body) noexcept;
   /// Adds what a worker's log says of failures `seen` + 1 to `failed`. Those overwritten meanwhile are
   /// dropped.
-  void collect(const Bridge& bridge, uint64_t seen, uint64_t failed);
-  /// Those since the last call, oldest first.
+  void collect(const Bridge& bridge, uint64_t seen, uint64_t failed) noexcept;
+  /// Those since the last call, oldest first. Throws std::bad_alloc, and then has taken none.
   std::vector<DeadLetter> take();
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 

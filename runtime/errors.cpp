@@ -100,12 +100,14 @@ std::string bad_buffer_text(const Failure& failure) {
 
 }  // namespace
 
-const char* static_text(std::string_view text) {
+const char* static_text(std::string_view text) noexcept try {
   static std::mutex mutex;
   static std::set<std::string, std::less<>> texts;
   const std::lock_guard lock(mutex);
   const auto found = texts.find(text);
   return (found != texts.end() ? found : texts.emplace(text).first)->c_str();
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 std::string Failure::message() const {

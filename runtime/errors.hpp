@@ -37,8 +37,8 @@ struct Failure {
 std::string_view name(Status status);
 
 /// The same text in memory that is never freed, one copy of each: for the few names a Failure may hold.
-/// Throws std::bad_alloc.
-const char* static_text(std::string_view text);
+/// Null where there is no memory for it: such a name is not known.
+const char* static_text(std::string_view text) noexcept;
 
 namespace detail {
 struct ThrowGyreError : BOOST_OUTCOME_V2_NAMESPACE::policy::base {

@@ -58,7 +58,11 @@ class Reply {
   const Reader& operator*() const { return reader_; }
   const Reader* operator->() const { return &reader_; }
   /// The response as it arrived: one segment, which encode() makes a stream of.
-  std::span<const std::byte> body() const { return handle_.core().calls().body_bytes(handle_.call()); }
+  /// Empty if this was moved from.
+  std::span<const std::byte> body() const {
+    if (!handle_) return {};
+    return handle_.core().calls().body_bytes(handle_.call());
+  }
 
  private:
   detail::CallHandle handle_;
@@ -76,11 +80,11 @@ class Future<Reply<Response>> {
   explicit Future(detail::CallHandle handle) : handle_(std::move(handle)) {}
 
   /// Completes what has arrived, for others too; true once get() will not block. Never blocks.
-  bool ready() const { return !handle_ || handle_.core().poll(handle_.call()); }
+  bool ready() const { return !handle_ || handle_.core().forked() || handle_.core().poll(handle_.call()); }
 
   /// Blocks until the outcome is there: at the ask's deadline the latest. The caller polls for all meanwhile.
   void wait() const {
-    if (handle_) handle_.core().wait(handle_.call());
+    if (handle_ && !handle_.core().forked()) handle_.core().wait(handle_.call());
   }
 
   /// Waits and takes the outcome. Afterwards the future is empty: a second get() says `terminated`.
@@ -88,6 +92,7 @@ class Future<Reply<Response>> {
     if (!handle_) return std::exchange(handle_, detail::CallHandle(Failure{Status::terminated})).refused();
     wait();
     detail::CallHandle handle = std::move(handle_);
+    if (handle.core().forked()) return Failure{Status::forked};
     CallTable& calls = handle.core().calls();
     if (const Failure failure = calls.failure(handle.call()); failure.status != Status::ok) return failure;
     try {

@@ -11,7 +11,11 @@ namespace gyre {
 namespace {
 
 #if defined(GYRE_WITH_CUDA)
-bool cuda_device_present() { return cuda::Driver::device_count() > 0; }
+// A forked child that cannot use the parent's CUDA must not take that for a machine without a GPU.
+bool cuda_device_present() {
+  cuda::Driver::refuse_after_fork();
+  return cuda::Driver::device_count() > 0;
+}
 std::unique_ptr<Engine> make_cuda_engine(const ActorSet& actors, const Options& options) {
   return std::make_unique<cuda::CudaEngine>(actors, options);
 }
@@ -34,11 +38,15 @@ EngineKind chosen_engine(const Options& options) {
 
 std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options) {
   const bool on_cuda = chosen_engine(options) == EngineKind::cuda;
-  const TransportKind only = on_cuda ? TransportKind::pinned : TransportKind::heap;
-  if (options.transport != TransportKind::automatic && options.transport != only) {
-    throw BadOptions("launching on the " + std::string(on_cuda ? "CUDA" : "CPU") +
-                     " engine: its only transport is " + std::string(name(only)) + ", and --transport says " +
-                     std::string(name(options.transport)));
+  const TransportKind transport = options.transport;
+  const bool fits = transport == TransportKind::automatic ||
+                    (on_cuda ? transport == TransportKind::pinned || transport == TransportKind::unified
+                             : transport == TransportKind::heap);
+  if (!fits) {
+    throw BadOptions("launching on the " +
+                     std::string(on_cuda ? "CUDA engine: its transports are pinned and unified"
+                                         : "CPU engine: its only transport is heap") +
+                     ", and --transport says " + std::string(name(transport)));
   }
   if (on_cuda) return make_cuda_engine(actors, options);
   return std::make_unique<CpuEngine>(actors, options);

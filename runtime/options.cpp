@@ -26,6 +26,8 @@ std::string_view name(TransportKind kind) {
       return "pinned";
     case TransportKind::heap:
       return "heap";
+    case TransportKind::unified:
+      return "unified";
   }
   return "?";
 }
@@ -84,6 +86,12 @@ std::string Options::problems() const {
                       "budget of {}; ask for "
                       "less, or raise Options::region_budget",
                       workers, slots, slot_bytes, arena_bytes, bytes, region_budget));
+    }
+    if (transport == TransportKind::unified && bytes > unified_region_bytes) {
+      wrong(fmt::format(
+          "--transport unified --workers {} --slots {} --slot-bytes {} --arena-bytes {}: the region would "
+          "take {} bytes, and in unified memory it may have {}; ask for less, or use --transport pinned",
+          workers, slots, slot_bytes, arena_bytes, bytes, unified_region_bytes));
     }
   }
   return problems;

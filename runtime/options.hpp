@@ -11,7 +11,7 @@
 namespace gyre {
 
 enum class EngineKind { automatic, cuda, cpu };
-enum class TransportKind { automatic, pinned, heap };
+enum class TransportKind { automatic, pinned, heap, unified };
 
 /// How a thread waits for the other side.
 enum class WaitPolicy {
@@ -23,11 +23,14 @@ std::string_view name(EngineKind kind);
 std::string_view name(TransportKind kind);
 std::string_view name(WaitPolicy policy);
 
+/// Largest region in unified memory, in bytes: it is meant for small ones.
+inline constexpr uint64_t unified_region_bytes = uint64_t(256) << 20;
+
 /// Plain values with working defaults. Runtime::launch checks them all at once and throws BadOptions.
 struct Options {
   EngineKind engine = EngineKind::automatic;           ///< CUDA where a device exists, else the CPU
   int device = 0;                                      ///< CUDA device number
-  TransportKind transport = TransportKind::automatic;  ///< pinned on CUDA, heap on the CPU
+  TransportKind transport = TransportKind::automatic;  ///< pinned (or unified) on CUDA, heap on the CPU
   uint32_t workers = 1;                                ///< blocks on CUDA, threads on the CPU
   uint32_t block = 32;   ///< CUDA threads a block, a multiple of 32; the CPU ignores it
   uint32_t blocks = 0;   ///< CUDA blocks of a grid-scoped actor set's one worker; 0: one a multiprocessor

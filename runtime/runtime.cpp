@@ -23,19 +23,27 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
 
 Runtime& Runtime::operator=(Runtime&& other) noexcept {
   if (this != &other) {
-    if (core_) terminate();
+    end();
     core_ = std::move(other.core_);
     timings_ = other.timings_;
   }
   return *this;
 }
 
-Runtime::~Runtime() {
-  if (core_) terminate();
+Runtime::~Runtime() { end(); }
+
+// In a forked child there is nothing to end: the workers are the parent's.
+void Runtime::end() noexcept {
+  if (core_ && !core_->forked()) terminate();
 }
 
-Result<void> Runtime::drain(std::chrono::nanoseconds timeout) { return core_->drain(timeout); }
+const std::shared_ptr<detail::Core>& Runtime::core() const {
+  if (!core_) throw Error("using a runtime that was moved from: use the one that it was moved to");
+  return core_;
+}
 
-Termination Runtime::terminate(std::chrono::nanoseconds timeout) { return core_->terminate(timeout); }
+Result<void> Runtime::drain(std::chrono::nanoseconds timeout) { return core()->drain(timeout); }
+
+Termination Runtime::terminate(std::chrono::nanoseconds timeout) { return core()->terminate(timeout); }
 
 }  // namespace gyre

@@ -14,7 +14,12 @@ struct Timings {
 };
 
 /// One launched set of workers. Move-only; its destructor terminates. Its memory is freed when the last
-/// Client, Future and Reply that refer to it are gone.
+/// Client, Future and Reply that refer to it are gone. One that was moved from throws Error whatever it is
+/// asked.
+///
+/// In a child of fork() the workers are the parent's: messages, futures and drain fail with Status::forked,
+/// what reads or ends the workers throws Error with that status, and destructors leave everything alone.
+/// Replies that came before belong to the parent; do not read them there.
 class Runtime {
  public:
   /// Checks `options`, makes the engine and starts the workers. Throws BadOptions (everything that is wrong,
@@ -26,55 +31,62 @@ class Runtime {
   /// terminate() with the default deadline.
   ~Runtime();
 
-  Client client() const { return Client(core_); }
+  Client client() const { return Client(core()); }
 
   /// From now on each message is answered Status::inactive instead of being handled; a tell becomes a dead
   /// letter. Waits until every worker does so. Failures: worker_stuck, draining, terminated, engine_failed.
   Result<void> deactivate(std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {
-    return core_->set_active(false, timeout);
+    return core()->set_active(false, timeout);
   }
   /// Messages are handled again. Waits and fails as deactivate().
   Result<void> activate(std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {
-    return core_->set_active(true, timeout);
+    return core()->set_active(true, timeout);
   }
   /// A buffer of `elements` zeroed elements, at least one. Beside live workers too, from any thread; it
   /// blocks for as long as zeroing takes. Throws Error: no room, or no such memory here (see refusal), with
   /// the numbers.
   template <class T>
   Buffer<T> allocate(MemoryKind kind, uint64_t elements) {
-    return Buffer<T>(core_, kind, elements);
+    return Buffer<T>(core(), kind, elements);
   }
   /// Why this engine has no memory of that kind; empty if it has.
-  std::string refusal(MemoryKind kind) const { return core_->buffers().memory().refusal(kind); }
+  std::string refusal(MemoryKind kind) const { return core()->buffers().memory().refusal(kind); }
   /// The memory of all buffers; empty() after terminate() once the buffers are gone. Any thread.
-  Ledger ledger() const { return core_->buffers().ledger(); }
+  Ledger ledger() const {
+    core()->refuse_if_forked("reading the ledger");
+    return core()->buffers().ledger();
+  }
 
   /// Refuses new messages and waits until all accepted ones are done. May be repeated after a time-out.
   /// Failures: worker_stuck, engine_failed, terminated.
   Result<void> drain(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
   /// Lets each worker finish the message in hand and ends them; the rest become dead letters. Every future in
-  /// flight completes. Repeatable: later calls report what the first did.
+  /// flight completes. Repeatable: later calls report what the first did. A worker is called stuck when it
+  /// did not stop within the timeout, and within 250 ms at least. Throws Error in a forked child alone.
   Termination terminate(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
 
   /// Where the messages are; exact after terminate(). Any thread.
-  Books books() const { return core_->books(); }
+  Books books() const { return core()->books(); }
   /// The dead letters since the last call, at most 1,024 kept. Any thread.
-  std::vector<DeadLetter> take_dead_letters() { return core_->take_dead_letters(); }
+  std::vector<DeadLetter> take_dead_letters() { return core()->take_dead_letters(); }
 
-  EngineKind engine() const { return core_->engine().kind(); }
-  TransportKind transport() const { return core_->engine().transport(); }
-  std::string device_name() const { return core_->engine().device_name(); }
-  Lifecycle state() const { return core_->state(); }
+  EngineKind engine() const { return core()->engine().kind(); }
+  TransportKind transport() const { return core()->engine().transport(); }
+  std::string device_name() const { return core()->engine().device_name(); }
+  Lifecycle state() const { return core()->state(); }
   /// Why the engine failed; empty if it did not. Any thread.
-  std::string failure() const { return core_->failure(); }
-  const Options& options() const { return core_->options(); }
-  uint64_t region_bytes() const { return core_->region_bytes(); }
-  double uptime_s() const { return core_->uptime_s(); }
+  std::string failure() const { return core()->failure(); }
+  const Options& options() const { return core()->options(); }
+  uint64_t region_bytes() const { return core()->region_bytes(); }
+  double uptime_s() const { return core()->uptime_s(); }
   const Timings& timings() const { return timings_; }
 
  private:
   Runtime(std::shared_ptr<detail::Core> core, const Timings& timings)
       : core_(std::move(core)), timings_(timings) {}
+
+  const std::shared_ptr<detail::Core>& core() const;
+  void end() noexcept;
 
   std::shared_ptr<detail::Core> core_;
   Timings timings_;

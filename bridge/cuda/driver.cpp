@@ -2,6 +2,11 @@
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/bridge/error.hpp>
 #include <gyre/bridge/error_catalogue.hpp>
+#include <gyre/bridge/fork.hpp>
+
+#include <mutex>
+#include <optional>
+#include <utility>
 
 namespace gyre::cuda {
 
@@ -12,9 +17,52 @@ constexpr int interface_version = 12000;
 
 void* open_driver() { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); }
 
+struct Loader {
+  std::mutex mutex;
+  std::function<Driver()> function;
+};
+Loader& loader() {
+  static Loader loader;
+  return loader;
+}
+
+// The fork generation in which CUDA was first initialised, and 1; 0: it was not.
+std::atomic<uint64_t> initialised_in{0};
+
 }  // namespace
 
+std::function<Driver()> Driver::replace_loader(std::function<Driver()> function) {
+  const std::lock_guard lock(loader().mutex);
+  return std::exchange(loader().function, std::move(function));
+}
+
+void Driver::refuse_after_fork() {
+  const uint64_t first = initialised_in.load(std::memory_order_acquire);
+  if (first != 0 && first != uint64_t(detail::fork_generation.load(std::memory_order_relaxed)) + 1) {
+    throw EngineUnavailable(
+        "using CUDA after fork(): the parent process had initialised CUDA before it forked this one, and "
+        "CUDA does not work in such a child; fork before the first launch on CUDA, start a program anew, or "
+        "use --engine cpu");
+  }
+}
+
 Driver Driver::load() {
+  refuse_after_fork();
+  std::function<Driver()> replacement;
+  {
+    const std::lock_guard lock(loader().mutex);
+    replacement = loader().function;
+  }
+  const Driver driver = replacement ? replacement() : load_library();
+  if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
+    throw EngineUnavailable("initialising the CUDA driver: " + driver.explain(result));
+  }
+  uint64_t not_yet = 0;
+  initialised_in.compare_exchange_strong(not_yet, uint64_t(detail::fork_generation.load()) + 1);
+  return driver;
+}
+
+Driver Driver::load_library() {
   void* const library = open_driver();
   if (library == nullptr) {
     throw EngineUnavailable(
@@ -64,13 +112,10 @@ Driver Driver::load() {
   }
   GYRE_CUDA_OPTIONAL_FUNCTIONS(GYRE_CUDA_LOAD_OPTIONAL)
 #undef GYRE_CUDA_LOAD_OPTIONAL
-  if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
-    throw EngineUnavailable("initialising the CUDA driver: " + driver.explain(result));
-  }
   return driver;
 }
 
-int Driver::device_count() noexcept {
+int Driver::device_count() {
   try {
     int count = 0;
     return load().cuDeviceGetCount(&count) == CUDA_SUCCESS ? count : 0;
@@ -98,6 +143,27 @@ std::string Driver::explain(CUresult result) const {
     text += ": " + advice;
   }
   return text;
+}
+
+bool ends_context(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_DEINITIALIZED:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+      return true;
+    default:
+      return false;
+  }
 }
 
 CUdevice find_device(const Driver& driver, int ordinal) {

@@ -3,7 +3,9 @@
 
 #include <cuda.h>
 
+#include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -72,10 +74,20 @@ struct Driver {
   GYRE_CUDA_OPTIONAL_FUNCTIONS(GYRE_CUDA_OPTIONAL_MEMBER)
 #undef GYRE_CUDA_OPTIONAL_MEMBER
 
-  /// Loads libcuda.so.1 and initialises it. Throws EngineUnavailable: what is missing and what to install.
+  /// Loads libcuda.so.1 and initialises it. Throws EngineUnavailable: what is missing and what to install, or
+  /// that this process was forked from one that uses CUDA.
   static Driver load();
-  /// CUDA devices here; 0 where there is no usable driver. Never throws.
-  static int device_count() noexcept;
+  /// The functions of libcuda.so.1, not initialised. Throws EngineUnavailable.
+  static Driver load_library();
+  /// From now on load() takes its table from `loader` instead of load_library(), and again from
+  /// load_library() if `loader` is empty; returns what was in force. For tests and tracing: a loader may give
+  /// functions of its own, or wrap others. Tables that were loaded before stay as they are. Any thread.
+  static std::function<Driver()> replace_loader(std::function<Driver()> loader);
+  /// Throws EngineUnavailable in a child that was forked after CUDA had been initialised: CUDA does not work
+  /// there.
+  static void refuse_after_fork();
+  /// CUDA devices here; 0 where there is no usable driver. Throws nothing but std::bad_alloc.
+  static int device_count();
 
   /// Throws Error unless `result` is success: "<doing>: CUDA_ERROR_… (700): what it means".
   void check(CUresult result, std::string_view doing) const;
@@ -83,6 +95,10 @@ struct Driver {
   /// errors says it means here, and what to check>".
   std::string explain(CUresult result) const;
 };
+
+/// Whether `result` says that the context is dead, and every kernel in it: a device fault, a device that is
+/// gone, a context destroyed. Any other error of a call says nothing about kernels.
+bool ends_context(CUresult result);
 
 /// The device of that number. Throws EngineUnavailable where it is not there, Error where CUDA fails.
 CUdevice find_device(const Driver& driver, int ordinal);
@@ -110,18 +126,25 @@ class Context {
   /// Makes the context the calling thread's for a scope.
   class Current {
    public:
-    explicit Current(const Context& context) : driver_(context.driver_) {
-      driver_.check(driver_.cuCtxPushCurrent(context.context_), "making the CUDA context current");
+    /// Throws Error.
+    explicit Current(const Context& context) : Current(context, std::nothrow) {
+      driver_.check(result_, "making the CUDA context current");
     }
+    /// For what must not throw: see result().
+    Current(const Context& context, std::nothrow_t) noexcept
+        : driver_(context.driver_), result_(driver_.cuCtxPushCurrent(context.context_)) {}
     ~Current() {
       CUcontext popped;
-      driver_.cuCtxPopCurrent(&popped);
+      if (result_ == CUDA_SUCCESS) driver_.cuCtxPopCurrent(&popped);
     }
     Current(const Current&) = delete;
     Current& operator=(const Current&) = delete;
 
+    CUresult result() const { return result_; }
+
    private:
     const Driver& driver_;
+    const CUresult result_;
   };
 
  private:

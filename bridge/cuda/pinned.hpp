@@ -1,29 +1,21 @@
 // Pinned host memory for a region: the CPU's own cache on one side, mapped over the bus on the other.
 #pragma once
 
-#include <gyre/bridge/cuda/driver.hpp>
+#include <gyre/bridge/cuda/region_memory.hpp>
 
 namespace gyre::cuda {
 
-/// Owns `bytes` of page-locked host memory, the first `zeroed_bytes` of them zeroed, mapped into every
-/// context. Move-only.
-class PinnedRegion {
+/// Page-locked host memory, mapped into every context.
+class PinnedRegion final : public RegionMemory {
  public:
-  /// Throws Error. `context` must outlive this.
+  /// `bytes` of it, the first `zeroed_bytes` zeroed. Throws Error. `context` must outlive this.
   PinnedRegion(const Context& context, size_t bytes, size_t zeroed_bytes);
-  ~PinnedRegion();
-  PinnedRegion(const PinnedRegion&) = delete;
-  PinnedRegion& operator=(const PinnedRegion&) = delete;
-
-  void* host_address() const { return host_; }
-  CUdeviceptr device_address() const { return device_; }
-  /// Gives the memory up, for ever: somebody may still write to it.
-  void leak() { host_ = nullptr; }
+  ~PinnedRegion() override;
 
  private:
+  void free() noexcept;
+
   const Context& context_;
-  void* host_ = nullptr;
-  CUdeviceptr device_ = 0;
 };
 
 }  // namespace gyre::cuda

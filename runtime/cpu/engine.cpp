@@ -40,7 +40,19 @@ CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
 }
 
 CpuEngine::~CpuEngine() {
-  for (std::thread& thread : threads_) thread.join();
+  if (fork_.forked()) {
+    (void)threads_.release();
+  } else {
+    stop_threads();
+  }
+}
+
+void CpuEngine::stop_threads() noexcept {
+  for (uint32_t worker = 0; worker < threads_->size(); ++worker) {
+    Memory::store_release(Bridge::of(region(), layout_, worker).host_line->command, uint64_t(Command::stop));
+  }
+  for (std::thread& thread : *threads_) thread.join();
+  threads_->clear();
 }
 
 std::string CpuEngine::device_name() const {
@@ -52,30 +64,31 @@ void CpuEngine::launch() {
     workers_.push_back(
         actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), memory_.of_worker(worker), wait_));
   }
-  threads_.reserve(workers_.size());
+  threads_->reserve(workers_.size());
   try {
     for (const auto& worker : workers_) {
-      running_->fetch_add(1, std::memory_order_relaxed);
-      threads_.emplace_back([running = running_, worker = worker.get()] {
+      threads_->emplace_back([running = running_, worker = worker.get()] {
         worker->run();
         running->fetch_sub(1, std::memory_order_release);
       });
+      running_->fetch_add(1, std::memory_order_relaxed);
     }
   } catch (const std::system_error& error) {
-    for (uint32_t worker = 0; worker < threads_.size(); ++worker) {
-      Memory::store_release(Bridge::of(region(), layout_, worker).host_line->command,
-                            uint64_t(Command::stop));
-    }
-    throw Error(fmt::format("starting worker thread {} of {}: {}; launch with fewer --workers",
-                            threads_.size() + 1, layout_.workers, error.what()));
+    const size_t started = threads_->size();
+    stop_threads();
+    throw Error(fmt::format("starting worker thread {} of {}: {}; launch with fewer --workers", started + 1,
+                            layout_.workers, error.what()));
+  } catch (const std::bad_alloc&) {
+    stop_threads();
+    throw;
   }
 }
 
 bool CpuEngine::finished() { return running_->load(std::memory_order_acquire) == 0; }
 
 void CpuEngine::leak() {
-  for (std::thread& thread : threads_) thread.detach();
-  threads_.clear();
+  for (std::thread& thread : *threads_) thread.detach();
+  threads_->clear();
   for (auto& worker : workers_) (void)worker.release();
   region_.leak();
   actor_memory_.leak();

@@ -1,6 +1,7 @@
 // The CPU engine: a thread a worker, plain memory for the region.
 #pragma once
 
+#include <gyre/bridge/fork.hpp>
 #include <gyre/bridge/heap.hpp>
 #include <gyre/runtime/cpu/actor_memory.hpp>
 #include <gyre/runtime/cpu/memory.hpp>
@@ -35,6 +36,9 @@ class CpuEngine final : public Engine {
   void leak() override;
 
  private:
+  void stop_threads() noexcept;
+
+  const ForkGuard fork_;
   const ActorSet actors_;
   const RegionLayout layout_;
   const WaitPolicy wait_;
@@ -43,7 +47,8 @@ class CpuEngine final : public Engine {
   HostBufferMemory buffer_memory_;
   EngineMemory memory_;
   std::vector<std::unique_ptr<CpuWorker>> workers_;
-  std::vector<std::thread> threads_;
+  // Apart, so that a forked child, which has no such threads, can leave it as it is.
+  std::unique_ptr<std::vector<std::thread>> threads_ = std::make_unique<std::vector<std::thread>>();
   // Shared with the threads: a leaked one outlives the engine.
   std::shared_ptr<std::atomic<uint32_t>> running_ = std::make_shared<std::atomic<uint32_t>>(0);
 };

@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <gyre/bridge/cuda/pinned.hpp>
+#include <gyre/bridge/cuda/unified.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
@@ -25,6 +27,14 @@ LaunchRequest checked_request(const ActorSet& actors, const Options& options, co
 }
 
 void log(const std::string& line) { fmt::print(stderr, "gyre: {}\n", line); }
+
+std::unique_ptr<RegionMemory> make_region(TransportKind transport, const Context& context,
+                                          const RegionLayout& layout) {
+  if (transport == TransportKind::unified) {
+    return std::make_unique<UnifiedRegion>(context, layout.region_bytes(), layout.rings_bytes());
+  }
+  return std::make_unique<PinnedRegion>(context, layout.region_bytes(), layout.rings_bytes());
+}
 
 }  // namespace
 
@@ -53,7 +63,9 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
 }
 
 CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
-    : verbose_(options.verbose),
+    : transport_(options.transport == TransportKind::unified ? TransportKind::unified
+                                                             : TransportKind::pinned),
+      verbose_(options.verbose),
       driver_(Driver::load()),
       lease_(options.device),
       limits_(read_limits(driver_, options.device)),
@@ -74,14 +86,19 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
   request_ = checked_request(described, options, limits_);
   kernel_limits_ = kernel_->limits(possible, limits_);
   refuse(launch_problems(request_, limits_, host_memory(), &kernel_limits_), limits_);
-  region_ = std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
+  region_ = make_region(transport_, context_, layout_);
   const Context::Current current(context_);
   buffer_memory_ = std::make_unique<CudaBufferMemory>(context_, options.max_buffers);
   buffer_memory_->describe(memory_);
-  driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
   memory_.actor_bytes = described.actor_bytes(options.actors_per_worker);
   memory_.actors_per_worker = options.actors_per_worker;
-  allocate_actors();
+  try {
+    driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
+    allocate_actors();
+  } catch (...) {
+    release();
+    throw;
+  }
 }
 
 // The tables of all workers' actors, and a grid-scoped worker's scratch: zeroed before the kernel, on its
@@ -93,23 +110,23 @@ void CudaEngine::allocate_actors() {
       fmt::format("allocating {} bytes of device memory for {} actors of each type on each of {} workers "
                   "(--actors-per-worker)",
                   request_.device_bytes, memory_.actors_per_worker, layout_.workers));
-  const CUresult zeroed = driver_.cuMemsetD8Async(actor_memory_, 0, request_.device_bytes, stream_);
-  if (zeroed != CUDA_SUCCESS) {
-    driver_.cuMemFree(actor_memory_);
-    driver_.check(zeroed, "zeroing the actors' memory");
-  }
+  driver_.check(driver_.cuMemsetD8Async(actor_memory_, 0, request_.device_bytes, stream_),
+                "zeroing the actors' memory");
   memory_.actors = reinterpret_cast<uint8_t*>(actor_memory_);
   memory_.scratch = memory_.actors + memory_.actor_bytes * layout_.workers;
 }
 
+// In a forked child all of it is the parent's; and unloading would wait for a kernel that does not end.
 CudaEngine::~CudaEngine() {
-  if (leaked_) return;
-  try {
-    const Context::Current current(context_);
-    driver_.cuStreamDestroy(stream_);
-    if (actor_memory_ != 0) driver_.cuMemFree(actor_memory_);
-  } catch (const Error&) {  // the context is dead; all went with it
-  }
+  if (!leaked_ && (fork_.forked() || !finished())) leak();
+  if (!leaked_) release();
+}
+
+// Where the context is dead the calls fail, and all went with it.
+void CudaEngine::release() noexcept {
+  const Context::Current current(context_, std::nothrow);
+  if (stream_ != nullptr) driver_.cuStreamDestroy(stream_);
+  if (actor_memory_ != 0) driver_.cuMemFree(actor_memory_);
 }
 
 void CudaEngine::launch() {
@@ -144,28 +161,29 @@ void CudaEngine::log_launch() const {
   for (const std::string& argument : arguments_.describe()) log("argument " + argument);
 }
 
-CUresult CudaEngine::query() const {
-  const Context::Current current(context_);
-  return driver_.cuStreamQuery(stream_);
+// A device fault repeats itself in every call; an error that does not was the call's own.
+CUresult CudaEngine::query() const noexcept {
+  CUresult result = CUDA_SUCCESS;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Context::Current current(context_, std::nothrow);
+    result = current.result() == CUDA_SUCCESS ? driver_.cuStreamQuery(stream_) : current.result();
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) break;
+  }
+  return result;
 }
 
+// An error that leaves the context alive says nothing about the kernel: it may still use its memory.
 bool CudaEngine::finished() {
-  try {
-    return !launched_ || query() != CUDA_ERROR_NOT_READY;
-  } catch (const Error&) {
-    return true;  // the context is dead, and the kernel with it
-  }
+  if (!launched_) return true;
+  const CUresult result = query();
+  return result == CUDA_SUCCESS || ends_context(result);
 }
 
 std::optional<std::string> CudaEngine::failure() {
   if (!launched_) return std::nullopt;
-  try {
-    const CUresult result = query();
-    if (result == CUDA_ERROR_NOT_READY) return std::nullopt;
-    if (result != CUDA_SUCCESS) return "running the workers: " + driver_.explain(result);
-  } catch (const Error& error) {
-    return error.what();
-  }
+  const CUresult result = query();
+  if (result == CUDA_ERROR_NOT_READY) return std::nullopt;
+  if (result != CUDA_SUCCESS) return "running the workers: " + driver_.explain(result);
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     if (Memory::load_acquire(Bridge::of(region_->host_address(), layout_, worker).worker_line->stopped) ==
         0) {
@@ -177,9 +195,9 @@ std::optional<std::string> CudaEngine::failure() {
 
 void CudaEngine::leak() {
   leaked_ = true;
-  region_->leak();
-  buffer_memory_->leak();
-  kernel_->leak();
+  if (region_) region_->leak();
+  if (buffer_memory_) buffer_memory_->leak();
+  if (kernel_) kernel_->leak();
   context_.leak();
   lease_.keep();
 }

@@ -1,8 +1,9 @@
 // The CUDA engine: one persistent cooperative kernel, a block a worker.
 #pragma once
 
-#include <gyre/bridge/cuda/pinned.hpp>
+#include <gyre/bridge/cuda/region_memory.hpp>
 #include <gyre/bridge/error.hpp>
+#include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
 #include <gyre/runtime/cuda/device_lease.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
@@ -23,7 +24,7 @@ class CudaEngine final : public Engine {
   CudaEngine& operator=(const CudaEngine&) = delete;
 
   EngineKind kind() const override { return EngineKind::cuda; }
-  TransportKind transport() const override { return TransportKind::pinned; }
+  TransportKind transport() const override { return transport_; }
   std::string device_name() const override { return limits_.name; }
   void* region() override { return region_->host_address(); }
   bool shares_host_clock() const override { return false; }
@@ -40,11 +41,14 @@ class CudaEngine final : public Engine {
 
  private:
   void allocate_actors();
-  CUresult query() const;
+  CUresult query() const noexcept;
+  void release() noexcept;
   void log_launch() const;
 
   RegionLayout layout_;
+  const TransportKind transport_;
   const bool verbose_;
+  const ForkGuard fork_;
   EngineMemory memory_;
   CUdeviceptr actor_memory_ = 0;
   Driver driver_;
@@ -55,10 +59,10 @@ class CudaEngine final : public Engine {
   KernelLimits kernel_limits_;
   std::unique_ptr<LoadedKernel> kernel_;
   std::string kernel_name_;
-  std::unique_ptr<PinnedRegion> region_;
+  std::unique_ptr<RegionMemory> region_;
   std::unique_ptr<CudaBufferMemory> buffer_memory_;
   CUstream stream_ = nullptr;
-  ArgumentBlock arguments_;  // kept until the kernel has ended
+  ArgumentBlock arguments_;                    // kept until the kernel has ended
   std::vector<ActorDescription> description_;  // of the actors, as the module has them
   double compile_ms_ = 0;
   bool compiled_from_cache_ = false;

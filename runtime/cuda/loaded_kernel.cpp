@@ -63,11 +63,9 @@ LoadedKernel::LoadedKernel(const Context& context, const CompiledKernel& kernel)
 
 LoadedKernel::~LoadedKernel() {
   if (module_ == nullptr) return;
-  try {
-    const Context::Current current(context_);
-    driver_.cuModuleUnload(module_);
-  } catch (const Error&) {  // the context is dead; the module went with it
-  }
+  // Where the context is dead the call fails, and the module went with it.
+  const Context::Current current(context_, std::nothrow);
+  driver_.cuModuleUnload(module_);
 }
 
 std::vector<ActorDescription> LoadedKernel::read_description(const std::string& lowered_name) const {

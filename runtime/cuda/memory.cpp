@@ -28,13 +28,11 @@ CudaBufferMemory::CudaBufferMemory(const Context& context, uint32_t entries)
 
 CudaBufferMemory::~CudaBufferMemory() {
   if (leaked_) return;
-  try {
-    const Context::Current current(context_);
-    free_own();
-  } catch (const Error&) {  // the context is dead; all went with it
-  }
+  const Context::Current current(context_, std::nothrow);
+  free_own();
 }
 
+// Where the context is dead the calls fail, and all went with it.
 void CudaBufferMemory::free_own() noexcept {
   if (table_ != 0) driver_.cuMemFree(table_);
   if (staging_ != nullptr) driver_.cuMemFreeHost(staging_);
@@ -90,14 +88,13 @@ MemoryBlock CudaBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
 }
 
 void CudaBufferMemory::release(const MemoryBlock& block) noexcept {
-  try {
-    const Context::Current current(context_);
-    if (block.kind == MemoryKind::pinned) {
-      driver_.cuMemFreeHost(block.host);
-    } else {
-      driver_.cuMemFree(block.address);
-    }
-  } catch (const Error&) {  // the context is dead; all went with it
+  if (fork_.forked()) return;  // it is the parent's
+  // Where the context is dead the call fails, and the memory went with it.
+  const Context::Current current(context_, std::nothrow);
+  if (block.kind == MemoryKind::pinned) {
+    driver_.cuMemFreeHost(block.host);
+  } else {
+    driver_.cuMemFree(block.address);
   }
 }
 

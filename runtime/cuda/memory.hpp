@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gyre/bridge/cuda/driver.hpp>
+#include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/buffer_memory.hpp>
 
 #include <mutex>
@@ -40,6 +41,7 @@ class CudaBufferMemory final : public BufferMemory {
   void zero_device(CUdeviceptr to, uint64_t bytes);
   void synchronise(const char* doing) const;
 
+  const ForkGuard fork_;
   const Context& context_;
   const Driver& driver_;
   std::mutex mutex_;  // of the stream and the staging block

@@ -23,6 +23,9 @@ namespace {
 
 Options on_this_engine(Options options = {}) {
   options.engine = EngineKind::GYRE_TEST_ENGINE;
+#if defined(GYRE_TEST_TRANSPORT)
+  options.transport = TransportKind::GYRE_TEST_TRANSPORT;
+#endif
   return options;
 }
 

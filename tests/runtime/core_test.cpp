@@ -591,3 +591,39 @@ TEST_CASE("a worker that does not start in time is an error, and launching gives
   const Options options{.slots = 4, .timeout = 5ms};
   CHECK_THROWS_AS(detail::Core(probe_actors(), options, std::make_unique<NeverStarts>(options)), Error);
 }
+
+TEST_CASE("terminate without time still lets workers that stop promptly stop") {
+  Runtime runtime = Runtime::launch(probe_actors(), {.engine = EngineKind::cpu, .workers = 2});
+  const Termination report = runtime.terminate(std::chrono::milliseconds(0));
+  CHECK_FALSE(report.worker_stuck);
+  CHECK(report.books.balanced());
+}
+
+TEST_CASE("a runtime, client, future or reply that was moved from is refused or harmless") {
+  Runtime first = Runtime::launch(probe_actors(), {.engine = EngineKind::cpu});
+  Runtime second = std::move(first);
+  CHECK_THROWS_AS(first.client(), Error);
+  CHECK_THROWS_AS(first.drain(), Error);
+  CHECK_THROWS_AS(first.terminate(), Error);
+  CHECK_THROWS_AS(first.books(), Error);
+  CHECK_THROWS_AS(first.state(), Error);
+  try {
+    (void)first.engine();
+    FAIL("not refused");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find("moved from") != std::string::npos);
+  }
+  Client client = second.client();
+  const Client moved = std::move(client);
+  auto future = client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1));
+  auto taken = std::move(future);
+  CHECK(future.ready());
+  CHECK(future.get().error().status == Status::terminated);
+  auto reply = std::move(taken.get().value());
+  CHECK(reply->getValue() == 3);
+  const auto kept = std::move(reply);
+  CHECK(reply.body().empty());
+  CHECK_FALSE(kept.body().empty());
+  first = std::move(second);
+  CHECK(first.terminate().books.balanced());
+}

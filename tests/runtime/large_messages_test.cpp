@@ -16,6 +16,9 @@ namespace {
 
 Runtime launch_probe(Options options = {}) {
   options.engine = EngineKind::GYRE_TEST_ENGINE;
+#if defined(GYRE_TEST_TRANSPORT)
+  options.transport = TransportKind::GYRE_TEST_TRANSPORT;
+#endif
   return Runtime::launch(probe_actors(), options);
 }
 

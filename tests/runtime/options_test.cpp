@@ -49,3 +49,17 @@ TEST_CASE("a region over its budget is refused with both sizes") {
   CHECK(problems.find("1048576") != std::string::npos);
   CHECK(problems.find(std::to_string(options.region_layout(0).region_bytes())) != std::string::npos);
 }
+
+TEST_CASE("a region in unified memory is small, and the CPU has none") {
+  using gyre::TransportKind;
+  Options options{.transport = TransportKind::unified};
+  CHECK(options.problems().empty());
+  CHECK(gyre::name(options.transport) == "unified");
+  options.arena_bytes = gyre::unified_region_bytes;
+  const std::string problems = options.problems();
+  INFO(problems);
+  CHECK(problems.find("--transport unified") != std::string::npos);
+  CHECK(problems.find("may have 268435456") != std::string::npos);
+  options.transport = TransportKind::pinned;
+  CHECK(options.problems().empty());
+}

@@ -18,8 +18,10 @@ std::atomic<bool> interrupt_seen{false};
 void add_common_options(CLI::App& command, Options& options, std::string& json_file) {
   const std::map<std::string, EngineKind> engines = {
       {"auto", EngineKind::automatic}, {"cuda", EngineKind::cuda}, {"cpu", EngineKind::cpu}};
-  const std::map<std::string, TransportKind> transports = {
-      {"auto", TransportKind::automatic}, {"pinned", TransportKind::pinned}, {"heap", TransportKind::heap}};
+  const std::map<std::string, TransportKind> transports = {{"auto", TransportKind::automatic},
+                                                           {"pinned", TransportKind::pinned},
+                                                           {"heap", TransportKind::heap},
+                                                           {"unified", TransportKind::unified}};
   const std::map<std::string, WaitPolicy> waits = {{"polite", WaitPolicy::polite},
                                                    {"spin", WaitPolicy::spin}};
   const auto choice = [&command](const std::string& flag, auto& value, const auto& names,
@@ -31,7 +33,8 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
   choice("--engine", options.engine, engines,
          "auto (default: cuda where there is a GPU, else cpu), cuda, cpu");
   command.add_option("--device", options.device, "CUDA device number")->capture_default_str();
-  choice("--transport", options.transport, transports, "auto (default), pinned (CUDA), heap (CPU)");
+  choice("--transport", options.transport, transports,
+         "auto (default), pinned or unified (CUDA), heap (CPU)");
   command.add_option("--workers", options.workers, "workers: blocks on CUDA, threads on the CPU")
       ->capture_default_str();
   command.add_option("--block", options.block, "CUDA threads a worker, a multiple of 32")

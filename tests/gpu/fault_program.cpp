@@ -1,0 +1,70 @@
+// gyre-gpu-fault pinned|unified: a handler writes through a wrong address. A process of its own, for CUDA is
+// lost to it afterwards. Exit 0 when all that was pending ended by name, and nothing hung; 77 without a GPU.
+#include <unistd.h>
+#include <gyre/bridge/cuda/driver.hpp>
+#include <gyre/bridge/error.hpp>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "support/actors/faulty.hpp"
+#include "support/stepped.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+
+namespace {
+int wrong = 0;
+void expect(bool held, const char* what) {
+  std::printf("%s: %s\n", held ? "ok" : "WRONG", what);
+  if (!held) wrong = 1;
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (cuda::Driver::device_count() == 0) {
+    std::puts("skipped: no CUDA device here");
+    return 77;
+  }
+  const bool unified = argc > 1 && std::string(argv[1]) == "unified";
+  alarm(60);
+  const ActorSet actors = ActorSet::of<Faulty>(gyre_test_actors::sources);
+  const Address<Faulty> faulty{};
+  {
+    Runtime runtime =
+        Runtime::launch(actors, {.engine = EngineKind::cuda,
+                                 .transport = unified ? TransportKind::unified : TransportKind::pinned,
+                                 .timeout = std::chrono::seconds(30)});
+    Client client = runtime.client();
+    const auto first = client.ask<ProbeRequest>(faulty, asking(Action::ANSWER, 1)).get();
+    expect(first && first.value()->getValue() == 3, "an ask before the fault is answered");
+    std::vector<Future<Reply<ProbeResponse>>> pending;
+    const int64_t begin_ns = detail::host_now_ns();
+    for (int i = 0; i < 50; ++i) {
+      pending.push_back(client.ask<ProbeRequest>(faulty, asking(i == 0 ? Action::FAIL : Action::ANSWER, 1)));
+    }
+    int by_name = 0;
+    for (auto& future : pending) {
+      const auto reply = future.get();
+      by_name += !reply && reply.error().status == Status::engine_failed;
+    }
+    std::printf("%d of 50 ended with engine_failed, within %.1f ms\n", by_name,
+                double(detail::host_now_ns() - begin_ns) * 1e-6);
+    expect(by_name == 50, "every pending ask ends with engine_failed");
+    std::printf("%s\n", runtime.failure().c_str());
+    expect(runtime.failure().find("CUDA_ERROR") != std::string::npos, "the failure names the code");
+    const Termination report = runtime.terminate();
+    std::printf("terminate took %.1f ms\n", report.terminate_ms);
+    expect(!report.worker_stuck && report.books.balanced(), "the books balance, and nobody is stuck");
+  }
+  try {
+    Runtime next = Runtime::launch(actors, {.engine = EngineKind::cuda});
+    expect(false, "another launch in this process is refused");
+  } catch (const Error& error) {
+    std::printf("%s\n", error.what());
+    expect(std::string(error.what()).find("CUDA_ERROR") != std::string::npos,
+           "another launch in this process is refused with the code");
+  }
+  return wrong;
+}

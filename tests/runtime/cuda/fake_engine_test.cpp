@@ -1,0 +1,226 @@
+// The CUDA engine on the fake driver: launch, traffic, faults, terminate.
+#include <gyre/runtime/cuda/program.hpp>
+
+#include <thread>
+
+#include "support/actors/faulty.hpp"
+#include "support/catch.hpp"
+#include "support/fake_driver.hpp"
+#include "support/stepped.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+
+namespace {
+
+bool without_nvrtc() {
+  if (cuda::nvrtc_available()) return false;
+  WARN("NVRTC is not installed: not tested");
+  return true;
+}
+
+ActorSet faulty_actors() { return ActorSet::of<Faulty>(gyre_test_actors::sources); }
+constexpr Address<Faulty> faulty{};
+
+Options on_cuda(Options options = {}) {
+  options.engine = EngineKind::cuda;
+  options.slots = 8;
+  return options;
+}
+
+std::string refusal(const ActorSet& actors, const Options& options) {
+  try {
+    Runtime runtime = Runtime::launch(actors, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "it launched";
+}
+
+bool says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the CUDA engine launches, answers and terminates on a driver in ordinary memory") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  for (const TransportKind transport : {TransportKind::automatic, TransportKind::unified}) {
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda({.transport = transport, .workers = 3}));
+    CHECK(runtime.engine() == EngineKind::cuda);
+    CHECK(runtime.device_name() == "NVIDIA H200");
+    CHECK(runtime.transport() ==
+          (transport == TransportKind::unified ? TransportKind::unified : TransportKind::pinned));
+    CHECK(fake.live().workers == 3);
+    for (uint64_t key = 0; key < 30; ++key) {
+      const auto reply =
+          runtime.client().ask<ProbeRequest>(Address<Probe>{key}, asking(Action::ANSWER, key)).get();
+      REQUIRE(reply);
+      CHECK(reply.value()->getValue() == 2 * key + 1);
+    }
+    const Termination report = runtime.terminate();
+    CHECK_FALSE(report.worker_stuck);
+    CHECK(report.books.asks.answered == 30);
+    CHECK(report.books.balanced());
+  }
+  INFO(fake.misuse());
+  CHECK(fake.misuse().empty());
+  CHECK(fake.live() == FakeDriver::Live{});
+  CHECK(fake.reclaimed() == 0);
+}
+
+TEST_CASE("auto finds the fake's device, and the CPU where it has none") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  CHECK(Runtime::launch(probe_actors()).engine() == EngineKind::cuda);
+  fake.device.devices = 0;
+  CHECK(Runtime::launch(probe_actors()).engine() == EngineKind::cpu);
+  CHECK(says(refusal(probe_actors(), on_cuda()), "this machine has 0"));
+}
+
+TEST_CASE("a device that cannot keep a cooperative kernel is refused, and a better one launches") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  fake.device.attributes[CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH] = 0;
+  fake.device.attributes[CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT] = 1;
+  const std::string refused = refusal(probe_actors(), on_cuda());
+  INFO(refused);
+  CHECK(says(refused, "CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH is 0"));
+  CHECK(says(refused, "CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT is 1"));
+  CHECK(fake.live() == FakeDriver::Live{});
+  fake.device = FakeDevice{};
+  CHECK_FALSE(says(refusal(probe_actors(), on_cuda()), "launching"));
+  CHECK(fake.live() == FakeDriver::Live{});
+}
+
+TEST_CASE("memory that the machine does not have is refused with the bytes asked for") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  fake.device.host_memory_bytes = 1 << 20;
+  for (const TransportKind transport : {TransportKind::pinned, TransportKind::unified}) {
+    const std::string refused = refusal(probe_actors(), on_cuda({.transport = transport}));
+    INFO(refused);
+    CHECK(says(refused, "CUDA_ERROR_OUT_OF_MEMORY"));
+    CHECK(says(refused, "memory for the region"));
+    CHECK(fake.live() == FakeDriver::Live{});
+    CHECK(fake.reclaimed() == 0);
+  }
+}
+
+TEST_CASE(
+    "unified memory is refused by name where host and device cannot both use it, or it would be large") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  const Options unified = on_cuda({.transport = TransportKind::unified});
+  fake.device.attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = 0;
+  CHECK(says(refusal(probe_actors(), unified), "CONCURRENT_MANAGED_ACCESS is 0 on NVIDIA H200"));
+  fake.device = FakeDevice{};
+  fake.device.has_mem_advise = false;
+  CHECK(says(refusal(probe_actors(), unified), "has no cuMemAdvise"));
+  CHECK(fake.live() == FakeDriver::Live{});
+  CHECK(fake.reclaimed() == 0);
+  Options large = unified;
+  large.arena_bytes = uint64_t(256) << 20;
+  const std::string refused = refusal(probe_actors(), large);
+  INFO(refused);
+  CHECK(says(refused, "may have 268435456"));
+}
+
+TEST_CASE("a device fault in a handler ends every pending ask with its cause, and nothing hangs or throws") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({faulty_actors()});
+  {
+    Runtime runtime = Runtime::launch(faulty_actors(), on_cuda());
+    Client client = runtime.client();
+    CHECK(client.ask<ProbeRequest>(faulty, asking(Action::ANSWER, 1)).get().value()->getValue() == 3);
+    auto fatal = client.ask<ProbeRequest>(faulty, asking(Action::FAIL, 1), 60s);
+    auto behind = client.ask<ProbeRequest>(faulty, asking(Action::ANSWER, 1), 60s);
+    CHECK(fatal.get().error().status == Status::engine_failed);
+    CHECK(behind.get().error().status == Status::engine_failed);
+    CHECK(runtime.state() == Lifecycle::failed);
+    CHECK(says(runtime.failure(), "CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+    CHECK(client.ask<ProbeRequest>(faulty, asking(Action::ANSWER, 1)).get().error().status ==
+          Status::engine_failed);
+    CHECK(runtime.drain().error().status == Status::engine_failed);
+    const Termination report = runtime.terminate();
+    CHECK_FALSE(report.worker_stuck);
+    CHECK(report.books.balanced());
+    CHECK(report.books.asks.dead_letters == 2);
+  }
+  const std::string next = refusal(faulty_actors(), on_cuda());
+  INFO(next);
+  CHECK(says(next, "CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+}
+
+TEST_CASE("a device fault between messages is found by the next ask, or by terminate") {
+  if (without_nvrtc()) return;
+  for (const bool ask : {true, false}) {
+    FakeDriver fake({probe_actors()});
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+    fake.fault(CUDA_ERROR_LAUNCH_FAILED);
+    if (ask) {
+      const auto reply = runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s).get();
+      REQUIRE_FALSE(reply);
+      CHECK(reply.error().status == Status::engine_failed);
+    }
+    const Termination report = runtime.terminate();
+    CHECK_FALSE(report.worker_stuck);
+    CHECK(report.books.balanced());
+    CHECK(runtime.state() == Lifecycle::failed);
+    CHECK(says(runtime.failure(), "CUDA_ERROR_LAUNCH_FAILED (719)"));
+  }
+}
+
+TEST_CASE("a device fault while the runtime terminates ends it as failed, and what was pending with it") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+  fake.hold(true);  // the workers take nothing: terminate waits
+  auto pending = runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s);
+  Termination report;
+  std::thread terminator([&] { report = runtime.terminate(60s); });
+  const auto refused = [&](Status status) {
+    const auto told = runtime.client().try_tell<ProbeNote>(probe, noting(1));
+    return !told && told.error().status == status;
+  };
+  while (!refused(Status::terminated)) std::this_thread::yield();  // until it began
+  fake.fault();
+  terminator.join();
+  CHECK_FALSE(report.worker_stuck);
+  CHECK(report.books.balanced());
+  CHECK(runtime.state() == Lifecycle::failed);
+  CHECK(pending.get().error().status == Status::engine_failed);
+}
+
+TEST_CASE("a device fault during launch is an error of the launch") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  fake.fault_at_launch(true);
+  const std::string refused = refusal(probe_actors(), on_cuda());
+  INFO(refused);
+  CHECK(says(refused, "launching the workers"));
+  CHECK(says(refused, "CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+}
+
+TEST_CASE(
+    "workers that do not start or do not stop are left alone with their memory, and the device is not "
+    "reused") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  fake.device.devices = 2;  // other tests use the first
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda({.device = 1}));
+    auto pending = runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s);
+    CHECK(pending.get());
+    fake.hold(true);
+    const Termination report = runtime.terminate(1ms);
+    CHECK(report.worker_stuck);
+    CHECK(report.books.balanced());
+  }
+  const FakeDriver::Live live = fake.live();
+  CHECK(live.workers == 1);
+  CHECK(live.allocations > 0);
+  CHECK(live.retains == 1);
+  INFO(fake.misuse());
+  CHECK(fake.misuse().empty());
+  CHECK(says(refusal(probe_actors(), on_cuda({.device = 1})), "already has workers"));
+}

@@ -1,0 +1,107 @@
+// Every driver call that a runtime makes fails once, where it is made, on the fake driver.
+#include <gyre/runtime/cuda/program.hpp>
+
+#include <set>
+
+#include "support/catch.hpp"
+#include "support/fake_driver.hpp"
+#include "support/fault_injection.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+
+namespace {
+
+bool without_nvrtc() {
+  if (cuda::nvrtc_available()) return false;
+  WARN("NVRTC is not installed: not tested");
+  return true;
+}
+
+bool releases(const std::string& function) {
+  for (const char* const name :
+       {"cuMemFreeHost", "cuMemFree", "cuStreamDestroy", "cuModuleUnload", "cuDevicePrimaryCtxRelease"}) {
+    if (function == name) return true;
+  }
+  return false;
+}
+
+// `only`: sites of these functions alone; none: all.
+void fail_every_call(const Options& options, Phase phase, const std::set<std::string>& only = {}) {
+  const Life healthy = [&] {
+    FakeDriver fake({probe_actors()});
+    FailingDriver failing;
+    return live_with_fault(failing, phase, 0, CUDA_SUCCESS, options);
+  }();
+  CHECK(healthy.error.empty());
+  CHECK(healthy.answered);
+  REQUIRE_FALSE(healthy.calls.empty());
+  for (size_t n = 1; n <= sites(phase, healthy); ++n) {
+    if (!only.empty() && !only.contains(healthy.calls[n - 1])) continue;
+    FakeDriver fake({probe_actors()});
+    FailingDriver failing;
+    const CUresult code = n % 2 == 0 ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_ILLEGAL_ADDRESS;
+    const std::string name = n % 2 == 0 ? "CUDA_ERROR_UNKNOWN" : "CUDA_ERROR_ILLEGAL_ADDRESS";
+    const Life life = live_with_fault(failing, phase, n, code, options);
+    INFO("call " << n << ": " << life.failed << ", healthy: " << healthy.calls[n - 1] << "\n"
+                 << life.error << "\n"
+                 << fake.live().text() << "\n"
+                 << fake.misuse());
+    REQUIRE_FALSE(life.failed.empty());
+    // A named error, or harmless.
+    if (life.error.empty()) {
+      CHECK(life.answered);
+    } else {
+      CHECK(life.error.find(name) != std::string::npos);
+      CHECK(life.error.find(": ") != std::string::npos);
+    }
+    CHECK(life.balanced);
+    CHECK_FALSE(life.stuck);
+    // No leak, but for what could not be given back.
+    CHECK(fake.misuse().empty());
+    CHECK(fake.live().workers == 0);
+    FakeDriver::Live left;
+    if (life.failed == "cuDevicePrimaryCtxRelease") left.retains = 1;
+    CHECK(fake.live() == left);
+    const bool unreleased = releases(life.failed) || life.failed == "cuCtxPushCurrent";
+    CHECK(fake.reclaimed() <= (unreleased ? 1u : 0u));
+    CHECK(FakeDriver::current_contexts() == (life.failed == "cuCtxPopCurrent" ? 1u : 0u));
+
+    const Life next = live_with_fault(failing, Phase::launch, 0, CUDA_SUCCESS, options);
+    CHECK(next.error.empty());
+    CHECK(next.answered);
+    CHECK(next.balanced);
+    CHECK(fake.live() == left);
+  }
+}
+
+const std::set<std::string> unified_alone = {"cuMemAllocManaged", "advise", "cuMemFree"};
+
+}  // namespace
+
+TEST_CASE("a driver call that fails at launch is a named error, nothing leaks, and the next launch works") {
+  if (without_nvrtc()) return;
+  fail_every_call({}, Phase::launch);
+}
+
+TEST_CASE("a driver call that fails in unified memory's launch is a named error, and nothing leaks") {
+  if (without_nvrtc()) return;
+  fail_every_call({.transport = TransportKind::unified}, Phase::launch, unified_alone);
+}
+
+TEST_CASE("a driver call that fails once under traffic does no harm") {
+  if (without_nvrtc()) return;
+  fail_every_call({}, Phase::traffic);
+}
+
+TEST_CASE("a driver call that fails while the runtime terminates does no harm") {
+  if (without_nvrtc()) return;
+  fail_every_call({}, Phase::terminate);
+}
+
+TEST_CASE(
+    "a driver call that fails while the engine is destroyed leaves what could not be given back at most") {
+  if (without_nvrtc()) return;
+  fail_every_call({}, Phase::destruction);
+  fail_every_call({.transport = TransportKind::unified}, Phase::destruction, unified_alone);
+}

@@ -1,0 +1,142 @@
+// What a child of fork() may do with its parent's runtime: nothing, by name. Compiled for both engines.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/stepped.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+
+namespace {
+
+Options on_this_engine() { return {.engine = EngineKind::GYRE_TEST_ENGINE, .workers = 2, .slots = 8}; }
+
+#if defined(GYRE_THREAD_SANITIZER)
+constexpr bool can_fork = false;  // ThreadSanitizer ends children that start threads
+#else
+constexpr bool can_fork = true;
+#endif
+
+// What the child finds wrong, a line each; empty if nothing. It has 30 seconds.
+class Findings {
+ public:
+  void expect(bool held, const std::string& what) {
+    if (!held) text_ += what + "\n";
+  }
+  template <class Use>
+  void expect_forked(const std::string& what, Use use) {
+    try {
+      use();
+      text_ += what + " was not refused\n";
+    } catch (const Error& error) {
+      expect(error.status() == Status::forked, what + ": " + error.what());
+    }
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// Runs `body` in a child, which leaves without destructors of its own: what it found wrong, or how it died.
+std::string in_child(const std::function<void(Findings&)>& body) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    Findings findings;
+    try {
+      body(findings);
+    } catch (const std::exception& error) {
+      findings.expect(false, std::string("thrown: ") + error.what());
+    }
+    const std::string& text = findings.text();
+    const bool written = write(ends[1], text.data(), text.size()) == ssize_t(text.size());
+    _exit(written ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string text;
+  char some[512];
+  for (ssize_t bytes; (bytes = read(ends[0], some, sizeof some)) > 0;) text.append(some, size_t(bytes));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    text += "the child died: status " + std::to_string(status);
+  return text;
+}
+
+bool echoes(Runtime& runtime) {
+  const auto reply = runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 21)).get();
+  return reply && reply.value()->getValue() == 43;
+}
+
+}  // namespace
+
+TEST_CASE("a child of fork() is refused everything of its parent's runtime, and the parent goes on",
+          "[gpu]") {
+  if (!can_fork) return;
+  std::optional<Runtime> runtime(Runtime::launch(probe_actors(), on_this_engine()));
+  Client client = runtime->client();
+  REQUIRE(echoes(*runtime));
+  auto pending = client.ask<ProbeRequest>(probe, asking(Action::WORK, 50'000'000));
+  const std::string wrong = in_child([&](Findings& findings) {
+    const auto forked = [&](const auto& result, const char* what) {
+      findings.expect(!result && result.error().status == Status::forked, what);
+    };
+    forked(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)).get(), "ask");
+    forked(client.try_ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)), "try_ask");
+    forked(client.tell<ProbeNote>(probe, noting(1)), "tell");
+    forked(client.try_tell<ProbeNote>(probe, noting(1)), "try_tell");
+    forked(runtime->drain(), "drain");
+    findings.expect(pending.ready(), "a pending future is ready");
+    pending.wait();
+    forked(pending.get(), "a pending future");
+    findings.expect_forked("terminate", [&] { runtime->terminate(); });
+    findings.expect_forked("books", [&] { runtime->books(); });
+    findings.expect_forked("take_dead_letters", [&] { runtime->take_dead_letters(); });
+    findings.expect_forked("failure", [&] { runtime->failure(); });
+    client = Client(nullptr);
+    runtime.reset();  // does not hang, and does not touch what is the parent's
+  });
+  INFO(wrong);
+  CHECK(wrong.empty());
+  CHECK(pending.get());
+  CHECK(echoes(*runtime));
+  const Termination report = runtime->terminate();
+  CHECK_FALSE(report.worker_stuck);
+  CHECK(report.books.asks.accepted == 3);
+  CHECK(report.books.balanced());
+}
+
+TEST_CASE("a child of fork() launches workers of its own on the CPU; on CUDA it is refused by name",
+          "[gpu]") {
+  if (!can_fork) return;
+  Runtime runtime = Runtime::launch(probe_actors(), on_this_engine());
+  REQUIRE(echoes(runtime));
+  const std::string wrong = in_child([&](Findings& findings) {
+    {
+      Runtime own = Runtime::launch(probe_actors(), {.engine = EngineKind::cpu});
+      findings.expect(echoes(own), "the child's own runtime answers");
+      findings.expect(own.terminate().books.balanced(), "the child's own books balance");
+    }
+    if (runtime.engine() != EngineKind::cuda) return;
+    for (const EngineKind engine : {EngineKind::cuda, EngineKind::automatic}) {
+      try {
+        Runtime own = Runtime::launch(probe_actors(), {.engine = engine});
+        findings.expect(false, "a launch on CUDA was not refused");
+      } catch (const EngineUnavailable& error) {
+        findings.expect(std::string(error.what()).find("after fork()") != std::string::npos, error.what());
+      }
+    }
+  });
+  INFO(wrong);
+  CHECK(wrong.empty());
+  CHECK(echoes(runtime));
+}

@@ -1,0 +1,30 @@
+// Faulty: answers, or does what its engine does not survive.
+#pragma once
+
+#include <gyre/device/context.hpp>
+#include <gyre/device/dispatch.hpp>
+#include <support/actors/probe.view.hpp>
+
+namespace gyre_test {
+
+struct Faulty {
+  using Handles = gyre::Handles<view::ProbeRequest>;
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::ProbeRequest::Reader in, view::ProbeResponse::Builder out) {
+    if (in.action() != view::Action::answer) fault();
+    out.set_key(ctx.key());
+    out.set_value(2 * in.argument() + 1);
+  }
+
+ private:
+  // On the fake driver's workers, which are threads, an exception stands for the fault.
+  GYRE_DEVICE static void fault() {
+#if defined(__CUDACC_RTC__)
+    *reinterpret_cast<volatile uint32_t*>(uint64_t(16)) = 1;
+#else
+    throw "a device fault";
+#endif
+  }
+};
+
+}  // namespace gyre_test

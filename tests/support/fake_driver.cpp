@@ -1,0 +1,743 @@
+#include "support/fake_driver.hpp"
+
+#include <cxxabi.h>
+#include <elf.h>
+#include <gyre/bridge/region.hpp>
+#include <gyre/device/engine_memory.hpp>
+#include <gyre/runtime/backoff.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <type_traits>
+
+namespace gyre_test {
+
+using gyre::cuda::Driver;
+
+FakeDevice::FakeDevice() {
+  attributes = {
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
+      {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
+      {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT},
+      {CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT, 0},
+      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
+      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32},
+      {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
+      {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536},
+      {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 228 << 10},
+      {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1 << 10},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647},
+      {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
+      {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+      {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
+      {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1},
+      {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0},
+      {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 1},
+      {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000},
+  };
+}
+
+namespace {
+
+enum class Kind { pinned, managed, device };
+
+struct Allocation {
+  Kind kind;
+  size_t bytes;
+};
+struct Module {
+  std::map<std::string, std::vector<char>> globals;
+};
+struct Function {
+  const gyre::ActorSet* actors;
+};
+
+// A launched kernel: its workers, and the threads that run them.
+struct Kernel {
+  std::vector<std::unique_ptr<gyre::CpuWorker>> workers;
+  std::vector<std::thread> threads;
+  std::atomic<uint32_t> running{0};
+};
+struct Stream {
+  std::unique_ptr<Kernel> kernel;
+};
+
+thread_local std::vector<CUcontext> contexts_of_this_thread;
+thread_local bool this_thread_is_in_call = false;
+
+// The initialised variables of a cubin, by their names: what its sections hold where its symbols point.
+std::map<std::string, std::vector<char>> globals_of(const void* image) {
+  const char* const file = static_cast<const char*>(image);
+  const auto& header = *static_cast<const Elf64_Ehdr*>(image);
+  const auto* const sections = reinterpret_cast<const Elf64_Shdr*>(file + header.e_shoff);
+  std::map<std::string, std::vector<char>> globals;
+  for (int i = 0; i < header.e_shnum; ++i) {
+    if (sections[i].sh_type != SHT_SYMTAB) continue;
+    const char* const names = file + sections[sections[i].sh_link].sh_offset;
+    const auto* const symbols = reinterpret_cast<const Elf64_Sym*>(file + sections[i].sh_offset);
+    for (size_t k = 0; k < sections[i].sh_size / sizeof(Elf64_Sym); ++k) {
+      const Elf64_Sym& symbol = symbols[k];
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= header.e_shnum) continue;
+      const Elf64_Shdr& section = sections[symbol.st_shndx];
+      if (section.sh_type == SHT_NOBITS) continue;
+      const char* const bytes = file + section.sh_offset + symbol.st_value;
+      globals[names + symbol.st_name].assign(bytes, bytes + symbol.st_size);
+    }
+  }
+  return globals;
+}
+
+std::string demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                    std::free);
+  return status == 0 ? text.get() : name;
+}
+
+}  // namespace
+
+struct FakeDriver::State {
+  std::vector<gyre::ActorSet> actors;
+  mutable std::recursive_mutex mutex;
+  std::atomic<CUresult> fault{CUDA_SUCCESS};
+  std::atomic<bool> hold{false};
+  std::atomic<uint32_t> held{0};  // workers that it holds
+  std::atomic<bool> dead{false};  // every kernel ends where it is
+  bool fault_at_launch = false;
+  bool initialised = false;
+  size_t retains = 0;
+  size_t reclaimed = 0;
+  std::string misuse;
+  std::map<uintptr_t, Allocation> allocations;
+  std::set<std::unique_ptr<Stream>> streams;
+  std::map<Module*, std::vector<std::unique_ptr<Function>>> modules;
+  std::vector<std::unique_ptr<Kernel>> orphans;  // kernels whose stream is gone
+  std::vector<uintptr_t> graveyard;              // freed while a kernel lived
+
+  bool kernel_lives() const {
+    const auto runs = [](const auto& kernel) { return kernel && kernel->running != 0; };
+    return std::any_of(streams.begin(), streams.end(), [&](const auto& s) { return runs(s->kernel); }) ||
+           std::any_of(orphans.begin(), orphans.end(), runs);
+  }
+  void note(const std::string& line) { misuse += line + "\n"; }
+  void blocks(const char* function) {
+    if (kernel_lives()) note(std::string(function) + " beside a live kernel: it would block until that ends");
+  }
+  auto find_allocation(uintptr_t address, size_t bytes) {
+    auto at = allocations.upper_bound(address);
+    if (at == allocations.begin()) return allocations.end();
+    --at;
+    return address - at->first + bytes <= at->second.bytes ? at : allocations.end();
+  }
+  CUresult allocate(Kind kind, size_t bytes, uintptr_t& address) {
+    size_t used = 0;
+    for (const auto& [at, allocation] : allocations) {
+      if ((allocation.kind == Kind::device) == (kind == Kind::device)) used += allocation.bytes;
+    }
+    const size_t most = kind == Kind::device ? owner->device.memory_bytes : owner->device.host_memory_bytes;
+    if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > most - used) return CUDA_ERROR_OUT_OF_MEMORY;
+    void* const memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (kind != Kind::managed) std::memset(memory, 0xa5, std::min<size_t>(bytes, 1 << 20));  // not zeroed
+    address = reinterpret_cast<uintptr_t>(memory);
+    allocations[address] = {kind, bytes};
+    return CUDA_SUCCESS;
+  }
+  CUresult free(const char* function, uintptr_t address, bool pinned) {
+    const auto at = allocations.find(address);
+    if (at == allocations.end() || (at->second.kind == Kind::pinned) != pinned) {
+      note(std::string(function) + " of what it did not allocate");
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    blocks(function);
+    allocations.erase(at);
+    if (kernel_lives()) {
+      graveyard.push_back(address);
+    } else {
+      std::free(reinterpret_cast<void*>(address));
+    }
+    return CUDA_SUCCESS;
+  }
+  // The last retain is gone: the context takes along what is in it.
+  void destroy_context() {
+    blocks("cuDevicePrimaryCtxRelease");
+    reclaimed += allocations.size() + streams.size() + modules.size();
+    while (!allocations.empty()) {
+      graveyard.push_back(allocations.begin()->first);
+      allocations.erase(allocations.begin());
+    }
+    for (const auto& stream : streams) {
+      if (stream->kernel) orphans.push_back(std::move(stream->kernel));
+    }
+    streams.clear();
+    modules.clear();
+  }
+
+  FakeDriver* owner = nullptr;
+};
+
+namespace {
+std::atomic<FakeDriver*> active{nullptr};
+}  // namespace
+
+// The functions. Each returns the fault's code once there was one.
+struct FakeCalls {
+  static FakeDriver::State& state() { return *active.load()->state_; }
+  static FakeDevice& device() { return active.load()->device; }
+
+  // What every call begins with: one at a time, and not after a fault.
+  struct Call {
+    std::unique_lock<std::recursive_mutex> lock{state().mutex};
+    CUresult result;
+    explicit Call(bool needs_context) : result(state().fault) {
+      this_thread_is_in_call = true;
+      if (result != CUDA_SUCCESS) return;
+      if (!state().initialised) {
+        result = CUDA_ERROR_NOT_INITIALIZED;
+      } else if (needs_context && (contexts_of_this_thread.empty() || state().retains == 0)) {
+        result = CUDA_ERROR_INVALID_CONTEXT;
+      }
+    }
+    ~Call() { this_thread_is_in_call = false; }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    explicit operator bool() const { return result == CUDA_SUCCESS; }
+  };
+#define GYRE_FAKE_CALL(needs_context) \
+  const Call call(needs_context);     \
+  if (!call) return call.result;      \
+  [[maybe_unused]] FakeDriver::State& s = state()
+
+  static CUresult cuInit(unsigned int) {
+    if (state().fault != CUDA_SUCCESS) return state().fault;
+    state().initialised = true;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuDriverGetVersion(int* version) {
+    *version = 13000;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuGetErrorName(CUresult code, const char** name) {
+    *name = nullptr;
+    switch (code) {
+#define GYRE_FAKE_NAME(code) \
+  case code:                 \
+    *name = #code;           \
+    break;
+      GYRE_FAKE_NAME(CUDA_SUCCESS)
+      GYRE_FAKE_NAME(CUDA_ERROR_INVALID_VALUE)
+      GYRE_FAKE_NAME(CUDA_ERROR_OUT_OF_MEMORY)
+      GYRE_FAKE_NAME(CUDA_ERROR_NOT_INITIALIZED)
+      GYRE_FAKE_NAME(CUDA_ERROR_NO_DEVICE)
+      GYRE_FAKE_NAME(CUDA_ERROR_INVALID_DEVICE)
+      GYRE_FAKE_NAME(CUDA_ERROR_INVALID_CONTEXT)
+      GYRE_FAKE_NAME(CUDA_ERROR_INVALID_HANDLE)
+      GYRE_FAKE_NAME(CUDA_ERROR_NOT_FOUND)
+      GYRE_FAKE_NAME(CUDA_ERROR_NOT_READY)
+      GYRE_FAKE_NAME(CUDA_ERROR_ILLEGAL_ADDRESS)
+      GYRE_FAKE_NAME(CUDA_ERROR_LAUNCH_FAILED)
+      GYRE_FAKE_NAME(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+      GYRE_FAKE_NAME(CUDA_ERROR_NOT_SUPPORTED)
+      GYRE_FAKE_NAME(CUDA_ERROR_OPERATING_SYSTEM)
+      GYRE_FAKE_NAME(CUDA_ERROR_UNKNOWN)
+#undef GYRE_FAKE_NAME
+      default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuGetErrorString(CUresult, const char** text) {
+    *text = "said by the fake driver";
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuDeviceGetCount(int* count) {
+    GYRE_FAKE_CALL(false);
+    *count = device().devices;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuDeviceGet(CUdevice* result, int ordinal) {
+    GYRE_FAKE_CALL(false);
+    if (ordinal < 0 || ordinal >= device().devices) return CUDA_ERROR_INVALID_DEVICE;
+    *result = ordinal;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuDeviceGetName(char* name, int length, CUdevice) {
+    GYRE_FAKE_CALL(false);
+    std::strncpy(name, device().name.c_str(), size_t(length) - 1);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+    GYRE_FAKE_CALL(false);
+    const auto at = device().attributes.find(attribute);
+    *value = at != device().attributes.end() ? at->second : 0;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {
+    GYRE_FAKE_CALL(false);
+    *bytes = device().memory_bytes;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice) {
+    GYRE_FAKE_CALL(false);
+    std::strncpy(text, "0000:01:00.0", size_t(length) - 1);
+    return CUDA_SUCCESS;
+  }
+
+  static CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
+    GYRE_FAKE_CALL(false);
+    ++s.retains;
+    *context = reinterpret_cast<CUcontext>(&s);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuDevicePrimaryCtxRelease(CUdevice) {
+    GYRE_FAKE_CALL(false);
+    if (s.retains == 0) {
+      s.note("cuDevicePrimaryCtxRelease without a retain");
+      return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (--s.retains == 0) s.destroy_context();
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuCtxPushCurrent(CUcontext context) {
+    GYRE_FAKE_CALL(false);
+    if (context != reinterpret_cast<CUcontext>(&s) || s.retains == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    contexts_of_this_thread.push_back(context);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuCtxPopCurrent(CUcontext* context) {
+    if (contexts_of_this_thread.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    *context = contexts_of_this_thread.back();
+    contexts_of_this_thread.pop_back();
+    return state().fault;
+  }
+
+  static CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int) {
+    GYRE_FAKE_CALL(true);
+    uintptr_t address = 0;
+    const CUresult result = s.allocate(Kind::pinned, bytes, address);
+    if (result == CUDA_SUCCESS) *memory = reinterpret_cast<void*>(address);
+    return result;
+  }
+  static CUresult cuMemFreeHost(void* memory) {
+    GYRE_FAKE_CALL(true);
+    return s.free("cuMemFreeHost", reinterpret_cast<uintptr_t>(memory), true);
+  }
+  static CUresult cuMemHostGetDevicePointer(CUdeviceptr* result, void* memory, unsigned int) {
+    GYRE_FAKE_CALL(true);
+    if (s.allocations.find(reinterpret_cast<uintptr_t>(memory)) == s.allocations.end()) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    *result = reinterpret_cast<CUdeviceptr>(memory);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemAlloc(CUdeviceptr* memory, size_t bytes) {
+    GYRE_FAKE_CALL(true);
+    uintptr_t address = 0;
+    const CUresult result = s.allocate(Kind::device, bytes, address);
+    if (result == CUDA_SUCCESS) *memory = address;
+    return result;
+  }
+  static CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned int flags) {
+    GYRE_FAKE_CALL(true);
+    if (flags != CU_MEM_ATTACH_GLOBAL) return CUDA_ERROR_INVALID_VALUE;
+    if (device().attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] == 0) return CUDA_ERROR_NOT_SUPPORTED;
+    uintptr_t address = 0;
+    const CUresult result = s.allocate(Kind::managed, bytes, address);
+    if (result == CUDA_SUCCESS) *memory = address;
+    return result;
+  }
+  static CUresult cuMemFree(CUdeviceptr memory) {
+    GYRE_FAKE_CALL(true);
+    return s.free("cuMemFree", memory, false);
+  }
+  static CUresult advise(CUdeviceptr memory, size_t bytes, CUmem_advise, CUdevice) {
+    GYRE_FAKE_CALL(true);
+    const auto at = s.find_allocation(memory, bytes);
+    return at != s.allocations.end() && at->second.kind == Kind::managed ? CUDA_SUCCESS
+                                                                         : CUDA_ERROR_INVALID_VALUE;
+  }
+  static CUresult cuMemGetInfo(size_t* free, size_t* total) {
+    GYRE_FAKE_CALL(true);
+    *total = *free = device().memory_bytes;
+    for (const auto& [at, allocation] : s.allocations) {
+      if (allocation.kind == Kind::device) *free -= allocation.bytes;
+    }
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr memory) {
+    GYRE_FAKE_CALL(true);
+    const auto at = s.find_allocation(memory, 1);
+    if (at == s.allocations.end()) return CUDA_ERROR_NOT_FOUND;
+    if (base != nullptr) *base = at->first;
+    if (bytes != nullptr) *bytes = at->second.bytes;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr memory) {
+    GYRE_FAKE_CALL(true);
+    const auto at = s.find_allocation(memory, 1);
+    if (at == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE) return CUDA_ERROR_NOT_SUPPORTED;
+    *static_cast<unsigned int*>(value) =
+        at->second.kind == Kind::pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream) {
+    GYRE_FAKE_CALL(true);
+    if (s.find_allocation(to, bytes) == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    std::memset(reinterpret_cast<void*>(to), byte, bytes);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream) {
+    GYRE_FAKE_CALL(true);
+    if (s.find_allocation(to, bytes) == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream) {
+    GYRE_FAKE_CALL(true);
+    if (s.find_allocation(from, bytes) == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+    return CUDA_SUCCESS;
+  }
+
+  static CUresult cuModuleLoadDataEx(CUmodule* result, const void* image, unsigned int, CUjit_option*,
+                                     void**) {
+    GYRE_FAKE_CALL(true);
+    s.blocks("cuModuleLoadDataEx");
+    if (std::memcmp(image, "\177ELF", 4) != 0) return CUDA_ERROR_INVALID_IMAGE;
+    auto* const module = new Module{globals_of(image)};
+    s.modules[module];
+    *result = reinterpret_cast<CUmodule>(module);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuModuleUnload(CUmodule module) {
+    GYRE_FAKE_CALL(true);
+    s.blocks("cuModuleUnload");
+    if (s.modules.erase(reinterpret_cast<Module*>(module)) == 0) {
+      s.note("cuModuleUnload of what is not loaded");
+      return CUDA_ERROR_INVALID_HANDLE;
+    }
+    delete reinterpret_cast<Module*>(module);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuModuleGetFunction(CUfunction* result, CUmodule module, const char* name) {
+    GYRE_FAKE_CALL(true);
+    const auto at = s.modules.find(reinterpret_cast<Module*>(module));
+    if (at == s.modules.end()) return CUDA_ERROR_INVALID_HANDLE;
+    const std::string text = demangled(name);
+    for (const gyre::ActorSet& actors : s.actors) {
+      if (text.find(actors.kernel()) == std::string::npos) continue;
+      at->second.push_back(std::make_unique<Function>(Function{&actors}));
+      *result = reinterpret_cast<CUfunction>(at->second.back().get());
+      return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+  }
+  static CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
+    GYRE_FAKE_CALL(true);
+    if (s.modules.find(reinterpret_cast<Module*>(module)) == s.modules.end())
+      return CUDA_ERROR_INVALID_HANDLE;
+    auto& globals = reinterpret_cast<Module*>(module)->globals;
+    const auto found = globals.find(name);
+    if (found == globals.end()) return CUDA_ERROR_NOT_FOUND;
+    *address = reinterpret_cast<CUdeviceptr>(found->second.data());
+    *bytes = found->second.size();
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
+    GYRE_FAKE_CALL(true);
+    s.blocks("cuMemcpyDtoH");
+    bool there = s.find_allocation(from, bytes) != s.allocations.end();
+    for (const auto& [module, functions] : s.modules) {
+      for (const auto& [name, global] : module->globals) {
+        const auto begin = reinterpret_cast<CUdeviceptr>(global.data());
+        there = there || (from >= begin && from + bytes <= begin + global.size());
+      }
+    }
+    if (!there) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction) {
+    GYRE_FAKE_CALL(true);
+    switch (attribute) {
+      case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = std::min(1024, 65536 / device().registers_a_thread / 32 * 32);
+        return CUDA_SUCCESS;
+      case CU_FUNC_ATTRIBUTE_NUM_REGS:
+        *value = device().registers_a_thread;
+        return CUDA_SUCCESS;
+      case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+        *value = device().static_shared_bytes;
+        return CUDA_SUCCESS;
+      default:
+        *value = 0;
+        return CUDA_SUCCESS;
+    }
+  }
+  static CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
+    GYRE_FAKE_CALL(true);
+    return CUDA_SUCCESS;
+  }
+  static int resident(int block, size_t dynamic_shared_bytes) {
+    const auto number = [](int attribute) { return device().attributes[attribute]; };
+    const size_t shared = dynamic_shared_bytes + size_t(device().static_shared_bytes) +
+                          size_t(number(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
+    return std::min(
+        {number(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+         number(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / block,
+         number(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR) / (device().registers_a_thread * block),
+         int(size_t(number(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)) / shared)});
+  }
+  static CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int block,
+                                                              size_t dynamic_shared_bytes) {
+    GYRE_FAKE_CALL(true);
+    *blocks = resident(block, dynamic_shared_bytes);
+    return CUDA_SUCCESS;
+  }
+
+  static CUresult cuStreamCreate(CUstream* result, unsigned int) {
+    GYRE_FAKE_CALL(true);
+    auto stream = std::make_unique<Stream>();
+    *result = reinterpret_cast<CUstream>(stream.get());
+    s.streams.insert(std::move(stream));
+    return CUDA_SUCCESS;
+  }
+  static auto find_stream(CUstream stream) {
+    return std::find_if(state().streams.begin(), state().streams.end(),
+                        [&](const auto& each) { return reinterpret_cast<CUstream>(each.get()) == stream; });
+  }
+  static CUresult cuStreamDestroy(CUstream stream) {
+    GYRE_FAKE_CALL(false);
+    const auto at = find_stream(stream);
+    if (at == s.streams.end()) {
+      s.note("cuStreamDestroy of what is no stream");
+      return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if ((*at)->kernel) s.orphans.push_back(std::move((*at)->kernel));
+    s.streams.erase(at);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuStreamQuery(CUstream stream) {
+    GYRE_FAKE_CALL(true);
+    const auto at = find_stream(stream);
+    if (at == s.streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+    return (*at)->kernel && (*at)->kernel->running != 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+  }
+  static CUresult cuStreamSynchronize(CUstream stream) {
+    GYRE_FAKE_CALL(true);
+    const auto at = find_stream(stream);
+    if (at == s.streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if ((*at)->kernel && (*at)->kernel->running != 0) {
+      s.note("cuStreamSynchronize of a kernel that does not end");
+      return CUDA_ERROR_NOT_READY;
+    }
+    return CUDA_SUCCESS;
+  }
+
+  static CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                 unsigned, CUstream, void**, void**) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  static CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid, unsigned grid_y,
+                                            unsigned grid_z, unsigned block, unsigned block_y,
+                                            unsigned block_z, unsigned dynamic_shared_bytes, CUstream stream,
+                                            void** arguments) {
+    GYRE_FAKE_CALL(true);
+    const auto at = find_stream(stream);
+    if (at == s.streams.end() || (*at)->kernel) return CUDA_ERROR_INVALID_HANDLE;
+    const auto number = [](int attribute) { return unsigned(device().attributes[attribute]); };
+    if (number(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (grid == 0 || grid_y != 1 || grid_z != 1 || block == 0 || block_y != 1 || block_z != 1 ||
+        block > number(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) ||
+        dynamic_shared_bytes > number(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (grid > unsigned(resident(int(block), dynamic_shared_bytes)) *
+                   number(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)) {
+      return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    }
+    // device/kernel.hpp: the parameters of worker_kernel.
+    const CUdeviceptr region = *static_cast<const CUdeviceptr*>(arguments[0]);
+    const auto layout = *static_cast<const gyre::RegionLayout*>(arguments[1]);
+    const auto memory = *static_cast<const gyre::EngineMemory*>(arguments[2]);
+    if (s.fault_at_launch || layout.workers > grid ||
+        s.find_allocation(region, layout.region_bytes()) == s.allocations.end()) {
+      s.fault = CUDA_ERROR_ILLEGAL_ADDRESS;
+      return CUDA_SUCCESS;  // launches are asynchronous: the error comes later
+    }
+    const gyre::ActorSet& actors = *reinterpret_cast<Function*>(function)->actors;
+    (*at)->kernel = std::make_unique<Kernel>();
+    Kernel& kernel = *(*at)->kernel;
+    for (uint32_t worker = 0; worker < layout.workers; ++worker) {
+      kernel.workers.push_back(
+          actors.make_cpu_worker(gyre::Bridge::of(reinterpret_cast<void*>(region), layout, worker),
+                                 memory.of_worker(worker), gyre::WaitPolicy::polite));
+    }
+    kernel.running = layout.workers;
+    for (const auto& worker : kernel.workers) {
+      kernel.threads.emplace_back([&s, &kernel, worker = worker.get()] {
+        work(s, *worker);
+        --kernel.running;
+      });
+    }
+    return CUDA_SUCCESS;
+  }
+  static void work(FakeDriver::State& s, gyre::CpuWorker& worker) {
+    if (!worker.start()) return;
+    gyre::Backoff backoff(gyre::WaitPolicy::polite);
+    while (!s.dead) {
+      if (s.hold) {
+        ++s.held;
+        while (s.hold && !s.dead) backoff.pause();
+        --s.held;
+        continue;
+      }
+      gyre::Decision decision = gyre::Decision::nothing;
+      try {
+        decision = worker.step();
+      } catch (...) {
+        s.fault = CUDA_ERROR_ILLEGAL_ADDRESS;
+        s.dead = true;
+        return;
+      }
+      if (decision == gyre::Decision::stop) {
+        worker.finish();
+        return;
+      }
+      if (decision != gyre::Decision::nothing) backoff.reset();
+      backoff.pause();
+    }
+  }
+
+  static CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchConfig* config) {
+    GYRE_FAKE_CALL(true);
+    const unsigned cluster = config->numAttrs == 1 ? config->attrs[0].value.clusterDim.x : 1;
+    *clusters = resident(int(config->blockDimX), config->sharedMemBytes) *
+                device().attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] / int(cluster);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuFuncGetParamInfo(CUfunction, size_t index, size_t* offset, size_t* bytes) {
+    GYRE_FAKE_CALL(true);
+    constexpr size_t sizes[] = {sizeof(CUdeviceptr), sizeof(gyre::RegionLayout), sizeof(gyre::EngineMemory)};
+    if (index >= std::size(sizes)) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes != nullptr) *bytes = sizes[index];
+    if (offset != nullptr) *offset = 0;
+    for (size_t i = 0; offset != nullptr && i < index; ++i) *offset += sizes[i];
+    return CUDA_SUCCESS;
+  }
+#undef GYRE_FAKE_CALL
+};
+
+namespace {
+// A function of the table that the fake does not have.
+template <class Function>
+struct Absent;
+template <class... Arguments>
+struct Absent<CUresult (*)(Arguments...)> {
+  static CUresult call(Arguments...) { return CUDA_ERROR_NOT_SUPPORTED; }
+};
+
+// A template, so that it may ask what there is.
+template <class Calls>
+Driver table() {
+  Driver driver;
+#define GYRE_FAKE_ABSENT(name) driver.name = Absent<decltype(driver.name)>::call;
+  GYRE_CUDA_FUNCTIONS(GYRE_FAKE_ABSENT)
+#undef GYRE_FAKE_ABSENT
+#define GYRE_FAKE(name) \
+  if constexpr (requires { &Calls::name; }) driver.name = Calls::name;
+  GYRE_CUDA_FUNCTIONS(GYRE_FAKE)
+#undef GYRE_FAKE
+  driver.cuOccupancyMaxActiveClusters = FakeCalls::cuOccupancyMaxActiveClusters;
+  driver.cuFuncGetParamInfo = FakeCalls::cuFuncGetParamInfo;
+  if (active.load()->device.has_mem_advise) driver.advise = FakeCalls::advise;
+  return driver;
+}
+
+}  // namespace
+
+FakeDriver::FakeDriver(std::vector<gyre::ActorSet> actors) : state_(std::make_unique<State>()) {
+  state_->actors = std::move(actors);
+  state_->owner = this;
+  active = this;
+  contexts_of_this_thread.clear();
+  Driver::replace_loader(table<FakeCalls>);
+}
+
+FakeDriver::~FakeDriver() {
+  Driver::replace_loader({});
+  state_->dead = true;
+  std::vector<std::unique_ptr<Kernel>> kernels = std::move(state_->orphans);
+  for (const auto& stream : state_->streams) {
+    if (stream->kernel) kernels.push_back(std::move(stream->kernel));
+  }
+  for (const auto& kernel : kernels) {
+    for (std::thread& thread : kernel->threads) thread.join();
+  }
+  for (const auto& [address, allocation] : state_->allocations) std::free(reinterpret_cast<void*>(address));
+  for (const uintptr_t address : state_->graveyard) std::free(reinterpret_cast<void*>(address));
+  for (const auto& [module, functions] : state_->modules) delete module;
+  active = nullptr;
+}
+
+FakeDriver::Live FakeDriver::live() const {
+  const std::lock_guard lock(state_->mutex);
+  Live live{
+      state_->allocations.size(), 0, state_->streams.size(), state_->modules.size(), state_->retains, 0};
+  for (const auto& [address, allocation] : state_->allocations) live.bytes += allocation.bytes;
+  for (const auto& stream : state_->streams) {
+    if (stream->kernel) live.workers += stream->kernel->running;
+  }
+  for (const auto& kernel : state_->orphans) live.workers += kernel->running;
+  return live;
+}
+
+std::string FakeDriver::Live::text() const {
+  return std::to_string(allocations) + " allocations of " + std::to_string(bytes) + " bytes, " +
+         std::to_string(streams) + " streams, " + std::to_string(modules) + " modules, " +
+         std::to_string(retains) + " retains, " + std::to_string(workers) + " workers";
+}
+
+bool FakeDriver::in_call() { return this_thread_is_in_call; }
+
+size_t FakeDriver::current_contexts() { return contexts_of_this_thread.size(); }
+
+size_t FakeDriver::reclaimed() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->reclaimed;
+}
+
+std::string FakeDriver::misuse() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->misuse;
+}
+
+void FakeDriver::fault(CUresult code) {
+  state_->fault = code;
+  state_->dead = true;
+}
+
+void FakeDriver::fault_at_launch(bool yes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->fault_at_launch = yes;
+}
+
+void FakeDriver::hold(bool yes) {
+  state_->hold = yes;
+  while (yes && state_->held != live().workers) std::this_thread::yield();
+}
+
+}  // namespace gyre_test

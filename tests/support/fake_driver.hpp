@@ -1,0 +1,72 @@
+// A CUDA driver in ordinary memory: the whole CUDA engine runs on it where there is no GPU. Its kernels are
+// the CPU's workers, a thread each; it counts what it gave out, and notes what a real driver would not
+// forgive. NVRTC is the real one.
+#pragma once
+
+#include <gyre/bridge/cuda/driver.hpp>
+#include <gyre/runtime/actor_set.hpp>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gyre_test {
+
+/// What the fake's devices are said to be: by default an H200.
+struct FakeDevice {
+  FakeDevice();
+  std::string name = "NVIDIA H200";
+  int devices = 1;
+  size_t memory_bytes = size_t(141) << 30;      ///< of the device
+  size_t host_memory_bytes = size_t(64) << 30;  ///< that may be pinned or managed
+  std::map<int, int> attributes;                ///< by CUdevice_attribute
+  int registers_a_thread = 64;                  ///< of every kernel
+  int static_shared_bytes = 48;                 ///< of every kernel
+  bool has_mem_advise = true;
+};
+
+/// While one lives, Driver::load() gives its functions. One at a time. Thread-safe, but for `device`, which
+/// is for the time before a launch.
+class FakeDriver {
+ public:
+  /// Kernels of these actor sets can be launched.
+  explicit FakeDriver(std::vector<gyre::ActorSet> actors);
+  /// Ends what still runs and frees what was not.
+  ~FakeDriver();
+  FakeDriver(const FakeDriver&) = delete;
+  FakeDriver& operator=(const FakeDriver&) = delete;
+
+  FakeDevice device;
+
+  /// What was given out and not given back.
+  struct Live {
+    size_t allocations = 0, bytes = 0, streams = 0, modules = 0, retains = 0, workers = 0;
+    bool operator==(const Live&) const = default;
+    std::string text() const;
+  };
+  Live live() const;
+  /// Objects that were there when the last retain of their context went, which took them along.
+  size_t reclaimed() const;
+  /// True while the calling thread is in one of the fake's functions.
+  static bool in_call();
+  /// Contexts that the calling thread has pushed and not popped.
+  static size_t current_contexts();
+  /// What a real driver would have blocked for ever on, or crashed: a line each.
+  std::string misuse() const;
+
+  /// A device fault: the workers are dead after the message in hand, and every call gives `code`. A handler
+  /// that throws is one too, in the middle of its message.
+  void fault(CUresult code = CUDA_ERROR_ILLEGAL_ADDRESS);
+  /// The fault comes with the next launch, before a worker starts.
+  void fault_at_launch(bool yes);
+  /// Workers stop polling, as in a handler that does not return, until told to go on. Returns when they do.
+  void hold(bool yes);
+
+ private:
+  struct State;
+  friend struct FakeCalls;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gyre_test
