@@ -6,6 +6,7 @@
 #include "support/stepped.hpp"
 
 using namespace gyre;
+using namespace gyre_counters;
 using namespace gyre_test;
 
 TEST_CASE("a grid-scoped actor is run by every thread of every block", "[gpu]") {

@@ -10,7 +10,7 @@
 #include "support/counters.hpp"
 
 using namespace gyre;
-using namespace gyre_test;
+using namespace gyre_counters;
 
 TEST_CASE(
     "a million actors of 64 bytes, ten million increments by ask and tell from four threads: every count is "

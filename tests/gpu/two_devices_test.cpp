@@ -9,7 +9,7 @@
 #include "support/counters.hpp"
 
 using namespace gyre;
-using namespace gyre_test;
+using namespace gyre_counters;
 
 TEST_CASE("runtimes on two GPUs work at once, and each has actors of its own", "[gpu][devices]") {
   if (cuda::Driver::device_count() < 2) {

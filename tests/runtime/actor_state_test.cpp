@@ -7,7 +7,7 @@
 #include "support/counters.hpp"
 
 using namespace gyre;
-using namespace gyre_test;
+using namespace gyre_counters;
 using namespace std::chrono_literals;
 
 namespace {
@@ -119,7 +119,7 @@ TEST_CASE("a worker's table that is full says so, and takes actors again when so
   const auto letters = runtime.take_dead_letters();
   REQUIRE(letters.size() == 1);
   CHECK(letters[0].reason == Status::actor_table_full);
-  CHECK(letters[0].actor == "gyre_test::Counter");
+  CHECK(letters[0].actor == "gyre_counters::Counter");
   CHECK(letters[0].message_type == "Increment");
   CHECK(letters[0].envelope.key == 102);
 }
@@ -134,7 +134,7 @@ TEST_CASE("a dead letter can be read: its address, its reason, its body", "[gpu]
   const DeadLetter& letter = letters[0];
   INFO(letter.text());
   CHECK(letter.reason == Status::check_failed);
-  CHECK(letter.text().find("gyre_test::Orderly at key 77, Numbered of ") == 0);
+  CHECK(letter.text().find("gyre_counters::Orderly at key 77, Numbered of ") == 0);
   CHECK(letter.text().find("counter.hpp line ") != std::string::npos);
   SegmentReader message(reinterpret_cast<const capnp::word*>(letter.body.data()),
                         letter.body.size() / sizeof(capnp::word));

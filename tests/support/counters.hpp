@@ -7,7 +7,7 @@
 
 #include "support/actors/counter.hpp"
 
-namespace gyre_test {
+namespace gyre_counters {
 
 inline gyre::ActorSet counter_actors() {
   return gyre::ActorSet::of<Counter, Orderly, Guest>(gyre_state_actors::sources);
@@ -28,4 +28,4 @@ inline auto numbered(uint32_t sender, uint64_t number) {
 }
 inline auto nothing = [](auto) {};
 
-}  // namespace gyre_test
+}  // namespace gyre_counters

@@ -18,6 +18,6 @@ TEST_CASE("a grid-scoped actor set compiles, with a barrier of the grid and no s
     CHECK(kernel.log.empty());
     CHECK(kernel.cubin.find("grid_arrivals") != std::string::npos);
   }
-  CHECK(cuda::compile(gyre_test::counter_actors().grid_scoped(), 90, 128).log.empty());
-  CHECK(cuda::compile(gyre_test::counter_actors(), 90, 32).cubin.find("grid_arrivals") == std::string::npos);
+  CHECK(cuda::compile(gyre_counters::counter_actors().grid_scoped(), 90, 128).log.empty());
+  CHECK(cuda::compile(gyre_counters::counter_actors(), 90, 32).cubin.find("grid_arrivals") == std::string::npos);
 }

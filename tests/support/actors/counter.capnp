@@ -2,7 +2,7 @@
 # Messages of the tests' actors with state.
 
 using Cxx = import "/capnp/c++.capnp";
-$Cxx.namespace("gyre_test");
+$Cxx.namespace("gyre_counters");
 
 struct Add {          # asked: the sum so far
   amount @0 :UInt64;  # 13 fails a GYRE_CHECK

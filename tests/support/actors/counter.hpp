@@ -5,7 +5,7 @@
 #include <gyre/device/parallel.hpp>
 #include <support/actors/counter.view.hpp>
 
-namespace gyre_test {
+namespace gyre_counters {
 
 /// 64 bytes of state. Starts at 100 where its key is odd; key 1000003 cannot start (code 5); at 42 it cannot stop
 /// (code 42).
@@ -80,4 +80,4 @@ struct Guest {
   }
 };
 
-}  // namespace gyre_test
+}  // namespace gyre_counters
