@@ -58,7 +58,7 @@ Finding check_device_files() {
     if (!gpu && file != "nvidiactl" && file != "nvidia-uvm") continue;
     gpus += gpu;
     control = control || file == "nvidiactl";
-    if (access(entry->path().c_str(), R_OK | W_OK) != 0) closed += " " + entry->path().string();
+    if (access(entry->path().c_str(), R_OK | W_OK) != 0) closed += fmt::format(" {}", entry->path().string());
   }
   if (gpus == 0 || !control) {
     return {"device files", Health::bad,
