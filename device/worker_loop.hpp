@@ -193,7 +193,7 @@ class Worker {
     } else {
       const Envelope envelope = *reinterpret_cast<const Envelope*>(request_);
       if ((envelope.flags & envelope_flags::control) != 0) {
-        reply(envelope, envelope_flags::control, 0);
+        acknowledge(envelope);
       } else {
         handle(envelope);
       }
@@ -248,6 +248,14 @@ class Worker {
     HandlerGroup::sync();
     const uint32_t dirty_words = envelope_words + dirty_bytes / sizeof(uint32_t);
     for (uint32_t i = HandlerGroup::rank(); i < dirty_words; i += HandlerGroup::size()) response_[i] = 0;
+  }
+
+  // Counters and failures of all before it are there when the host sees the reply.
+  GYRE_DEVICE void acknowledge(const Envelope& envelope) {
+    if (HandlerGroup::rank() == 0) publish_credit();
+    HandlerGroup::sync();
+    if (polls()) Memory::fence();
+    reply(envelope, envelope_flags::control, 0);
   }
 
   // Where a message's bodies are.
@@ -335,6 +343,7 @@ class Worker {
       const uint32_t* const words = request_ + k * words_a_packet;
       Memory::store(entry[k], Packet{{words[0], words[1], words[2]}, stamp});
     }
+    publish_credit();
   }
 
   GYRE_DEVICE void publish_credit() {

@@ -80,8 +80,11 @@ void ArgumentBlock::check(const Driver& driver, CUfunction function, const std::
     };
     if (driver.cuFuncGetParamInfo == nullptr) continue;
     size_t offset = 0, size = 0;
-    if (driver.cuFuncGetParamInfo(function, n, &offset, &size) != CUDA_SUCCESS) {
-      wrong(fmt::format("the kernel has no parameter {}", n));
+    const CUresult found = driver.cuFuncGetParamInfo(function, n, &offset, &size);
+    if (found == CUDA_ERROR_INVALID_VALUE) {
+      wrong(fmt::format("the kernel has no parameter {} (cuFuncGetParamInfo)", n));
+    } else if (found != CUDA_SUCCESS) {
+      driver.check(found, fmt::format("asking for the size of parameter {} of {}", n, kernel));
     } else if (size != argument.size) {
       wrong(fmt::format("{} is {} bytes, and the kernel's parameter is {} (cuFuncGetParamInfo)",
                         argument.type, argument.size, size));

@@ -24,7 +24,8 @@ DeviceLease::DeviceLease(int ordinal) : ordinal_(ordinal) {
   const std::lock_guard lock(live_devices().mutex);
   if (!live_devices().ordinals.insert(ordinal).second) {
     throw Error(
-        fmt::format("launching on CUDA device {}: this process already has workers on it, and loading a "
+        fmt::format("launching on CUDA device {}: this process already has workers on it (or a runtime, "
+                    "client, reply or buffer left of them), and loading a "
                     "second kernel would wait "
                     "until they end; terminate the first runtime, or give one runtime more --workers",
                     ordinal));

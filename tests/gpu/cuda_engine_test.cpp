@@ -56,7 +56,7 @@ TEST_CASE("a grid that cannot be resident is refused with numbers, and the next 
     Runtime::launch(probe_actors(), on_cuda({.workers = 60'000, .slots = 2}));
     FAIL("it launched");
   } catch (const Error& error) {
-    CHECK(std::string(error.what()).find("60000 workers") != std::string::npos);
+    CHECK(std::string(error.what()).find("60000 blocks") != std::string::npos);
     CHECK(std::string(error.what()).find("a multiprocessor") != std::string::npos);
   }
   Runtime runtime = Runtime::launch(probe_actors(), on_cuda());

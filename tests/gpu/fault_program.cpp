@@ -44,14 +44,18 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 50; ++i) {
       pending.push_back(client.ask<ProbeRequest>(faulty, asking(i == 0 ? Action::FAIL : Action::ANSWER, 1)));
     }
-    int by_name = 0;
+    // A store's fault comes when the store arrives: the message that made it, and some behind it, may have
+    // been answered by then.
+    int by_name = 0, answered = 0;
     for (auto& future : pending) {
       const auto reply = future.get();
+      answered += reply ? 1 : 0;
       by_name += !reply && reply.error().status == Status::engine_failed;
     }
-    std::printf("%d of 50 ended with engine_failed, within %.1f ms\n", by_name,
+    std::printf("%d of 50 ended with engine_failed, %d were answered, within %.1f ms\n", by_name, answered,
                 double(detail::host_now_ns() - begin_ns) * 1e-6);
-    expect(by_name == 50, "every pending ask ends with engine_failed");
+    expect(by_name + answered == 50 && by_name > 0,
+           "every pending ask that is not answered ends with engine_failed");
     std::printf("%s\n", runtime.failure().c_str());
     expect(runtime.failure().find("CUDA_ERROR") != std::string::npos, "the failure names the code");
     const Termination report = runtime.terminate();

@@ -268,15 +268,17 @@ TEST_CASE("more actors than the device has memory for are refused with numbers",
 
 TEST_CASE("a launch is not checked by loading a kernel beside live workers: it says so, and they go on",
           "[gpu]") {
-  Runtime runtime = Runtime::launch(probe_actors(), on_cuda(2));
-  REQUIRE(replies_from(runtime, 1));
-  const LaunchVerdict verdict = check_launch(probe_actors(), on_cuda());
-  INFO(verdict.text());
-  CHECK_FALSE(verdict.ok());
-  CHECK(says(verdict.problems, "this process already has workers on it"));
-  CHECK_FALSE(verdict.kernel);
-  CHECK(replies_from(runtime, 1));
-  CHECK(runtime.terminate().books.balanced());
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda(2));
+    REQUIRE(replies_from(runtime, 1));
+    const LaunchVerdict verdict = check_launch(probe_actors(), on_cuda());
+    INFO(verdict.text());
+    CHECK_FALSE(verdict.ok());
+    CHECK(says(verdict.problems, "this process already has workers on it"));
+    CHECK_FALSE(verdict.kernel);
+    CHECK(replies_from(runtime, 1));
+    CHECK(runtime.terminate().books.balanced());
+  }
   CHECK(check_launch(probe_actors(), on_cuda()).ok());
 }
 

@@ -1,6 +1,6 @@
 // How long the first reply takes, from nothing. Not among the tests that run by default: gyre-gpu-tests
-// "[launch-time]", in a process of its own; cold with an empty cache folder ($GYRE_CACHE_DIR), warm with the folder of
-// the run before.
+// "[launch-time]", in a process of its own; cold with an empty cache folder ($GYRE_CACHE_DIR), warm with the
+// folder of the run before.
 #include <fmt/format.h>
 #include <gyre/runtime/builtin_actors.hpp>
 
@@ -29,6 +29,6 @@ TEST_CASE("from nothing to the first checked reply, and to the end", "[.][launch
   CHECK(reply.value()->getResult()[2] == 33);
   const Termination report = runtime.terminate();
   CHECK(report.books.balanced());
-  WARN(fmt::format("launch to first reply {:.1f} ms, {:.1f} of them compiling; terminated in {:.2f} ms", first_ms,
-                   runtime.timings().compile_ms, report.terminate_ms));
+  WARN(fmt::format("launch to first reply {:.1f} ms, {:.1f} of them compiling; terminated in {:.2f} ms",
+                   first_ms, runtime.timings().compile_ms, report.terminate_ms));
 }

@@ -2,6 +2,7 @@
 
 #include <capnp/message.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <kj/exception.h>
 #include <gyre/runtime/builtin_actors.hpp>
 
@@ -110,8 +111,10 @@ class Sender {
           check_any(sent.getRoot<VectorAddRequest>(), reply.getAs<VectorAddResponse>());
       if (!problem.empty()) wrong("a damaged message: " + problem);
     } catch (const kj::Exception& error) {
-      wrong(fmt::format("a damaged message was answered as if it were good: {}",
-                        error.getDescription().cStr()));
+      wrong(
+          fmt::format("a damaged message was answered as if it were good: {}; its first words: {:016x}",
+                      error.getDescription().cStr(),
+                      fmt::join(body.begin(), body.begin() + std::min<ptrdiff_t>(8, std::ssize(body)), " ")));
     }
   }
 

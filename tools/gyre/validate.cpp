@@ -130,8 +130,7 @@ class Validation {
       bad("bits flipped", 8192, [](const Client& client) { return send_bit_flipped(client, 100, 8192); });
     }
     if (carries_handles()) {
-      bad("bad handles of buffers", 20,
-          [&](const Client&) { return send_bad_handles(runtime_, 20); });
+      bad("bad handles of buffers", 20, [&](const Client&) { return send_bad_handles(runtime_, 20); });
     }
     bad("unknown message and actor types", 5, [](const Client& client) { return send_unknown(client); });
     return std::move(cases_);

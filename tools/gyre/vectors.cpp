@@ -1,6 +1,7 @@
 #include "vectors.hpp"
 
 #include <fmt/format.h>
+#include <kj/exception.h>
 
 #include <bit>
 #include <cmath>
@@ -67,6 +68,15 @@ std::string compare(const Vectors& sent, const Elements& result) {
   return {};
 }
 
+// The official library follows a far pointer to say whether there is one; workers do not.
+bool has_buffer(const VectorAddRequest::Reader& request) {
+  try {
+    return request.hasABuffer();
+  } catch (const kj::Exception&) {
+    return true;
+  }
+}
+
 }  // namespace
 
 void fill(const Vectors& vectors, VectorAddRequest::Builder request) {
@@ -111,7 +121,7 @@ size_t largest_inline(uint32_t body_capacity) {
 
 std::string check_any(const VectorAddRequest::Reader& sent, const VectorAddResponse::Reader& got) {
   using Error = VectorAddResponse::Error;
-  if (sent.hasABuffer()) {  // nobody made buffers for it
+  if (has_buffer(sent)) {  // nobody made buffers for it
     if (sent.getOperation() > Operation::DIVIDE && got.getError() == Error::UNKNOWN_OPERATION) return {};
     return "a handle that nobody set was taken for good";
   }
