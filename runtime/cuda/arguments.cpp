@@ -52,6 +52,9 @@ std::string ArgumentBlock::problem_of(const Driver& driver, const Pointer& point
       found = driver.cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
     }
   }
+  if (found != CUDA_SUCCESS && found != CUDA_ERROR_INVALID_VALUE && found != CUDA_ERROR_NOT_FOUND) {
+    return fmt::format("asking which allocation {:#x} lies in: {}", address, driver.explain(found));
+  }
   if (found != CUDA_SUCCESS || base == 0) {
     return fmt::format(
         "{:#x} lies in no live allocation (cuMemGetAddressRange, cuPointerGetAttribute); was it freed?",
@@ -82,9 +85,9 @@ void ArgumentBlock::check(const Driver& driver, CUfunction function, const std::
     size_t offset = 0, size = 0;
     const CUresult found = driver.cuFuncGetParamInfo(function, n, &offset, &size);
     if (found == CUDA_ERROR_INVALID_VALUE) {
-      wrong(fmt::format("the kernel has no parameter {} (cuFuncGetParamInfo)", n));
+      wrong(fmt::format("the kernel has no parameter {}", n));
     } else if (found != CUDA_SUCCESS) {
-      driver.check(found, fmt::format("asking for the size of parameter {} of {}", n, kernel));
+      wrong(fmt::format("asking for the kernel's parameter {}: {}", n, driver.explain(found)));
     } else if (size != argument.size) {
       wrong(fmt::format("{} is {} bytes, and the kernel's parameter is {} (cuFuncGetParamInfo)",
                         argument.type, argument.size, size));

@@ -34,6 +34,8 @@ inline size_t sites(Phase phase, const Life& healthy) {
       return size_t(launch - healthy.calls.begin()) + 2;
     case Phase::destruction:
       return healthy.calls.size();
+    case Phase::traffic:
+      return std::min<size_t>(healthy.calls.size(), 3);  // one look at the kernel, and there may be no other
     default:
       return std::min<size_t>(healthy.calls.size(), 6);
   }
