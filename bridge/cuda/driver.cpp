@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/bridge/error.hpp>
 #include <gyre/bridge/error_catalogue.hpp>
@@ -183,7 +184,7 @@ Context::Context(const Driver& driver, int ordinal) : driver_(driver), device_(f
 }
 
 Context::~Context() {
-  if (retained_) driver_.cuDevicePrimaryCtxRelease(device_);
+  if (retained_) release_context(driver_, device_);
 }
 
 std::string Context::name() const {

@@ -45,8 +45,8 @@ void live_and_die(gyre::Client client) {
 
 void pause(gyre::Runtime& runtime) {
   if (!runtime.deactivate()) return;
-  withdraw(runtime.client(), 8, 1);  // inactive: taken and answered, not handled
-  deposit(runtime.client(), 8, 40);  // nobody waits for an answer: a dead letter
+  deposit(runtime.client(), 8, 40);  // taken and not handled, and nobody waits for an answer: a dead letter
+  withdraw(runtime.client(), 8, 1);  // answered inactive; the deposit before it has been taken by then
   if (!runtime.activate()) return;
   withdraw(runtime.client(), 8, 1);  // its state is as it was
 }

@@ -5,7 +5,7 @@
 #include <gyre/bridge/error.hpp>
 #include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
-#include <gyre/runtime/cuda/device_lease.hpp>
+#include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 #include <gyre/runtime/cuda/memory.hpp>
 #include <gyre/runtime/engine.hpp>

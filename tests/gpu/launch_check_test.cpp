@@ -304,8 +304,9 @@ TEST_CASE("two runtimes on two devices in one process answer at the same time", 
   Runtime two = Runtime::launch(probe_actors(), second);
   for (uint64_t n = 0; n < 1000; ++n) {
     Client client = (n % 2 == 0 ? one : two).client();
-    const Address<Probe> address{.key = n};
+    const Address<Probe> address{.key = n % 32};
     const auto reply = client.ask<ProbeRequest>(address, asking(Action::ANSWER, n)).get();
+    INFO(n << ": " << (reply ? "answered" : reply.error().message()) << one.failure() << two.failure());
     REQUIRE(reply);
     REQUIRE(reply.value()->getValue() == 2 * n + 1);
   }

@@ -8,7 +8,7 @@
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
-#include <gyre/runtime/cuda/device_lease.hpp>
+#include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 
 #include <atomic>

@@ -1,17 +1,23 @@
 #include <fmt/format.h>
+#include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/bridge/error.hpp>
-#include <gyre/runtime/cuda/device_lease.hpp>
 
 #include <mutex>
 #include <set>
+#include <vector>
 
 namespace gyre::cuda {
 
 namespace {
 
+struct KeptContext {
+  decltype(Driver::cuDevicePrimaryCtxRelease) release;
+  CUdevice device;
+};
 struct LiveDevices {
   std::mutex mutex;
   std::set<int> ordinals;
+  std::vector<KeptContext> contexts;  // retained once more than they are used
 };
 LiveDevices& live_devices() {
   static LiveDevices devices;
@@ -36,6 +42,22 @@ DeviceLease::~DeviceLease() {
   if (kept_) return;
   const std::lock_guard lock(live_devices().mutex);
   live_devices().ordinals.erase(ordinal_);
+}
+
+void release_context(const Driver& driver, CUdevice device) noexcept {
+  LiveDevices& live = live_devices();
+  const std::lock_guard lock(live.mutex);
+  const bool others_live = live.ordinals.size() > live.ordinals.count(int(device));
+  if (!others_live) {
+    driver.cuDevicePrimaryCtxRelease(device);
+    for (const KeptContext& kept : live.contexts) kept.release(kept.device);
+    live.contexts.clear();
+    return;
+  }
+  try {
+    live.contexts.push_back({driver.cuDevicePrimaryCtxRelease, device});
+  } catch (const std::bad_alloc&) {  // the process keeps it
+  }
 }
 
 }  // namespace gyre::cuda

@@ -1,12 +1,14 @@
 // One live kernel a device and process: occupancy and module loading assume that there is no other.
 #pragma once
 
+#include <gyre/bridge/cuda/driver.hpp>
+
 namespace gyre::cuda {
 
 /// The right to load and run kernels on a device, for this process's one user of it at a time.
 class DeviceLease {
  public:
-  /// Throws Error where somebody in this process has it. Any thread; never waits.
+  /// Throws Error where somebody in this process has it. Any thread; waits only for release_context.
   explicit DeviceLease(int ordinal);
   ~DeviceLease();
   DeviceLease(const DeviceLease&) = delete;
@@ -18,5 +20,10 @@ class DeviceLease {
   int ordinal_;
   bool kept_ = false;
 };
+
+/// Releases a device's primary context, or leaves that to a later call: releasing one waits for the kernels
+/// of every other device too (measured on two H200), so it is done while nobody has a lease on one. Any
+/// thread.
+void release_context(const Driver& driver, CUdevice device) noexcept;
 
 }  // namespace gyre::cuda
