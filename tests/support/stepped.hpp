@@ -31,7 +31,7 @@ inline auto noting(uint64_t value) {
 }
 
 struct Stepped {
-  explicit Stepped(gyre::Options options = {.slots = 4, .timeout = 50ms}) {
+  explicit Stepped(gyre::Options options = {.slots = 4, .timeout = 5s}) {
     auto made = std::make_unique<gyre::SteppedEngine>(probe_actors(), options);
     engine = made.get();
     core = std::make_shared<gyre::detail::Core>(probe_actors(), options, std::move(made));
