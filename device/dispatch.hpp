@@ -226,6 +226,7 @@ GYRE_DEVICE void locate_in(ActorTable table, uint32_t capacity, const Envelope& 
 GYRE_DEVICE inline bool hook_failed(const Context& context, WorkerShared& shared) {
   if (context.status() != Status::ok && HandlerGroup::first_to_set(shared.status, context.status())) {
     shared.detail = context.detail();
+    shared.where = context.where();
   }
   HandlerGroup::sync();
   const bool failed = shared.status != Status::ok;
@@ -302,7 +303,7 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerShared& shared, Co
     if (message_type == lifecycle_message::stop) {
       if constexpr (detail::HasOnStop<First>) actor.on_stop(context);
       if (HandlerGroup::rank() == 0) shared.gone = 1;
-      return {context.status(), context.detail(), 0, 0};
+      return {context.status(), context.detail(), context.where(), 0};
     }
     return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
                                     response, capacity);
@@ -319,10 +320,13 @@ GYRE_DEVICE void for_each_to_stop(ActorList<First, Rest...>, const EngineMemory&
   const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
   if constexpr (detail::HasOnStop<First>) {
     const ActorTable table(tables, layout);
-    for (uint32_t n = 0; n < table.slot_count(); ++n) {
+    uint32_t left = table.living();
+    for (uint32_t n = 0; left != 0 && n < table.slot_count(); ++n) {
       uint64_t key = 0;
       void* const state = table.at(n, key);
-      if (state != nullptr) visit(*static_cast<First*>(state), actor_type, key);
+      if (state == nullptr) continue;
+      visit(*static_cast<First*>(state), actor_type, key);
+      --left;
     }
   }
   for_each_to_stop(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type + 1, visit);

@@ -82,7 +82,7 @@ class Worker {
   static constexpr uint32_t patience = 200;           // empty polls before a worker counts as idle
   static constexpr uint32_t polls_before_credit = 8;  // empty polls before the ring counts as empty
 
-  // Calls an actor's on_stop.
+  // Calls an actor's on_stop, of which nobody hears what it failed with.
   struct Stop {
     Worker& worker;
     template <class Actor>
@@ -164,6 +164,7 @@ class Worker {
     } else if (envelope.deadline_us != 0 && int32_t(now_us_ - envelope.deadline_us) > 0) {
       shared_->refused = Status::expired;
       shared_->detail = now_us_ - envelope.deadline_us;
+      shared_->where = envelope.key;
     } else {
       find_actor(envelope);
     }
@@ -210,7 +211,7 @@ class Worker {
     const bool found = !out_of_line || find_bodies(envelope, bodies);
     const Status refused = shared_->refused;
 
-    Handled handled{refused != Status::ok ? refused : Status::malformed, shared_->detail, 0, 0};
+    Handled handled{refused != Status::ok ? refused : Status::malformed, shared_->detail, shared_->where, 0};
     Context context(envelope, *bridge_.host_line, memory_, *shared_);
     if (found && refused == Status::ok) {
       handled =
@@ -229,7 +230,8 @@ class Worker {
     // became of the message: the host may then use that memory again.
     if ((bodies.response_in_block || shared_->buffers_used != 0) && polls()) Memory::fence();
     stop_seen_ = shared_->command_seen == uint32_t(Command::stop);
-    if (shared_->gone != 0 && HandlerGroup::rank() == 0) {
+    const bool never_started = shared_->created != 0 && !found;
+    if ((shared_->gone != 0 || never_started) && HandlerGroup::rank() == 0) {
       remove(ActorList<Actors...>{}, memory_, memory_.actors, envelope.actor_type, envelope.key);
       last_state_ = nullptr;
     }

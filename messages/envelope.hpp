@@ -92,8 +92,8 @@ struct ErrorBody {
   /// the line; reply_too_large: the capacity in bytes; expired: how late, in microseconds; actor_table_full:
   /// actors there is room for; bad_buffer: see BadHandle
   uint32_t detail;
-  uint64_t where;  ///< malformed: a MalformedField; check_failed: a source_name_hash; bad_buffer: see
-                   ///< BadHandle
+  uint64_t where;  ///< malformed: a MalformedField; check_failed: a source_name_hash; expired: the actor's
+                   ///< key; bad_buffer: see BadHandle
 };
 static_assert(sizeof(ErrorBody) == 16, "an error body is 16 bytes on both sides");
 

@@ -30,8 +30,9 @@ struct TellAccounts {
 struct Books {
   AskAccounts asks;
   TellAccounts tells;
-  uint64_t dead_letters_dropped = 0;  ///< dead letters counted above that the bounded log had no room for
-  uint64_t corrupt_slots = 0;         ///< slots that held no message: 0 unless memory was overwritten
+  uint64_t dead_letters_dropped =
+      0;                       ///< dead letters, and asks that expired, that the bounded log had no room for
+  uint64_t corrupt_slots = 0;  ///< slots that held no message: 0 unless memory was overwritten
 
   /// Every message has its outcome, no slot was corrupt, and no more replies came late than asks were given
   /// up: one more would be a reply that came twice.

@@ -69,6 +69,7 @@ void BufferOwner::copy_out(uint64_t offset, void* to, uint64_t bytes) const {
 }
 
 void* BufferOwner::host(MemoryKind kind) const {
+  core_->refuse_if_forked("looking at a buffer");
   if (record_.block.kind != kind) {
     throw Error(fmt::format("looking at a {} buffer in place: {}() is for {} ones; use read() and write()",
                             name(record_.block.kind), kind == MemoryKind::pinned ? "host" : "view",

@@ -74,11 +74,12 @@ uint32_t Buffers::take_index() {
   return index;
 }
 
-// The smallest that is large enough, and at most twice as large; empty if there is none.
-MemoryBlock Buffers::take_grave(MemoryKind kind, uint64_t bytes) {
+// The smallest that is large enough, and at most `times` as large; empty if there is none.
+MemoryBlock Buffers::take_grave(MemoryKind kind, uint64_t bytes, uint64_t times) {
   auto best = graves_.end();
   for (auto grave = graves_.begin(); grave != graves_.end(); ++grave) {
-    if (grave->block.kind != kind || grave->block.bytes < bytes || grave->block.bytes / 2 > bytes) continue;
+    if (grave->block.kind != kind || grave->block.bytes < bytes || grave->block.bytes / times > bytes)
+      continue;
     if (best != graves_.end() && best->block.bytes <= grave->block.bytes) continue;
     if (past_locked(*grave->sent_before)) best = grave;
   }
@@ -87,6 +88,21 @@ MemoryBlock Buffers::take_grave(MemoryKind kind, uint64_t bytes) {
   take(ledger_.graveyard[uint32_t(kind)], block);
   graves_.erase(best);
   return block;
+}
+
+// New memory, or where there is none a grave of any size.
+MemoryBlock Buffers::allocate_or_dig(MemoryKind kind, uint64_t bytes) {
+  try {
+    return memory_.allocate(kind, bytes);
+  } catch (const Error& error) {
+    const std::lock_guard lock(mutex_);
+    const MemoryBlock block = take_grave(kind, bytes, ~uint64_t(0));
+    if (block.bytes != 0) return block;
+    throw Error(
+        fmt::format("{}; {} bytes of freed {} buffers are kept until the runtime ends, none of them large "
+                    "enough",
+                    error.what(), ledger_.graveyard[uint32_t(kind)].bytes, name(kind)));
+  }
 }
 
 Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType element, uint64_t bytes) {
@@ -110,12 +126,12 @@ Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType e
       throw Error(doing(kind, bytes) + "the runtime has terminated; launch a new one");
     }
     record.index = take_index();
-    record.block = take_grave(kind, rounded);
+    record.block = take_grave(kind, rounded, 2);
     if (++generations_[record.index] == 0) ++generations_[record.index];
     record.generation = generations_[record.index];
   }
   try {
-    if (record.block.bytes == 0) record.block = memory_.allocate(kind, rounded);
+    if (record.block.bytes == 0) record.block = allocate_or_dig(kind, rounded);
     memory_.zero(record.block, bytes);
     memory_.set_entry(record.index, {record.block.address, bytes, record.generation, uint32_t(element)});
   } catch (...) {
@@ -135,15 +151,19 @@ void Buffers::bury(const MemoryBlock& block, std::shared_ptr<const Tickets> sent
 }
 
 void Buffers::free(const Record& record) noexcept {
+  bool retired = true;
   try {
     memory_.set_entry(record.index, {0, 0, 0, 0});
-  } catch (const std::exception&) {  // the engine is dead, and nobody reads the table
+  } catch (const std::exception&) {
+    retired = false;
   }
   bool release = false;
   try {
     const auto sent_before = std::make_shared<const Tickets>(sent());
     const std::lock_guard lock(mutex_);
     release = workers_ == Workers::ended;
+    if (!release && !retired)
+      return;  // workers may still take the handle: it stays in use, in the ledger too
     if (!release) {
       freed_indices_.push_back({record.index, sent_before});
       bury(record.block, sent_before);

@@ -86,7 +86,8 @@ class Buffers {
 
   bool past_locked(const Tickets& tickets) const;
   uint32_t take_index();
-  MemoryBlock take_grave(MemoryKind kind, uint64_t bytes);
+  MemoryBlock take_grave(MemoryKind kind, uint64_t bytes, uint64_t times);
+  MemoryBlock allocate_or_dig(MemoryKind kind, uint64_t bytes);
   void bury(const MemoryBlock& block, std::shared_ptr<const Tickets> sent_before);
 
   BufferMemory& memory_;

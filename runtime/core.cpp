@@ -30,6 +30,8 @@ namespace detail {
 namespace {
 
 constexpr int64_t look_interval_ns = 1'000'000;
+constexpr uint32_t looks_while_busy =
+    16;  // turns with replies for others between looks at one's own deadline
 constexpr int64_t clock_interval_ns = 1'000'000'000;
 constexpr int clock_samples_at_launch = 8;
 
@@ -195,6 +197,7 @@ double Core::uptime_s() const { return double(host_now_ns() - launched_at_ns_) *
 template <class Attempt>
 Status Core::attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when_full) {
   Backoff backoff(options_.wait);
+  uint32_t busy_turns = 0;
   for (;;) {
     const Status status = attempt();
     if (status != Status::ring_full && status != Status::call_table_full && status != Status::arena_full) {
@@ -204,6 +207,7 @@ Status Core::attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when
     if (when_full == WhenFull::refuse) return drained != 0 ? attempt() : status;
     if (drained != 0) {
       backoff.reset();
+      if (++busy_turns % looks_while_busy == 0 && host_now_ns() >= deadline_ns) return status;
       continue;
     }
     if (backoff.worth_a_look()) {
@@ -382,9 +386,11 @@ Failure Core::refused(Status status, uint64_t waited_us, const Room& room) const
 void Core::wait(CallId call) {
   HostBridge& bridge = bridges_[calls_.worker(call)];
   Backoff backoff(options_.wait);
+  uint32_t busy_turns = 0;
   while (!calls_.done(call)) {
     if (drain_replies(bridge) != 0) {
       backoff.reset();
+      if (++busy_turns % looks_while_busy == 0 && host_now_ns() >= calls_.deadline_ns(call)) expire(call);
       continue;
     }
     if (backoff.worth_a_look()) {
@@ -457,7 +463,12 @@ void Core::take_expired(const Envelope& envelope, const ErrorBody& error, bool w
     asks_timed_out_.add();
     calls_.complete_failed(envelope.correlation, Failure{Status::timed_out, 0, timeout_us, timeout_us});
   }
-  dead_letters_.add(envelope, error, {});
+  // The reply's envelope says of the request what the worker could send back.
+  Envelope sent = envelope;
+  sent.key = error.where;
+  sent.flags = envelope_flags::ask;
+  sent.body_bytes = 0;
+  dead_letters_.add(sent, error, {});
 }
 
 void Core::take_reply_in_block(const Envelope& envelope, const uint32_t* body, bool wanted) {
@@ -638,8 +649,7 @@ Result<void> Core::drain(std::chrono::nanoseconds timeout) {
       look_after(now);
       if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
       if (terminating_.load(std::memory_order_acquire)) return Failure{Status::terminated};
-      if (now >= deadline_ns)
-        return Failure{Status::worker_stuck, 0, 0, uint64_t(timeout.count() / 1'000'000)};
+      if (now >= deadline_ns) return Failure{Status::worker_stuck, 0, 0, microseconds(timeout) / 1000};
     }
     backoff.pause();
   }
@@ -657,8 +667,7 @@ Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
       const int64_t now = host_now_ns();
       look_after(now);
       if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
-      if (now >= deadline_ns)
-        return Failure{Status::worker_stuck, 0, 0, uint64_t(timeout.count() / 1'000'000)};
+      if (now >= deadline_ns) return Failure{Status::worker_stuck, 0, 0, microseconds(timeout) / 1000};
     }
     backoff.pause();
   }
@@ -758,10 +767,10 @@ void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
     }
     if ((envelope.flags & envelope_flags::ask) == 0) {
       tells_unprocessed_.add();
-      dead_letters_.add(envelope, {reason, 0, 0}, body_in_slot(envelope, payload));
+      dead_letters_.add(as_sent(envelope, payload), {reason, 0, 0}, body_in_slot(envelope, payload));
     } else if (calls_.begin_outcome(envelope.correlation)) {
       asks_dead_.add();
-      dead_letters_.add(envelope, {reason, 0, 0}, body_in_slot(envelope, payload));
+      dead_letters_.add(as_sent(envelope, payload), {reason, 0, 0}, body_in_slot(envelope, payload));
       calls_.complete_failed(envelope.correlation, Failure{reason});
     }
   }
@@ -769,6 +778,7 @@ void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
 
 // Moves what the workers' logs of failed tells hold to the dead letters.
 void Core::collect_failed_tells() {
+  const std::lock_guard lock(failed_tells_mutex_);
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     const Bridge& bridge = bridges_[worker].bridge();
     (void)Memory::load_acquire(bridge.worker_line->h2d_credit);  // count and log were stored before it
@@ -780,8 +790,7 @@ void Core::collect_failed_tells() {
 
 std::vector<DeadLetter> Core::take_dead_letters() {
   refuse_if_forked("taking dead letters");
-  const std::lock_guard lock(lifecycle_mutex_);
-  if (!termination_) collect_failed_tells();
+  collect_failed_tells();
   return dead_letters_.take();
 }
 

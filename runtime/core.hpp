@@ -193,6 +193,7 @@ class Core {
   std::atomic<bool> terminating_{false};
   std::optional<Termination> termination_;
   std::vector<bool> drain_sent_;
+  std::mutex failed_tells_mutex_;  // of failed_tells_seen_
   std::vector<uint64_t> failed_tells_seen_;
   std::vector<Packet> buried_;  // what terminate reads back: it must not fail for lack of memory
   mutable std::mutex failure_mutex_;

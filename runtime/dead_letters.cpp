@@ -10,11 +10,22 @@ std::string DeadLetter::text() const {
   const std::string to = actor.empty() ? fmt::format("actor type {}", envelope.actor_type) : actor;
   const std::string what =
       message_type.empty() ? fmt::format("message type {}", envelope.message_type) : message_type;
-  return fmt::format("{} at key {}, {} of {} bytes: {}", to, envelope.key, what, envelope.body_bytes,
-                     failure);
+  const std::string size =
+      envelope.body_bytes == 0 ? std::string() : fmt::format(" of {} bytes", envelope.body_bytes);
+  return fmt::format("{} at key {}, {}{}: {}", to, envelope.key, what, size, failure);
 }
 
 namespace detail {
+
+Envelope as_sent(const Envelope& envelope, const uint32_t* payload) {
+  if ((envelope.flags & envelope_flags::out_of_line) == 0) return envelope;
+  OutOfLine head;
+  std::memcpy(&head, payload + sizeof(Envelope) / sizeof(uint32_t), sizeof head);
+  Envelope sent = envelope;
+  sent.body_bytes =
+      head.request_bytes != 0 ? head.request_bytes : envelope.body_bytes - uint32_t(sizeof head);
+  return sent;
+}
 
 std::span<const std::byte> body_in_slot(const Envelope& envelope, const uint32_t* payload) {
   if ((envelope.flags & envelope_flags::out_of_line) != 0) return {};
@@ -47,6 +58,10 @@ void DeadLetters::collect(const Bridge& bridge, uint64_t seen, uint64_t failed) 
     dropped_.fetch_add(failed - seen, std::memory_order_relaxed);
     return;
   }
+  if (failed - seen > FailureLog::entries) {
+    dropped_.fetch_add(failed - seen - FailureLog::entries, std::memory_order_relaxed);
+    seen = failed - FailureLog::entries;
+  }
   for (uint64_t n = seen + 1; n <= failed; ++n) {
     const Packet* const entry = bridge.failure_log + FailureLog::first_packet(bridge.shape, n);
     // Packet k into words; false if it is of another failure by now.
@@ -68,7 +83,7 @@ void DeadLetters::collect(const Bridge& bridge, uint64_t seen, uint64_t failed) 
     if (whole) {
       ErrorBody error;
       std::memcpy(static_cast<void*>(&error), words.data(), sizeof error);
-      add(envelope, error, body_in_slot(envelope, payload));
+      add(as_sent(envelope, payload), error, body_in_slot(envelope, payload));
     } else {
       dropped_.fetch_add(1, std::memory_order_relaxed);
     }

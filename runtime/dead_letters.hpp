@@ -16,7 +16,8 @@ namespace gyre {
 
 /// A message that was accepted and not handled. A value.
 struct DeadLetter {
-  Envelope envelope;
+  Envelope envelope;  ///< as it was sent, but for the size of the body: that of an ask that expired is not
+                      ///< known, 0
   Status reason;
   uint32_t detail;           ///< as in an error reply
   uint64_t where;            ///< as in an error reply
@@ -60,6 +61,8 @@ class DeadLetters {
   std::atomic<uint64_t> dropped_{0};
 };
 
+/// The envelope of a message in a slot, with the size of its body wherever that lies.
+Envelope as_sent(const Envelope& envelope, const uint32_t* payload);
 /// The part of a slot's payload that is a body of Cap'n Proto; empty where the body lies in the arena.
 std::span<const std::byte> body_in_slot(const Envelope& envelope, const uint32_t* payload);
 

@@ -139,7 +139,9 @@ std::string Failure::message() const {
       case Status::nested_fill:
         return "building a message: the fill function sent a message of its own; send it before or after";
       case Status::draining:
-        return "sending a message: the runtime is draining and accepts no more messages";
+        return "using the runtime: it is draining or drained, accepts no more messages, and can only be "
+               "terminated; launch a "
+               "new one";
       case Status::terminated:
         return "the runtime has terminated: the message was not delivered or not answered; launch a new "
                "runtime";

@@ -9,17 +9,22 @@ namespace gyre::detail {
 /// How far a GPU's clock is ahead of the host's, never too little: a message must not expire early. A sample
 /// is a time when the host asked and what the worker's clock said afterwards, so that their difference is too
 /// much by as long as the worker took to look (50 µs). Clocks drift: the bound grows by 200 millionths of the
-/// time since its sample, and the least of all bounds holds. Thread-safe.
+/// time since its sample, and the least of the last 32 to 64 holds, so that a step of a clock is forgotten.
+/// Thread-safe, but for sample.
 class WorkerClock {
  public:
   /// The workers' clock is the host's own.
   void set_same() { same_ = true; }
 
+  /// One thread at a time.
   void sample(int64_t asked_ns, int64_t worker_ns) {
     const int64_t bound = worker_ns - asked_ns - asked_ns / drift;
-    int64_t least = least_.load(std::memory_order_relaxed);
-    while (bound < least && !least_.compare_exchange_weak(least, bound, std::memory_order_relaxed)) {
+    if (samples_++ % window == 0) {
+      before_ = now_;
+      now_ = none;
     }
+    now_ = bound < now_ ? bound : now_;
+    least_.store(now_ < before_ ? now_ : before_, std::memory_order_relaxed);
   }
 
   /// The workers' clock at the host's `time_ns`, or later.
@@ -39,7 +44,12 @@ class WorkerClock {
   static constexpr int64_t drift = 5000;
   static constexpr int64_t comparable_ns = int64_t(30) * 60 * 1'000'000'000;  // 2^31 µs are 35 minutes
 
-  std::atomic<int64_t> least_{INT64_MAX / 2};
+  static constexpr int64_t none = INT64_MAX / 2;
+  static constexpr uint64_t window = 32;
+
+  uint64_t samples_ = 0;
+  int64_t before_ = none, now_ = none;  // the least of the window before, and of this one
+  std::atomic<int64_t> least_{none};    // of both
   bool same_ = false;
 };
 

@@ -11,14 +11,19 @@
 namespace gyre {
 
 /// Owns the tables of all workers' actors, zeroed; the system gives pages where actors come to be. Move-only.
-/// Throws std::bad_alloc.
+/// Throws Error.
 class ActorMemory {
  public:
   ActorMemory(const ActorSet& actors, const Options& options)
       : bytes_a_worker_(actors.actor_bytes(options.actors_per_worker)),
         actors_per_worker_(options.actors_per_worker),
-        memory_(static_cast<uint8_t*>(std::calloc(options.workers * bytes_a_worker_ + 1, 1))) {
-    if (!memory_) throw std::bad_alloc();
+        memory_(static_cast<uint8_t*>(std::calloc(bytes_a_worker_ + 1, options.workers))) {
+    if (!memory_) {
+      throw Error("allocating memory for the actors of " + std::to_string(options.workers) +
+                  " workers: there are no " + std::to_string(bytes_a_worker_) +
+                  " bytes for each; launch with fewer --actors-per-worker (" +
+                  std::to_string(actors_per_worker_) + ")");
+    }
   }
   /// Says in `memory` where it is.
   void describe(EngineMemory& memory) const {

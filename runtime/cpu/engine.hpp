@@ -18,8 +18,8 @@ class CpuEngine final : public Engine {
   /// What this machine's processors rule out of `options`; empty if nothing.
   static std::string problems(const Options& options);
 
-  /// Throws BadOptions for those problems, EngineUnavailable for actors given as source text, std::bad_alloc where the
-  /// region does not fit in memory.
+  /// Throws BadOptions for those problems, EngineUnavailable for actors given as source text, std::bad_alloc
+  /// where the region does not fit in memory.
   CpuEngine(const ActorSet& actors, const Options& options);
   ~CpuEngine() override;
 

@@ -64,7 +64,7 @@ TEST_CASE("a tell with a deadline is handled before it, and a dead letter with i
 TEST_CASE("an expired message that has its body in the arena gives its block back") {
   Stepped s;
   auto late = s.client->ask<ProbeRequest>(
-      probe,
+      Address<Probe>{8},
       [](ProbeRequest::Builder request) {
         request.setAction(Action::ECHO);
         request.initFiller(10'000);
@@ -75,6 +75,10 @@ TEST_CASE("an expired message that has its body in the arena gives its block bac
   s.work();
   CHECK(late.get().error().status == Status::timed_out);
   CHECK(s.core->arena().bytes_in_use() == 0);
+  const auto letters = s.core->take_dead_letters();
+  REQUIRE(letters.size() == 1);
+  CHECK(letters[0].envelope.key == 8);
+  CHECK(letters[0].text().find("gyre_test::Probe at key 8, ProbeRequest: expired: ") == 0);
 }
 
 TEST_CASE("deadlines too far away to be compared are none") {
@@ -101,6 +105,11 @@ TEST_CASE("a worker's clock is never taken for earlier than it is, however it dr
       REQUIRE(clock.latest(t + later) <= theirs(t + later) + 40'000 + second / 5000);
     }
   }
+  // It steps ahead by a second: some samples later it is known.
+  for (int64_t t = begin + 1000 * second; t < begin + 1070 * second; t += second) {
+    clock.sample(t, theirs(t) + second);
+  }
+  CHECK(clock.latest(begin + 1070 * second) >= theirs(begin + 1070 * second) + second);
   // Nobody sampled for an hour.
   CHECK(clock.latest(begin + 4600 * second) >= theirs(begin + 4600 * second));
 }
