@@ -6,6 +6,7 @@
 
 #include "support/catch.hpp"
 #include "support/stepped.hpp"
+#include "support/three_cases.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -31,8 +32,13 @@ bool replies_from(Runtime& runtime, uint64_t key) {
 }
 
 void valid_launch_answers() {
-  Runtime runtime = Runtime::launch(probe_actors(), on_cuda(4, 64));
-  for (uint64_t key = 0; key < 4; ++key) REQUIRE(replies_from(runtime, key));
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda(4, 64));
+    for (uint64_t key = 0; key < 4; ++key) REQUIRE(replies_from(runtime, key));
+    CHECK(runtime.terminate().books.balanced());
+  }
+  Runtime runtime = Runtime::launch(builtin_actors(), {.engine = EngineKind::cuda});
+  CHECK(wrong_in_three_cases(runtime) == "");
   CHECK(runtime.terminate().books.balanced());
 }
 

@@ -7,6 +7,7 @@
 
 #include "support/catch.hpp"
 #include "support/counters.hpp"
+#include "support/three_cases.hpp"
 
 using namespace gyre;
 using namespace gyre_counters;
@@ -54,4 +55,28 @@ TEST_CASE("a runtime ends, and is launched again, while one on another GPU lives
     CHECK(second.client().ask<Add>(counter(4), adding(7)).get().value()->getValue() == 7);
     CHECK(first.client().ask<Add>(counter(4), adding(7)).get().value()->getValue() == 7u * uint64_t(round));
   }
+}
+
+TEST_CASE("the validation's cases on two GPUs at once, by two runtimes of one process", "[gpu][devices]") {
+  if (cuda::Driver::device_count() < 2) {
+    WARN("one GPU here: not run");
+    return;
+  }
+  Runtime first = Runtime::launch(builtin_actors(), {.engine = EngineKind::cuda, .device = 0});
+  Runtime second = Runtime::launch(builtin_actors(), {.engine = EngineKind::cuda, .device = 1});
+  std::string wrong_on_second;
+  std::thread beside([&] {
+    for (int round = 0; round < 20 && wrong_on_second.empty(); ++round) {
+      wrong_on_second = gyre_test::wrong_in_three_cases(second);
+    }
+  });
+  std::string wrong_on_first;
+  for (int round = 0; round < 20 && wrong_on_first.empty(); ++round) {
+    wrong_on_first = gyre_test::wrong_in_three_cases(first);
+  }
+  beside.join();
+  CHECK(wrong_on_first == "");
+  CHECK(wrong_on_second == "");
+  CHECK(first.terminate().books.balanced());
+  CHECK(second.terminate().books.balanced());
 }
