@@ -1,5 +1,6 @@
 // Work on a list by the whole handler group: elements by rank, in 16-byte accesses where the lists lie
-// aligned alike. Every thread of the group calls these, with the same lists; no barrier is in them.
+// aligned alike. Every thread of the group calls these, with the same lists; no barrier is in them, but for
+// sum.
 #pragma once
 
 #include <gyre/device/context.hpp>
