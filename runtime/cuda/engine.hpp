@@ -49,7 +49,7 @@ class CudaEngine final : public Engine {
   const TransportKind transport_;
   const bool verbose_;
   const ForkGuard fork_;
-  EngineMemory memory_;
+  EngineMemory memory_{};
   CUdeviceptr actor_memory_ = 0;
   Driver driver_;
   DeviceLease lease_;
