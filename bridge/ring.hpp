@@ -74,21 +74,22 @@ GYRE_DEVICE constexpr uint32_t packets_for(uint32_t body_bytes) {
 
 /// Publishes one message: `payload` is an envelope and its body, as 32-bit words, padded to whole packets (3
 /// words). Collective over `group`. The caller owns the ticket (claimed, and below the consumer's credit).
-/// Never blocks.
+/// Never blocks. Packets that the message does not need are stored first: once the consumer has those that it
+/// does, the slot may be another producer's, and this one may have been suspended anywhere.
 template <class Memory, class Group>
 GYRE_DEVICE void publish(Group group, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
                          const uint32_t* payload, uint32_t body_bytes) {
   typename Memory::Cell* const slot = ring + shape.first_packet(ticket);
   const uint32_t stamp = shape.stamp(ticket);
   const uint32_t needed = packets_for(body_bytes);
-  for (uint32_t k = group.rank(); k < needed; k += group.size()) {
-    const uint32_t* data = payload + k * words_a_packet;
-    Memory::store(slot[k], Packet{{data[0], data[1], data[2]}, stamp});
-  }
   if (shape.stamps_whole_slot(ticket)) {
     for (uint32_t k = needed + group.rank(); k < shape.packets(); k += group.size()) {
       Memory::store(slot[k], Packet{{0, 0, 0}, stamp});
     }
+  }
+  for (uint32_t k = group.rank(); k < needed; k += group.size()) {
+    const uint32_t* data = payload + k * words_a_packet;
+    Memory::store(slot[k], Packet{{data[0], data[1], data[2]}, stamp});
   }
 }
 

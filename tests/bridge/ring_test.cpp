@@ -49,6 +49,15 @@ struct TestRing {
   std::vector<uint32_t> payload;
 };
 
+// Notes where packets are stored, in order.
+struct Recorder : HostMemory {
+  static inline std::vector<const Packet*> stored;
+  static void store(Packet& cell, const Packet& packet) {
+    stored.push_back(&cell);
+    HostMemory::store(cell, packet);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a slot's body is three quarters of its bytes, less the envelope") {
@@ -157,6 +166,19 @@ TEST_CASE("every 65,536 laps a short message stamps its whole slot") {
   ring.send(4, 0, 43);
   CHECK(ring.cells[2].stamp == 0x10001u);
   CHECK(ring.cells[3].stamp == 0x10000u);
+}
+
+TEST_CASE("packets that a message does not need are stored before those that it does") {
+  // Once the consumer has those, the slot may be another producer's: this one must have nothing left to
+  // store.
+  Recorder::stored.clear();
+  const RingShape shape{2, 512, 0x10000};
+  const std::vector<uint32_t> payload(shape.payload_bytes() / 4);
+  std::vector<Packet> cells(2 * shape.packets());
+  publish<Recorder>(alone, cells.data(), shape, 0, payload.data(), 8);
+  REQUIRE(Recorder::stored.size() == 32);
+  for (size_t i = 0; i < 28; ++i) CHECK(Recorder::stored[i] - cells.data() >= 4);
+  for (size_t i = 28; i < 32; ++i) CHECK(Recorder::stored[i] - cells.data() < 4);
 }
 
 TEST_CASE("so no stamp is old enough to come round again") {
