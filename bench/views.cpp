@@ -105,10 +105,10 @@ template <ViewsWork work>
 ViewsRow on_cpu(const std::string& name, uint32_t messages, const Words& request) {
   alignas(16) uint64_t response[response_words] = {};
   const Envelope envelope{};
-  const HostLine host_line{};
+  const CommandLine command_line{};
   const EngineMemory memory;
   WorkerShared shared{};
-  const Context ctx(envelope, host_line, memory, shared);
+  const Context ctx(envelope, command_line, memory, shared);
   ViewsRow row{name, "ns", {}, fmt::format("means of {} messages", batch)};
   uint32_t dirty = sizeof response;
   row.summary = summarise(time_batches(messages, [&] {

@@ -47,9 +47,9 @@ inline WorkerShared& worker_shared() { return *detail::worker_shared_of_this_thr
 /// one thread. Write loops as `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
 class Context {
  public:
-  GYRE_DEVICE Context(const Envelope& envelope, const HostLine& host_line, const EngineMemory& memory,
+  GYRE_DEVICE Context(const Envelope& envelope, const CommandLine& command_line, const EngineMemory& memory,
                       WorkerShared& shared)
-      : envelope_(&envelope), host_line_(&host_line), memory_(&memory), shared_(&shared) {}
+      : envelope_(&envelope), command_line_(&command_line), memory_(&memory), shared_(&shared) {}
 
   /// This thread's number in the group, below size().
   GYRE_DEVICE static uint32_t rank() { return HandlerGroup::rank(); }
@@ -101,7 +101,7 @@ class Context {
   GYRE_DEVICE bool should_stop() const {
     sync();
     if (rank() == 0) {
-      const CommandWord word{uint32_t(Memory::load_relaxed(host_line_->command))};
+      const CommandWord word{uint32_t(Memory::load_relaxed(command_line_->command))};
       shared_->command_seen = uint32_t(word.command());
     }
     sync();
@@ -122,7 +122,7 @@ class Context {
   }
 
   const Envelope* envelope_;
-  const HostLine* host_line_;
+  const CommandLine* command_line_;
   const EngineMemory* memory_;
   WorkerShared* shared_;
   Status status_ = Status::ok;

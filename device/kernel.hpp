@@ -16,12 +16,12 @@ struct DevicePause {
   }
 };
 
-/// `region`: device address of an initialised region of `layout`; `memory`: the engine's own, by device
-/// addresses. Dynamic shared memory: twice the slot's payload; none where the worker is the whole grid
-/// (GYRE_GRID), which has `memory.scratch` for it.
+/// `region`: device address of an initialised region of `layout`; `inbound`: of its inbound part; `memory`:
+/// the engine's own, by device addresses. Dynamic shared memory: twice the slot's payload; none where the
+/// worker is the whole grid (GYRE_GRID), which has `memory.scratch` for it.
 template <class... Actors>
 __global__ void __launch_bounds__(GYRE_BLOCK)
-    worker_kernel(void* region, RegionLayout layout, EngineMemory memory) {
+    worker_kernel(void* region, void* inbound, RegionLayout layout, EngineMemory memory) {
 #if defined(GYRE_GRID)
   Grid::initialise();
   const uint32_t worker = 0;
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(GYRE_BLOCK)
   for (uint32_t i = HandlerGroup::rank(); i < 2 * payload_words; i += HandlerGroup::size()) request[i] = 0;
   HandlerGroup::sync();
 
-  Worker<Actors...>(Bridge::of(region, layout, worker), memory.of_worker(worker), request, response,
+  Worker<Actors...>(Bridge::of(region, inbound, layout, worker), memory.of_worker(worker), request, response,
                     worker_shared())
       .run(DevicePause{});
 }

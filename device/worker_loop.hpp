@@ -88,7 +88,7 @@ class Worker {
     template <class Actor>
     GYRE_DEVICE void operator()(Actor& actor, uint32_t actor_type, uint64_t key) const {
       const Envelope envelope{0, 0, 0, key, uint16_t(actor_type), lifecycle_message::stop, 0, 0, 0};
-      Context context(envelope, *worker.bridge_.host_line, worker.memory_, *worker.shared_);
+      Context context(envelope, *worker.bridge_.command_line, worker.memory_, *worker.shared_);
       actor.on_stop(context);
       HandlerGroup::sync();
     }
@@ -100,7 +100,7 @@ class Worker {
     // The command is asked for before the message and looked at after it: the two reads cross the bus
     // together. A message found beside a stop is not taken.
     const bool looks = command_due();
-    const uint64_t command = looks ? Memory::load_relaxed(bridge_.host_line->command) : 0;
+    const uint64_t command = looks ? Memory::load_relaxed(bridge_.command_line->command) : 0;
     const ReceiveOutcome outcome = reply_room() ? receive<Memory>(PollGroup{}, bridge_.h2d, bridge_.shape,
                                                                   ticket_, polled_packets_, request_)
                                                 : ReceiveOutcome::nothing;
@@ -212,7 +212,7 @@ class Worker {
     const Status refused = shared_->refused;
 
     Handled handled{refused != Status::ok ? refused : Status::malformed, shared_->detail, shared_->where, 0};
-    Context context(envelope, *bridge_.host_line, memory_, *shared_);
+    Context context(envelope, *bridge_.command_line, memory_, *shared_);
     if (found && refused == Status::ok) {
       handled =
           dispatch(ActorList<Actors...>{}, *shared_, context, envelope.actor_type, envelope.message_type,

@@ -13,9 +13,9 @@ __global__ void __launch_bounds__(32) views_kernel(uint64_t* samples, uint32_t c
   constexpr uint32_t words = 128;
   __shared__ alignas(16) uint64_t in[words], out[words];
   Envelope envelope{};
-  HostLine host_line{};
+  CommandLine command_line{};
   const EngineMemory memory;
-  const Context ctx(envelope, host_line, memory, worker_shared());
+  const Context ctx(envelope, command_line, memory, worker_shared());
   for (uint32_t i = threadIdx.x; i < words; i += 32) in[i] = i < request_bytes / 8 ? request[i] : 0;
   for (uint32_t n = 0; n < count; ++n) {
     for (uint32_t i = threadIdx.x; i < words; i += 32) out[i] = 0;
