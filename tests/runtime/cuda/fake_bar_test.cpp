@@ -9,6 +9,7 @@
 #include "support/failing_driver.hpp"
 #include "support/fake_driver.hpp"
 #include "support/fake_vulkan.hpp"
+#include "support/fault_injection.hpp"
 #include "support/stepped.hpp"
 
 using namespace gyre;
@@ -201,6 +202,36 @@ TEST_CASE(
     fakes.check_falls_back("CUDA_ERROR_UNKNOWN");
     failing.fail(n, CUDA_ERROR_ILLEGAL_ADDRESS);
     fakes.check_refused("CUDA_ERROR_ILLEGAL_ADDRESS");
+  }
+}
+
+TEST_CASE(
+    "a CUDA call that fails while the engine is destroyed leaves its part to the context, and nothing of "
+    "Vulkan's") {
+  if (without_nvrtc()) return;
+  const Options options = over(TransportKind::bar);
+  const std::vector<std::string> healthy = [&] {
+    Fakes fakes;
+    FailingDriver failing;
+    return live_with_fault(failing, Phase::destruction, 0, CUDA_SUCCESS, options).calls;
+  }();
+  for (const char* const function : {"cuMemFree", "cuDestroyExternalMemory"}) {
+    REQUIRE(std::count(healthy.begin(), healthy.end(), function) >= 1);
+  }
+  for (size_t n = 1; n <= healthy.size(); ++n) {
+    if (healthy[n - 1] == "cuCtxPopCurrent" || healthy[n - 1] == "cuDevicePrimaryCtxRelease") continue;
+    Fakes fakes;
+    FailingDriver failing;
+    const Life life = live_with_fault(failing, Phase::destruction, n, CUDA_ERROR_UNKNOWN, options);
+    INFO("call " << n << ": " << life.failed << "\n" << life.error << "\n" << fakes.driver.misuse());
+    REQUIRE(life.failed == healthy[n - 1]);
+    CHECK(life.error.empty());
+    CHECK(life.balanced);
+    CHECK(fakes.vulkan.live() == FakeVulkan::Live{});
+    CHECK(fakes.driver.live() == FakeDriver::Live{});
+    CHECK(fakes.driver.misuse().empty());
+    // Without a current context an owner's memory stays until the context goes: at most two things.
+    CHECK(fakes.driver.reclaimed() <= (life.failed == "cuCtxPushCurrent" ? 2u : 1u));
   }
 }
 
