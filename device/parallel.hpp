@@ -76,6 +76,10 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
                            const wire::ListReader<In>&... in) {
   static_assert(wire::Scalar<Out> && (wire::Scalar<In> && ...),
                 "lists of integers, floats and enums: a Bool is a bit, and the others are behind pointers");
+  if (out.size() <= ctx.size()) {  // an element a thread
+    if (ctx.rank() < out.size()) out.set(ctx.rank(), f(in[ctx.rank()]...));
+    return;
+  }
   uint32_t done = 0;
   if constexpr (((sizeof(In) == sizeof(Out)) && ...)) {
     uint32_t count = out.size();

@@ -78,7 +78,7 @@ class HostBridge {
   /// Unpacks the request of a ticket that the worker never took; `nothing` if its producer has not published
   /// it yet.
   ReceiveOutcome read_back(uint64_t ticket, uint32_t* payload) const {
-    return receive<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket, 1, payload);
+    return receive<Memory>(bridge_.h2d, bridge_.shape, ticket, payload);
   }
 
   /// Commands the worker; what it will acknowledge. Waits for another thread that does the same.
@@ -113,7 +113,7 @@ class HostBridge {
     uint32_t* const payload = drained_.front().data;
     for (;;) {
       const ReceiveOutcome outcome =
-          receive<Memory>(SingleThread{}, bridge_.d2h, bridge_.shape, ticket, 1, payload);
+          receive<Memory>(bridge_.d2h, bridge_.shape, ticket, payload);
       if (outcome == ReceiveOutcome::corrupt) take(static_cast<const uint32_t*>(nullptr));
       if (outcome != ReceiveOutcome::message) break;
       take(static_cast<const uint32_t*>(payload));

@@ -78,7 +78,7 @@ class SteppedEngine final : public Engine {
   HeapRegion inbound_;  // what stands for device memory
   ActorMemory actor_memory_;
   HostBufferMemory buffer_memory_;
-  EngineMemory memory_;
+  EngineMemory memory_{};
   std::vector<std::unique_ptr<CpuWorker>> workers_;
   std::optional<std::string> failure_;
 };

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/cuda/unified.hpp>
+#include <gyre/device/inbox.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
@@ -50,7 +51,7 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   request.block = options.block;
   request.region_bytes = layout.region_bytes();
   request.device_bytes = actors.actor_bytes(options.actors_per_worker) * options.workers;
-  const uint32_t messages_in_hand = 2 * layout.shape.payload_bytes();
+  const uint32_t messages_in_hand = 2 * message_words(layout.shape) * uint32_t(sizeof(uint32_t));
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;
     request.block_a_multiprocessor = options.blocks == 0;

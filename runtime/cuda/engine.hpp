@@ -54,7 +54,7 @@ class CudaEngine final : public Engine {
   std::string transport_reason_;  // why it is not BAR, where that was to be chosen
   const bool verbose_;
   const ForkGuard fork_;
-  EngineMemory memory_;
+  EngineMemory memory_{};
   CUdeviceptr actor_memory_ = 0;
   Driver driver_;
   DeviceLease lease_;

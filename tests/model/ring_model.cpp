@@ -86,8 +86,7 @@ struct RingModel : rl::test_suite<RingModel, producers + 1> {
     for (uint64_t ticket = 0; ticket < producers * each;) {
       uint32_t payload[12];
       rl::backoff wait;
-      while (gyre::receive<ModelMemory>(SingleThread{}, cells, shape, ticket, 1, payload) !=
-             ReceiveOutcome::message) {
+      while (gyre::receive<ModelMemory>(cells, shape, ticket, payload) != ReceiveOutcome::message) {
         wait.yield(RL_INFO);
       }
       gyre::Envelope envelope;

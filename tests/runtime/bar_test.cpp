@@ -62,7 +62,7 @@ TEST_CASE(
       const std::vector<uint32_t> message = message_of(body + 1, body);
       REQUIRE(s.host.read_back(ticket, payload.data()) == ReceiveOutcome::nothing);
       s.host.publish(ticket, message.data(), body);
-      REQUIRE(receive<Memory>(SingleThread{}, s.worker.h2d, s.layout.shape, ticket, 1, payload.data()) ==
+      REQUIRE(receive<Memory>(s.worker.h2d, s.layout.shape, ticket, payload.data()) ==
               ReceiveOutcome::message);
       REQUIRE(same(message, payload.data(), body));
       // What is in device memory is of no concern to the host.
@@ -104,7 +104,7 @@ TEST_CASE(
     std::vector<uint32_t> payload(s.layout.shape.payload_bytes() / 4), copy(payload.size());
     uint32_t next[producers] = {}, wrong = 0;
     for (uint64_t ticket = 0; ticket < producers * each; ++ticket) {
-      while (receive<Memory>(SingleThread{}, s.worker.h2d, s.layout.shape, ticket, 1, payload.data()) !=
+      while (receive<Memory>(s.worker.h2d, s.layout.shape, ticket, payload.data()) !=
              ReceiveOutcome::message) {
         std::this_thread::yield();
       }
