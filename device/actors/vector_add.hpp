@@ -57,7 +57,8 @@ struct VectorAdd {
     const auto b = ctx.buffer<float>(in.b_buffer(), length);
     const auto result = ctx.buffer<float>(in.result_buffer(), length);
     if (ctx.status() != gyre::Status::ok) return;
-    for (uint64_t i = ctx.rank(); i < length; i += ctx.size()) result[i] = apply(operation, a[i], b[i]);
+    gyre::transform(
+        ctx, result, [=](float x, float y) { return apply(operation, x, y); }, a, b);
     out.set_processed(length < 0xffffffff ? uint32_t(length) : 0xffffffff);
   }
 };

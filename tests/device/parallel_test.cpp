@@ -101,3 +101,22 @@ TEST_CASE("an actor's own traversal_words bounds what it may read, in place of t
   CHECK(refused.status == Status::malformed);
   CHECK(MalformedField{refused.where}.reason() == uint8_t(wire::Malformed::traversal));
 }
+
+TEST_CASE("transform of buffers sets every element as far as the shortest goes, and none behind it") {
+  const Context ctx(0, true, worker_shared_memory);
+  for (const uint32_t size : {0u, 1u, 3u, 4u, 5u, 16u, 17u, 63u, 100u}) {
+    std::vector<Packet> memory_a(32), memory_b(32), memory_out(32);  // 16-aligned
+    auto* const a = reinterpret_cast<float*>(memory_a.data());
+    auto* const b = reinterpret_cast<float*>(memory_b.data());
+    auto* const out = reinterpret_cast<float*>(memory_out.data());
+    for (uint32_t i = 0; i < 128; ++i) {
+      a[i] = float(i);
+      b[i] = float(1000 * i);
+      out[i] = -1;
+    }
+    transform(
+        ctx, BufferSpan<float>(out, 120), [](float x, float y) { return x + y; }, BufferSpan<float>(a, size),
+        BufferSpan<float>(b, 110));
+    for (uint32_t i = 0; i < 128; ++i) CHECK(out[i] == (i < size ? float(1001 * i) : -1.0f));
+  }
+}
