@@ -122,16 +122,17 @@ GYRE_DEVICE void stamp_rest(Group group, const RingCursor<Memory>& at, const Rin
 
 /// Publishes one message: `payload` is an envelope and its body, as 32-bit words, padded to whole packets (3
 /// words). Collective over `group`. The caller owns the ticket (claimed, and below the consumer's credit).
-/// Never blocks.
+/// Never blocks. Packets that the message does not need are stored first: once the consumer has those that it
+/// does, the slot may be another producer's, and this one may have been suspended anywhere.
 template <class Memory, class Group>
 GYRE_DEVICE void publish(Group group, const RingCursor<Memory>& at, const RingShape& shape,
                          const uint32_t* payload, uint32_t body_bytes) {
   const uint32_t needed = packets_for(body_bytes);
+  if (at.stamps_whole_slot()) stamp_rest<Memory>(group, at, shape, needed);
   for (uint32_t k = group.rank(); k < needed; k += group.size()) {
     const uint32_t* data = payload + k * words_a_packet;
     Memory::store(at.slot()[k], Packet{{data[0], data[1], data[2]}, at.stamp()});
   }
-  if (at.stamps_whole_slot()) stamp_rest<Memory>(group, at, shape, needed);
 }
 template <class Memory, class Group>
 GYRE_DEVICE void publish(Group group, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
@@ -146,6 +147,40 @@ GYRE_DEVICE inline void unpack(const Packet& packet, uint32_t* payload, uint32_t
   words[1] = packet.data[1];
   words[2] = packet.data[2];
 }
+
+#if !defined(__CUDACC_RTC__)
+/// Publishes one message as publish() does, to a ring in memory that the CPU does not cache
+/// (write-combining): in whole lines, every packet of them stamped, those that the message does not need too,
+/// and fenced, so that nothing lingers. `ring` is 64-aligned.
+template <class Memory>
+void publish_lines(LineStore how, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
+                   const uint32_t* payload, uint32_t body_bytes) {
+  typename Memory::Cell* const slot = ring + shape.first_packet(ticket);
+  const uint32_t stamp = shape.stamp(ticket);
+  const uint32_t needed = packets_for(body_bytes);
+  const auto store_from = [&](uint32_t first) {
+    Line line;
+    for (uint32_t i = 0; i < Line::size; ++i) {
+      line.packets[i] = Packet{{0, 0, 0}, stamp};
+      if (first + i >= needed) continue;
+      const uint32_t* data = payload + (first + i) * words_a_packet;
+      line.packets[i] = Packet{{data[0], data[1], data[2]}, stamp};
+    }
+    Memory::store_line(how, slot + first, line);
+  };
+  // What the message does not need comes before what it does (see publish): other lines by a fence, and
+  // within the last line because store_line stores its first packet last, or all at once.
+  if (shape.stamps_whole_slot(ticket)) {
+    for (uint32_t k = (needed + Line::size - 1) / Line::size * Line::size; k < shape.packets();
+         k += Line::size) {
+      store_from(k);
+    }
+    Memory::store_fence();
+  }
+  for (uint32_t k = 0; k < needed; k += Line::size) store_from(k);
+  Memory::store_fence();
+}
+#endif
 
 enum class ReceiveOutcome : uint32_t {
   nothing,  ///< the message is not there, or not whole, yet

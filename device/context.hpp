@@ -34,7 +34,7 @@ struct WorkerShared {
   uint32_t now_us;   ///< the worker's clock when it last looked
   uint32_t response_bytes;
   const uint32_t* request;
-  const HostLine* host_line;
+  const CommandLine* command_line;
   EngineMemory memory;
 };
 
@@ -114,7 +114,7 @@ class Context {
   GYRE_DEVICE bool should_stop() const {
     sync();
     if (rank() == 0) {
-      const CommandWord word{uint32_t(Memory::load_relaxed(shared_->host_line->command))};
+      const CommandWord word{uint32_t(Memory::load_relaxed(shared_->command_line->command))};
       shared_->notes.command_seen = uint32_t(word.command());
       shared_->notes.any = 1;
     }

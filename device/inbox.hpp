@@ -54,7 +54,7 @@ class Lookout {
 
   /// Asks for the command word if a look is due: while a look at the ring is under way, so that the two cross
   /// the bus together. This and the next: collective over PollGroup.
-  GYRE_DEVICE void ask(const HostLine& host_line) {
+  GYRE_DEVICE void ask(const CommandLine& command_line) {
     const uint32_t ticks = uint32_t(clock_ticks());
     const bool due = PollGroup::any(ticks - looked_at_ >= look_interval);
     if (due) {
@@ -63,7 +63,7 @@ class Lookout {
     }
     if (due || looks_at_each_poll) {
       asked_ = true;
-      answer_ = uint32_t(Memory::load_relaxed(host_line.command));
+      answer_ = uint32_t(Memory::load_relaxed(command_line.command));
     }
   }
   /// Takes the answer, if one was asked for; true where the command is another than before.
@@ -93,7 +93,7 @@ class Inbox {
   /// `memory`: message_words(bridge.shape) words of the group's own, 16-aligned.
   GYRE_DEVICE Inbox(const Bridge& bridge, uint32_t* memory)
       : shape_(bridge.shape),
-        host_line_(bridge.host_line),
+        command_line_(bridge.command_line),
         next_(bridge.h2d, bridge.shape),
         memory_(kept(memory)),
         request_(memory_) {
@@ -105,7 +105,7 @@ class Inbox {
     if (seen_ == 0 || !wants) {
       glimpse(wants ? window_ : 0);
     } else {
-      lookout_.ask(*host_line_);
+      lookout_.ask(*command_line_);
     }
     head_ = RequestHead::load(request_);
     if ((there_ & 1) == 0) return nothing();
@@ -164,7 +164,7 @@ class Inbox {
     const bool polls = message_ < messages;
     Packet packet{{0, 0, 0}, 0};
     if (polls) packet = Memory::load(next_.slot()[packet_]);
-    lookout_.ask(*host_line_);
+    lookout_.ask(*command_line_);
     if (polls) unpack(packet, memory_, PollGroup::rank());
     there_ = PollGroup::ballot(packet.stamp == next_.stamp());
     PollGroup::sync();
@@ -203,7 +203,7 @@ class Inbox {
   static constexpr uint32_t no_body_bytes = 4;  // that no body has
 
   RingShape shape_;
-  const HostLine* host_line_;
+  const CommandLine* command_line_;
   RingCursor<Memory> next_;
   uint32_t* memory_;
   const uint32_t* request_;

@@ -17,12 +17,12 @@ struct DevicePause {
   }
 };
 
-/// `region`: device address of an initialised region of `layout`; `memory`: the engine's own, by device
-/// addresses. Dynamic shared memory: 2 * message_words() words; none where the worker is the whole grid
-/// (GYRE_GRID), which has `memory.scratch` for it.
+/// `region`: device address of an initialised region of `layout`; `inbound`: of its inbound part; `memory`:
+/// the engine's own, by device addresses. Dynamic shared memory: 2 * message_words() words; none where the
+/// worker is the whole grid (GYRE_GRID), which has `memory.scratch` for it.
 template <class... Actors>
 __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wants: a block's latency counts
-    worker_kernel(void* region, RegionLayout layout, EngineMemory memory) {
+    worker_kernel(void* region, void* inbound, RegionLayout layout, EngineMemory memory) {
 #if defined(GYRE_GRID)
   Grid::initialise();
   const uint32_t worker = 0;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wan
   for (uint32_t i = HandlerGroup::rank(); i < 2 * words; i += HandlerGroup::size()) request[i] = 0;
   HandlerGroup::sync();
 
-  Worker<Actors...>(Bridge::of(region, layout, worker), memory.of_worker(worker), request, response,
+  Worker<Actors...>(Bridge::of(region, inbound, layout, worker), memory.of_worker(worker), request, response,
                     worker_shared())
       .run(DevicePause{});
 }

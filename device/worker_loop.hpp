@@ -29,7 +29,7 @@ class Worker {
         credits_(bridge.worker_line->h2d_credit, bridge.shape.slots) {
     if (HandlerGroup::rank() == 0) {
       shared = WorkerShared{};
-      shared.host_line = bridge.host_line;
+      shared.command_line = bridge.command_line;
       shared.memory = memory;
     }
     HandlerGroup::sync();

@@ -5,6 +5,7 @@
 #include <gyre/runtime/arena.hpp>
 
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -13,8 +14,10 @@ namespace gyre {
 /// Thread-safe; nothing here waits.
 class HostBridge {
  public:
-  explicit HostBridge(const Bridge& bridge)
+  /// `bridge`: the worker's, in the region. `bar`: what it reads of the host instead, where it does.
+  explicit HostBridge(const Bridge& bridge, const BarBridge& bar = {})
       : bridge_(bridge),
+        bar_(bar),
         claim_(bridge.worker_line->h2d_credit, bridge.shape.slots),
         drained_(bridge.shape.packets()),
         tell_blocks_(bridge.shape.slots) {}
@@ -39,7 +42,10 @@ class HostBridge {
   ClaimOutcome try_claim(uint64_t& ticket) { return claim_.try_claim(ticket); }
   /// `payload`: envelope and body as words, padded to whole packets. The ticket must have been claimed.
   void publish(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
+    // Over BAR this is the copy that read_back reads. It comes first: once a worker can have the message, the
+    // slot may be another producer's.
     gyre::publish<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket, payload, body_bytes);
+    if (bar_.h2d != nullptr) publish_over_bar(ticket, payload, body_bytes);
   }
 
   /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
@@ -78,16 +84,12 @@ class HostBridge {
   /// Commands the worker; what it will acknowledge. Waits for another thread that does the same.
   CommandWord command(Command command) {
     const std::lock_guard lock(command_mutex_);
-    commanded_ = commanded_.next(command);
-    Memory::store_release(bridge_.host_line->command, commanded_.word);
-    return commanded_;
+    return send(commanded_.next(command));
   }
   /// Commands once more what was commanded last.
   CommandWord command_again() {
     const std::lock_guard lock(command_mutex_);
-    commanded_ = commanded_.next(commanded_.command());
-    Memory::store_release(bridge_.host_line->command, commanded_.word);
-    return commanded_;
+    return send(commanded_.next(commanded_.command()));
   }
   /// The last command that the worker obeys.
   CommandWord acknowledged() const {
@@ -126,9 +128,26 @@ class HostBridge {
   }
 
  private:
+  // Stores to such memory may overtake those before them. What a caller wrote into buffers before it asked is
+  // ordered by the claim, a locked instruction; a block of the arena has a fence of its own.
+  void publish_over_bar(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
+    Envelope envelope;
+    std::memcpy(&envelope, payload, sizeof envelope);
+    if ((envelope.flags & envelope_flags::out_of_line) != 0) Memory::store_fence();
+    publish_lines<Memory>(bar_.store, bar_.h2d, bridge_.shape, ticket, payload, body_bytes);
+  }
+  CommandWord send(CommandWord word) {
+    commanded_ = word;
+    CommandLine* const line = bar_.command_line != nullptr ? bar_.command_line : bridge_.command_line;
+    Memory::store_release(line->command, word.word);
+    if (bar_.command_line != nullptr) Memory::store_fence();
+    return word;
+  }
+
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
 
   Bridge bridge_;
+  BarBridge bar_;
   std::mutex command_mutex_;
   CommandWord commanded_;
   TicketClaim<Memory> claim_;

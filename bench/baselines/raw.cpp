@@ -82,7 +82,7 @@ class RawEcho {
   static constexpr uint64_t polls_between_looks = 1u << 16;
 
   bool stop() {
-    Memory::store_release(bridge_.host_line->command, uint64_t(Command::stop));
+    Memory::store_release(bridge_.command_line->command, uint64_t(Command::stop));
     return kernel_.wait_until_ended(end_timeout);
   }
 

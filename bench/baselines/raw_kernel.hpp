@@ -11,7 +11,7 @@
 namespace gyre::bench {
 
 /// Echoes messages of `packets` packets, at most 32 * packets_a_lane, from worker 0's H2D ring to its D2H
-/// ring. One warp. Ends when the host line's command word is not `run`, and by itself after some seconds
+/// ring. One warp. Ends when the command line's word is not `run`, and by itself after some seconds
 /// without a message: most_empty_polls polls of about a microsecond.
 template <uint32_t packets_a_lane>
 __global__ void __launch_bounds__(32) raw_echo(void* region, RegionLayout layout, uint32_t packets) {
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(32) raw_echo(void* region, RegionLayout layout
       if (Warp::all(whole)) break;
       ++empty_polls;
       if (empty_polls % polls_between_commands != 0) continue;
-      const uint32_t command = Warp::broadcast(uint32_t(Memory::load_relaxed(bridge.host_line->command)));
+      const uint32_t command = Warp::broadcast(uint32_t(Memory::load_relaxed(bridge.command_line->command)));
       if (command != uint32_t(Command::run) || empty_polls >= most_empty_polls) return;
     }
 #pragma unroll

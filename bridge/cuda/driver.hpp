@@ -54,7 +54,11 @@ namespace gyre::cuda {
   X(cuDeviceGetPCIBusId)                         \
   X(cuMemsetD8Async)                             \
   X(cuModuleGetGlobal)                           \
-  X(cuMemcpyDtoH)
+  X(cuMemcpyDtoH)                                \
+  X(cuDeviceGetUuid)                             \
+  X(cuImportExternalMemory)                      \
+  X(cuExternalMemoryGetMappedBuffer)             \
+  X(cuDestroyExternalMemory)
 
 // Functions that not every driver has, each with the CUDA version that brought it and its type there (which the
 // toolkit's headers may lack, or have changed): null where the driver lacks it.
