@@ -71,7 +71,7 @@ Row measure_boost_spsc(const Plan& plan, uint32_t size) {
   EchoThread echo(words, plan.options.slots);
   const Pinned here(pthread_self(), plan.own_cpu), there(echo.handle(), plan.baseline_cpu);
   std::vector<uint64_t> reply(words);
-  row.summary = summarise(measure(
+  row.record(measure(
       plan, [&] { message.next(); },
       [&] {
         while (!echo.requests.try_push(message.words().data())) _mm_pause();
