@@ -34,10 +34,8 @@ Row measure_caf(const Plan& plan, bool aggressive) {
                   CAF_PATCH_VERSION, aggressive ? "its workers steal without sleeping" : "its own settings");
   caf::actor_system_config config;
   if (aggressive) {
-    // The group was renamed with 0.18.
-    for (const std::string group : {"work-stealing", "caf.work-stealing"}) {
-      config.set(group + ".aggressive-poll-attempts", UINT32_MAX);
-    }
+    constexpr const char* group = CAF_VERSION < 1800 ? "work-stealing" : "caf.work-stealing";
+    config.set(std::string(group) + ".aggressive-poll-attempts", UINT32_MAX);
   }
   caf::actor_system system(config);
   const caf::actor actor = system.spawn(adder);

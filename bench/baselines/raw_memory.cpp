@@ -11,13 +11,14 @@ namespace {
 
 // The rings of a region's workers, addressed from `base`.
 RawRings rings_in(char* base, const RegionLayout& layout) {
-  return {base + layout.h2d_ring(0),
-          base + layout.d2h_ring(0),
-          base + layout.host_line(0),
-          layout.worker_stride(),
-          layout.worker_stride(),
-          layout.worker_stride(),
-          layout.shape};
+  return {.h2d = base + layout.h2d_ring(0),
+          .d2h = base + layout.d2h_ring(0),
+          .command = base + layout.host_line(0) + offsetof(HostLine, command),
+          .credit = base + layout.worker_line(0) + offsetof(WorkerLine, h2d_credit),
+          .h2d_stride = layout.worker_stride(),
+          .d2h_stride = layout.worker_stride(),
+          .line_stride = layout.worker_stride(),
+          .shape = layout.shape};
 }
 
 }  // namespace
@@ -39,6 +40,12 @@ RawMemory::RawMemory(const cuda::Context& context, TransportKind transport, uint
   }
   host_ = rings_in(static_cast<char*>(region_->host_address()), layout);
   device_ = rings_in(reinterpret_cast<char*>(region_->device_address()), layout);
+}
+
+Bridge RawMemory::bridge(uint32_t worker) const {
+  Bridge bridge = Bridge::of(region_->host_address(), RegionLayout{workers_, host_.shape}, worker);
+  bridge.h2d = host_.request(worker, 0);
+  return bridge;
 }
 
 void RawMemory::command_stop() const {

@@ -48,6 +48,8 @@ class RawMemory {
     }
     return true;
   }
+  /// A worker's part as Gyre's host side takes it; what it refers to is this object's.
+  Bridge bridge(uint32_t worker) const;
   /// Tells every worker to end.
   void command_stop() const;
   /// Gives the memory up for good: the kernel still runs.

@@ -2,6 +2,7 @@
 #include "bench/baselines/launches.hpp"
 #include "bench/baselines/naive_ring.hpp"
 #include "bench/baselines/raw.hpp"
+#include "bench/baselines/soak_kernel_host.hpp"
 #include "bench/baselines/views_on_gpu.hpp"
 #include "support/catch.hpp"
 
@@ -34,8 +35,9 @@ TEST_CASE("the other baselines' kernels compile for old and new architectures, w
     return;
   }
   for (const int architecture : {75, 90, 120}) {
-    for (const auto compile : {bench::compile_raw_stream_kernel, bench::compile_naive_ring_kernel,
-                               bench::compile_empty_kernel, bench::compile_add_kernel}) {
+    for (const auto compile :
+         {bench::compile_raw_stream_kernel, bench::compile_naive_ring_kernel, bench::compile_empty_kernel,
+          bench::compile_add_kernel, bench::compile_soak_kernel}) {
       const cuda::CompiledKernel kernel = compile(architecture);
       INFO("sm_" << architecture << ", " << kernel.lowered_name);
       CHECK(kernel.log == "");
