@@ -57,7 +57,7 @@ struct StreamRow {
 uint32_t useful_threads(const Settings& settings, EngineKind engine, uint32_t workers) {
   if (settings.threads != 0) return settings.threads;
   if (engine != EngineKind::cuda) return 1;  // the workers need processors too
-  return std::min({workers, 8u, std::max(1u, uint32_t(allowed_cpus().size()) / 2)});
+  return std::min({2 * workers, 8u, std::max(1u, uint32_t(allowed_cpus().size()) / 2)});
 }
 
 StreamRow measure_gyre_asks(const Options& options, uint64_t messages, uint32_t threads, uint32_t window) {
@@ -205,7 +205,7 @@ int throughput(Settings& settings) {
       cases.push_back([=, &settings] {
         const StreamFigures figures =
             measure_raw_stream(options, ping_bytes, settings.messages, threads, settings.window);
-        StreamRow row{.name = "raw", .workers = workers, .threads = std::min(threads, workers)};
+        StreamRow row{.name = "raw", .workers = workers, .threads = figures.threads};
         row.transport = name(options.transport);
         row.messages = figures.messages;
         row.checksum = figures.checksum;
@@ -283,7 +283,7 @@ void add_throughput(CLI::App& app, std::function<int()>& chosen) {
   CLI::Option* const slot_bytes = command->get_option("--slot-bytes");
   command
       ->add_option("--threads", settings->threads,
-                   "host threads that send (default: on CUDA half the processors, 8 and a thread a worker at "
+                   "host threads that send (default: on CUDA half the processors, 8 and two a worker at "
                    "most; 1 on the CPU)")
       ->check(CLI::Range(1u, 256u));
   command
@@ -302,7 +302,8 @@ void add_throughput(CLI::App& app, std::function<int()>& chosen) {
   command->add_flag("--tells", settings->tells, "measure messages one way besides");
   command->footer(
       "A message is a word in a 64-byte slot (--slot-bytes, here 64 by default) and its answer another.\n"
-      "Rows on CUDA: gyre, raw (bare warps, as many workers; a host thread a ring). On the CPU: gyre, "
+      "Rows on CUDA: gyre, raw (bare warps, as many workers; two host threads a ring at most: one sends, one "
+      "takes). On the CPU: gyre, "
       "boost-spsc (a queue, one way).\n"
       "Exit: 0 every answer right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
