@@ -31,6 +31,7 @@ struct Settings {
   std::vector<uint32_t> workers;
   uint32_t threads = 0;  // 0: as many as are useful
   uint32_t window = 0;
+  uint32_t pollers = 1;
   uint64_t messages = 1'000'000;
   uint32_t rounds = 1;
   bool tells = false;
@@ -203,13 +204,14 @@ int throughput(Settings& settings) {
 #if defined(GYRE_WITH_CUDA)
     if (on_cuda) {
       cases.push_back([=, &settings] {
-        const StreamFigures figures =
-            measure_raw_stream(options, ping_bytes, settings.messages, threads, settings.window);
+        const StreamFigures figures = measure_raw_stream(options, ping_bytes, settings.messages, threads,
+                                                         settings.window, settings.pollers);
         StreamRow row{.name = "raw", .workers = workers, .threads = figures.threads};
         row.transport = name(options.transport);
         row.messages = figures.messages;
         row.checksum = figures.checksum;
-        row.remark = "a bare warp a worker takes all that a poll shows; every packet checked";
+        row.remark = fmt::format("{} bare warp{} a worker take all that a poll shows; every packet checked",
+                                 settings.pollers, settings.pollers == 1 ? "" : "s");
         row.rounds = {double(figures.messages) / figures.seconds};
         return row;
       });
@@ -298,6 +300,10 @@ void add_throughput(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("--interleave", settings->rounds, "rounds of all rows in turn")
       ->check(CLI::Range(1u, 1000u))
       ->type_name("R")
+      ->capture_default_str();
+  command->add_option("--pollers", settings->pollers, "warps that poll in raw's kernel, a worker: 1 or 2")
+      ->check(CLI::Range(1u, 2u))
+      ->type_name("N")
       ->capture_default_str();
   command->add_flag("--tells", settings->tells, "measure messages one way besides");
   command->footer(

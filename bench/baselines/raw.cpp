@@ -26,8 +26,8 @@ cuda::CompiledKernel compile_raw_kernel(int architecture, uint32_t size, uint32_
   return compile(architecture, fmt::format("gyre::bench::raw_echo<{}u, {}u>", packets_a_lane, pollers));
 }
 
-cuda::CompiledKernel compile_raw_stream_kernel(int architecture) {
-  return compile(architecture, "gyre::bench::raw_stream<4u>");
+cuda::CompiledKernel compile_raw_stream_kernel(int architecture, uint32_t pollers) {
+  return compile(architecture, fmt::format("gyre::bench::raw_stream<4u, {}u>", pollers));
 }
 
 Row measure_raw(const Plan& plan, uint32_t size) {

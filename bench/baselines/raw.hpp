@@ -17,6 +17,6 @@ Row measure_raw(const Plan& plan, uint32_t size);
 /// `architecture` (90: 9.0). Needs no GPU. Throws as cuda::compile_text.
 cuda::CompiledKernel compile_raw_kernel(int architecture, uint32_t size, uint32_t pollers);
 /// The kernel that takes all messages a poll finds; for any number of packets up to 32.
-cuda::CompiledKernel compile_raw_stream_kernel(int architecture);
+cuda::CompiledKernel compile_raw_stream_kernel(int architecture, uint32_t pollers);
 
 }  // namespace gyre::bench

@@ -22,21 +22,53 @@ __device__ inline bool shall_end(const RawRings& rings, uint32_t worker, uint32_
          empty_polls >= most_empty_polls;
 }
 
-/// Echoes messages of `packets` packets, at most 32 * packets_a_lane. A worker a block; its `pollers` warps
-/// look for the same message, each half a poll after the other, and the first to see it answers.
-template <uint32_t packets_a_lane, uint32_t pollers>
-__global__ void __launch_bounds__(32 * pollers) raw_echo(RawRings rings, uint32_t packets) {
-  constexpr long long half_a_poll = 1000;  // cycles; a poll of pinned memory takes 1.1 µs on an H200
-  __shared__ unsigned long long answered;  // tickets
-
-  const uint32_t lane = Warp::rank(), worker = blockIdx.x;
-  if constexpr (pollers > 1) {
-    if (threadIdx.x == 0) answered = 0;
-    __syncthreads();
-    const long long begin = clock64();
-    while (clock64() - begin < half_a_poll * (threadIdx.x / 32)) {
+/// How the polling warps of one block share its messages: whoever sees what is next claims it. One of each
+/// thread's; `answered` is the block's.
+template <uint32_t pollers>
+class Pollers {
+ public:
+  /// Collective over the block. Each warp begins a part of a poll after the one before.
+  __device__ explicit Pollers(unsigned long long& answered) : answered_(&answered) {
+    if constexpr (pollers > 1) {
+      constexpr long long poll = 2000;  // cycles: one of pinned memory takes 1.1 µs on an H200
+      if (threadIdx.x == 0) answered = 0;
+      __syncthreads();
+      const long long begin = clock64();
+      while (clock64() - begin < poll / pollers * (threadIdx.x / 32)) {
+      }
     }
   }
+  /// Claims the `found` messages from `ticket` on, none too, for the calling warp: true if they are its to
+  /// answer. Else other warps answered some meanwhile, and `ticket` is what comes after those. Collective
+  /// over the warp.
+  __device__ bool claim(uint64_t& ticket, uint32_t found) const {
+    if constexpr (pollers > 1) {
+      using Word = unsigned long long;
+      Word next = 0;
+      if (Warp::rank() == 0) {
+        next = found != 0 ? atomicCAS(answered_, Word(ticket), Word(ticket) + found)
+                          : *static_cast<volatile Word*>(answered_);
+      }
+      next = __shfl_sync(0xffffffffu, next, 0);
+      if (next != ticket) {
+        ticket = next;
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  unsigned long long* answered_;  // tickets
+};
+
+/// Echoes messages of `packets` packets, at most 32 * packets_a_lane. A worker a block; its `pollers` warps
+/// look for the same message, each a part of a poll after the other, and the first to see it answers.
+template <uint32_t packets_a_lane, uint32_t pollers>
+__global__ void __launch_bounds__(32 * pollers) raw_echo(RawRings rings, uint32_t packets) {
+  __shared__ unsigned long long answered;
+  const Pollers<pollers> others(answered);
+  const uint32_t lane = Warp::rank(), worker = blockIdx.x;
   uint32_t empty_polls = 0;
   for (uint64_t ticket = 0;;) {
     const Packet* const request = rings.request(worker, ticket);
@@ -51,19 +83,9 @@ __global__ void __launch_bounds__(32 * pollers) raw_echo(RawRings rings, uint32_
       whole = whole && held[i].stamp == stamp;
     }
     whole = Warp::all(whole);
-    if constexpr (pollers > 1) {
-      // Lane 0 claims for its warp; a warp that comes second goes on behind what was answered.
-      unsigned long long next = 0;
-      if (lane == 0) {
-        next = whole ? atomicCAS(&answered, (unsigned long long)ticket, (unsigned long long)ticket + 1)
-                     : *(volatile unsigned long long*)&answered;
-      }
-      next = __shfl_sync(0xffffffffu, next, 0);
-      if (next != ticket) {
-        ticket = next;
-        empty_polls = 0;
-        continue;
-      }
+    if (!others.claim(ticket, whole ? 1 : 0)) {
+      empty_polls = 0;
+      continue;
     }
     if (!whole) {
       if (shall_end(rings, worker, ++empty_polls)) return;
@@ -80,11 +102,13 @@ __global__ void __launch_bounds__(32 * pollers) raw_echo(RawRings rings, uint32_
   }
 }
 
-/// Echoes as many messages a poll as it finds, for throughput: each load of the warp covers as many slots as
+/// Echoes as many messages a poll as it finds, for throughput: each load of a warp covers as many slots as
 /// 32 packets are, and it issues as many loads at once, up to `most_loads`, as the last poll's messages
-/// needed, and one. `packets` a message, at most 32. A worker a block of one warp.
-template <uint32_t most_loads>
-__global__ void __launch_bounds__(32) raw_stream(RawRings rings, uint32_t packets) {
+/// needed, and one. `packets` a message, at most 32. Workers and pollers as for raw_echo.
+template <uint32_t most_loads, uint32_t pollers>
+__global__ void __launch_bounds__(32 * pollers) raw_stream(RawRings rings, uint32_t packets) {
+  __shared__ unsigned long long answered;
+  const Pollers<pollers> others(answered);
   const uint32_t lane = Warp::rank(), worker = blockIdx.x;
   const uint32_t slots_a_load = 32 / packets;
   const uint32_t part = lane / packets,
@@ -100,25 +124,29 @@ __global__ void __launch_bounds__(32) raw_stream(RawRings rings, uint32_t packet
       }
     }
     uint32_t found = 0;
-    bool going_on = true;
 #pragma unroll
     for (uint32_t i = 0; i < most_loads; ++i) {
-      if (i >= loads || !going_on) continue;
-      const uint64_t mine = ticket + i * slots_a_load + part;
-      const bool whole = used && held[i].stamp == rings.shape.stamp(mine);
+      if (i >= loads || found != i * slots_a_load) continue;
+      const bool whole = used && held[i].stamp == rings.shape.stamp(ticket + i * slots_a_load + part);
       // Messages up to the first lane without its packet are whole.
       const uint32_t missing = __ballot_sync(0xffffffffu, used && !whole);
-      const uint32_t here = missing == 0 ? slots_a_load : (__ffs(int(missing)) - 1) / packets;
-      if (used && part < here) Memory::store(rings.reply(worker, mine)[k], held[i]);
-      found += here;
-      going_on = here == slots_a_load;
+      found += missing == 0 ? slots_a_load : uint32_t(__ffs(int(missing)) - 1) / packets;
     }
-    ticket += found;
+    if (!others.claim(ticket, found)) {
+      empty_polls = 0;
+      continue;
+    }
     if (found == 0) {
       loads = 1;
       if (shall_end(rings, worker, ++empty_polls)) return;
       continue;
     }
+#pragma unroll
+    for (uint32_t i = 0; i < most_loads; ++i) {
+      const uint32_t message = i * slots_a_load + part;
+      if (used && message < found) Memory::store(rings.reply(worker, ticket + message)[k], held[i]);
+    }
+    ticket += found;
     empty_polls = 0;
     loads = (found + slots_a_load - 1) / slots_a_load + 1;
     if (loads > most_loads) loads = most_loads;

@@ -126,7 +126,7 @@ std::vector<Part> parts_of(std::deque<Lane>& lanes, uint32_t threads) {
 }  // namespace
 
 StreamFigures measure_raw_stream(const Options& options, uint32_t size, uint64_t messages, uint32_t threads,
-                                 uint32_t window) {
+                                 uint32_t window, uint32_t pollers) {
   uint32_t packets = packets_for(size);
   if (packets > 32) {
     throw BadOptions(
@@ -134,11 +134,12 @@ StreamFigures measure_raw_stream(const Options& options, uint32_t size, uint64_t
                     "most 32; give --size 352 or less",
                     size, packets));
   }
-  CudaKernel kernel(options.device, compile_raw_stream_kernel);
+  CudaKernel kernel(options.device,
+                    [&](int architecture) { return compile_raw_stream_kernel(architecture, pollers); });
   RawMemory memory(kernel.context(), options.transport, options.workers, options.ring_shape(), packets);
   RawRings rings = memory.on_device();
   void* arguments[] = {&rings, &packets};
-  kernel.launch(32, arguments, options.workers);
+  kernel.launch(32 * pollers, arguments, options.workers);
   BareEnd end(
       kernel, "raw stream", [&] { memory.command_stop(); }, [&] { memory.leak(); });
 

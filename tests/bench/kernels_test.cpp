@@ -34,10 +34,17 @@ TEST_CASE("the other baselines' kernels compile for old and new architectures, w
     WARN("skipped: NVRTC is not installed here");
     return;
   }
+  using Compile = cuda::CompiledKernel (*)(int);
+  const Compile stream_of_one = [](int architecture) {
+    return bench::compile_raw_stream_kernel(architecture, 1);
+  };
+  const Compile stream_of_two = [](int architecture) {
+    return bench::compile_raw_stream_kernel(architecture, 2);
+  };
   for (const int architecture : {75, 90, 120}) {
-    for (const auto compile :
-         {bench::compile_raw_stream_kernel, bench::compile_naive_ring_kernel, bench::compile_empty_kernel,
-          bench::compile_add_kernel, bench::compile_soak_kernel}) {
+    for (const Compile compile : {stream_of_one, stream_of_two, Compile(bench::compile_naive_ring_kernel),
+                                  Compile(bench::compile_empty_kernel), Compile(bench::compile_add_kernel),
+                                  Compile(bench::compile_soak_kernel)}) {
       const cuda::CompiledKernel kernel = compile(architecture);
       INFO("sm_" << architecture << ", " << kernel.lowered_name);
       CHECK(kernel.log == "");
