@@ -8,6 +8,7 @@
 #include <gyre/runtime/buffers.hpp>
 #include <gyre/runtime/call_table.hpp>
 #include <gyre/runtime/dead_letters.hpp>
+#include <gyre/runtime/deadline.hpp>
 #include <gyre/runtime/engine.hpp>
 #include <gyre/runtime/host_bridge.hpp>
 #include <gyre/runtime/scratch.hpp>
@@ -34,9 +35,6 @@ struct Termination {
 };
 
 namespace detail {
-
-/// Nanoseconds of the host's steady clock.
-int64_t host_now_ns();
 
 /// Where a message goes.
 struct Destination {

@@ -5,10 +5,18 @@
 #include <gyre/runtime/arena.hpp>
 
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
 namespace gyre {
+
+/// The envelope in front of an unpacked message.
+inline Envelope envelope_of(const uint32_t* payload) {
+  Envelope envelope;
+  std::memcpy(&envelope, payload, sizeof envelope);
+  return envelope;
+}
 
 /// Thread-safe; nothing here waits.
 class HostBridge {
