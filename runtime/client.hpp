@@ -90,7 +90,7 @@ class Client {
                                                 const AskOptions& options = {}) {
     using Outcome = Future<Reply<ResponseTo<Request, Actor>>>;
     auto sent = send_ask(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
-    if (!sent) return Outcome(detail::CallHandle(sent.error()));
+    if (!sent) return Outcome(sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
   template <class Request, class Actor, class Content>
@@ -149,7 +149,7 @@ class Client {
     using Outcome = Future<Reply<Response>>;
     auto sent = send_ask(resolve<Request, Response>(to), content_of<Request>(content), options,
                          detail::WhenFull::wait);
-    if (!sent) return Outcome(detail::CallHandle(sent.error()));
+    if (!sent) return Outcome(sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
   template <class Request, class Response, class Content>
@@ -191,7 +191,7 @@ class Client {
     using Outcome = Future<Reply<capnp::AnyPointer>>;
     auto sent = send_ask(detail::Destination{core_->worker_of(key), actor_type, message_type, key}, content,
                          options, detail::WhenFull::wait);
-    if (!sent) return Outcome(detail::CallHandle(sent.error()));
+    if (!sent) return Outcome(sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
 
@@ -230,7 +230,7 @@ class Client {
     if constexpr (std::is_same_v<std::remove_const_t<Content>, Encoded>) {
       return content;
     } else {
-      return [&content](capnp::MessageBuilder& message) { content(message.initRoot<Request>()); };
+      return [&content](capnp::AnyPointer::Builder root) { content(root.initAs<Request>()); };
     }
   }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gyre/runtime/core.hpp>
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -41,6 +43,12 @@ uint32_t calls_for(const RegionLayout& layout) {
 }  // namespace
 
 int64_t host_now_ns() { return int64_t(gyre::now_ns()); }
+
+int64_t coarse_now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
 
 Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine)
     : actors_(engine->complete(std::move(actors))),
@@ -201,7 +209,7 @@ void Core::fail(std::string_view cause) noexcept {
 void Core::end_calls_in_flight(Status reason) {
   calls_.for_each_in_flight([&](CallId call) {
     if (!calls_.begin_outcome(call)) return;
-    asks_dead_.add();
+    books_.add(Count::asks_dead);
     calls_.complete_failed(
         call, reason == Status::engine_failed ? engine_failed(calls_.worker(call)) : Failure{reason});
   });
@@ -369,8 +377,7 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
   failed = state() == Lifecycle::failed;
   // What another thread has in hand must be settled before anything is buried.
   for (HostBridge& bridge : bridges_) {
-    while (bridge.draining()) std::this_thread::yield();
-    drain_replies(bridge);
+    bridge.drain_after_others([&](const ArrivedReply* reply) { take_reply(bridge, reply, no_call); });
   }
 
   const Status reason = failed ? Status::engine_failed : Status::terminated;
@@ -412,7 +419,7 @@ void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
       std::this_thread::yield();  // its producer is between claim and publish
     }
     if (outcome == ReceiveOutcome::corrupt) {
-      corrupt_unprocessed_.add();
+      books_.add(Count::corrupt_unprocessed);
       continue;
     }
     const Envelope envelope = envelope_of(payload);
@@ -423,10 +430,10 @@ void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
       arena_.free(head.block, 0);  // the worker never saw it
     }
     if ((envelope.flags & envelope_flags::ask) == 0) {
-      tells_unprocessed_.add();
+      books_.add(Count::tells_unprocessed);
       dead_letters_.add(as_sent(envelope, payload), {reason, 0, 0}, body_in_slot(envelope, payload));
     } else if (calls_.begin_outcome(envelope.correlation)) {
-      asks_dead_.add();
+      books_.add(Count::asks_dead);
       dead_letters_.add(as_sent(envelope, payload), {reason, 0, 0}, body_in_slot(envelope, payload));
       calls_.complete_failed(envelope.correlation, Failure{reason});
     }
@@ -459,14 +466,14 @@ Books Core::books() const {
 
 Books Core::count_books() const {
   Books books;
-  books.corrupt_slots = corrupt_unprocessed_.get();
+  books.corrupt_slots = books_.sum(Count::corrupt_unprocessed);
   // Outcomes before acceptances: an ask is counted as accepted first, so in flight is never negative.
-  books.asks.answered = asks_answered_.get();
-  books.asks.error_replies = asks_error_replies_.get();
-  books.asks.timed_out = asks_timed_out_.get();
-  books.asks.dead_letters = asks_dead_.get();
-  books.asks.late_replies = asks_late_.get();
-  books.tells.dead_letters = tells_unprocessed_.get();
+  books.asks.answered = books_.sum(Count::asks_answered);
+  books.asks.error_replies = books_.sum(Count::asks_error_replies);
+  books.asks.timed_out = books_.sum(Count::asks_timed_out);
+  books.asks.dead_letters = books_.sum(Count::asks_dead);
+  books.asks.late_replies = books_.sum(Count::asks_late);
+  books.tells.dead_letters = books_.sum(Count::tells_unprocessed);
   for (const HostBridge& bridge : bridges_) {
     const WorkerLine& line = *bridge.bridge().worker_line;
     (void)Memory::load_acquire(line.h2d_credit);  // the counters were stored before it
@@ -474,8 +481,8 @@ Books Core::count_books() const {
     books.tells.dead_letters += Memory::load_relaxed(line.tells_failed);
     books.corrupt_slots += Memory::load_relaxed(line.corrupt);
   }
-  books.asks.accepted = asks_accepted_.get();
-  books.tells.accepted = tells_accepted_.get();
+  books.asks.accepted = books_.sum(Count::asks_accepted);
+  books.tells.accepted = books_.sum(Count::tells_accepted);
   books.dead_letters_dropped = dead_letters_dropped();
   return books;
 }

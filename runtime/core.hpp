@@ -12,6 +12,7 @@
 #include <gyre/runtime/engine.hpp>
 #include <gyre/runtime/host_bridge.hpp>
 #include <gyre/runtime/scratch.hpp>
+#include <gyre/runtime/tally.hpp>
 #include <gyre/runtime/worker_clock.hpp>
 
 #include <atomic>
@@ -45,6 +46,20 @@ struct Destination {
 };
 
 enum class WhenFull { refuse, wait };
+
+/// What Core counts.
+enum class Count {
+  asks_accepted,
+  asks_answered,
+  asks_error_replies,
+  asks_timed_out,
+  asks_dead,
+  asks_late,
+  tells_accepted,
+  tells_unprocessed,
+  corrupt_unprocessed,
+  count
+};
 
 /// What one ask may take.
 struct AskLimits {
@@ -137,11 +152,16 @@ class Core {
   void publish(HostBridge& bridge, uint64_t ticket, Envelope envelope, Outgoing message, const Room& room,
                const std::optional<ArenaBlock>& block);
   template <class Attempt>
-  Status attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when_full);
+  Status attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
+                       WhenFull when_full);
+  Status full_or_closed(const HostBridge& bridge, Status full) const;
+  Status try_claim(HostBridge& bridge, uint64_t& ticket) const;
+  uint32_t reply_bytes(const AskLimits& limits, uint32_t request_bytes) const;
+  static constexpr CallId no_call = 0;
   uint32_t drain_replies();
-  uint32_t drain_replies(HostBridge& bridge);
-  void take_reply(HostBridge& bridge, const uint32_t* payload);
-  void take_reply_in_block(const Envelope& envelope, const uint32_t* body, bool wanted);
+  uint32_t drain_replies(HostBridge& bridge, CallId own = no_call);
+  void take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own);
+  void take_reply_in_block(const Envelope& envelope, const OutOfLineReply& reply, bool wanted);
   void take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted);
   void expire(CallId call);
   void calibrate_clock();
@@ -170,6 +190,7 @@ class Core {
   std::atomic<Status> refusal_{Status::terminated};  // what a message sent after the rings closed is told
   std::atomic<uint32_t> drain_acknowledgements_{0};
   std::atomic<int64_t> next_look_ns_{0};
+  std::atomic<int64_t> next_overdue_ns_{0};
   WorkerClock clock_;
   std::mutex clock_mutex_;      // tried, never waited for
   int64_t clock_asked_ns_ = 0;  // when worker 0 was commanded clock_asked_; 0: it was not
@@ -177,13 +198,7 @@ class Core {
   CommandWord clock_asked_;
   int64_t launched_at_ns_ = 0;
 
-  struct alignas(64) Counter {
-    std::atomic<uint64_t> value{0};
-    void add(uint64_t n = 1) { value.fetch_add(n, std::memory_order_relaxed); }
-    uint64_t get() const { return value.load(std::memory_order_relaxed); }
-  };
-  Counter asks_accepted_, asks_answered_, asks_error_replies_, asks_timed_out_, asks_dead_, asks_late_;
-  Counter tells_accepted_, tells_unprocessed_, corrupt_unprocessed_;
+  Tally<Count> books_;
 
   DeadLetters dead_letters_;
   mutable std::mutex lifecycle_mutex_;  // drain and terminate, one at a time; never on the message path

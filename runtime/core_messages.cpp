@@ -8,26 +8,34 @@ namespace gyre::detail {
 
 namespace {
 
-constexpr int64_t look_interval_ns = 1'000'000;
+constexpr int64_t look_interval_ns = 2'000'000;
+constexpr int64_t overdue_interval_ns = 16'000'000;  // it looks at the whole call table
 constexpr uint32_t looks_while_busy =
     16;  // turns with replies for others between looks at one's own deadline
+constexpr int64_t never = INT64_MAX;
+
+bool for_lack_of_room(Status status) {
+  return status == Status::ring_full || status == Status::call_table_full || status == Status::arena_full;
+}
 
 }  // namespace
 
-// Repeats `attempt` until it says something else than full, or the deadline passes. While it waits it drains
-// replies: a thread that only sends still lets the workers answer.
+// Repeats `attempt` until it says something else than full, or the deadline passes; that may be `never`, and
+// is `timeout` from now then. While it waits it drains replies: a thread that only sends still lets the
+// workers answer.
 template <class Attempt>
-Status Core::attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when_full) {
+Status Core::attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
+                           WhenFull when_full) {
+  Status status = attempt();
+  if (!for_lack_of_room(status)) [[likely]]
+    return status;
+  if (when_full == WhenFull::refuse) return drain_replies() != 0 ? attempt() : status;
+  if (deadline_ns == never) deadline_ns = after(host_now_ns(), timeout);
   Backoff backoff(options_.wait);
   uint32_t busy_turns = 0;
-  for (;;) {
-    const Status status = attempt();
-    if (status != Status::ring_full && status != Status::call_table_full && status != Status::arena_full) {
-      return status;
-    }
-    const uint32_t drained = drain_replies();
-    if (when_full == WhenFull::refuse) return drained != 0 ? attempt() : status;
-    if (drained != 0) {
+  for (;; status = attempt()) {
+    if (!for_lack_of_room(status)) return status;
+    if (drain_replies() != 0) {
       backoff.reset();
       if (++busy_turns % looks_while_busy == 0 && host_now_ns() >= deadline_ns) return status;
       continue;
@@ -96,16 +104,40 @@ void Core::publish(HostBridge& bridge, uint64_t ticket, Envelope envelope, Outgo
   bridge.publish(ticket, payload, envelope.body_bytes);
 }
 
+Status Core::full_or_closed(const HostBridge& bridge, Status full) const {
+  return bridge.closed() ? refusal_.load(std::memory_order_acquire) : full;
+}
+
+Status Core::try_claim(HostBridge& bridge, uint64_t& ticket) const {
+  switch (bridge.try_claim(ticket)) {
+    case ClaimOutcome::claimed:
+      return Status::ok;
+    case ClaimOutcome::full:
+      return Status::ring_full;
+    case ClaimOutcome::closed:
+      break;
+  }
+  return refusal_.load(std::memory_order_acquire);
+}
+
+uint32_t Core::reply_bytes(const AskLimits& limits, uint32_t request_bytes) const {
+  if (limits.max_reply_bytes != 0) return limits.max_reply_bytes;
+  return options_.max_reply_bytes != 0 ? options_.max_reply_bytes : request_bytes;
+}
+
 Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimits& limits,
                          WhenFull when_full) {
   if (forked()) return Failure{Status::forked};
-  const int64_t now_ns = host_now_ns();
-  const int64_t deadline_ns = after(now_ns, limits.timeout);
+  Room room;
+  const uint32_t reply = reply_bytes(limits, message.bytes);
+  if (std::max(message.bytes, reply) > shape().body_capacity()) {
+    const auto needed = room_for(message.bytes, reply);
+    if (!needed) return needed.error();
+    room = needed.value();
+  }
+  const SendTime sent = SendTime::now(limits.timeout);
+  int64_t deadline_ns = sent.exact() ? sent.deadline_ns() : never;
   const uint64_t timeout_us = microseconds(limits.timeout);
-  const auto room = room_for(message.bytes, limits.max_reply_bytes != 0     ? limits.max_reply_bytes
-                                            : options_.max_reply_bytes != 0 ? options_.max_reply_bytes
-                                                                            : message.bytes);
-  if (!room) return room.error();
   HostBridge& bridge = bridges_[to.worker];
   std::optional<CallId> call;
   std::optional<ArenaBlock> block;
@@ -113,34 +145,28 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
   uint64_t ticket = 0;
   const Status status = attempt_until(
       [&] {
-        if (bridge.closed()) return refusal_.load(std::memory_order_acquire);
-        if (room.value().any() && !block && !(block = take_block(room.value(), message)))
-          return Status::arena_full;
-        if (!call && !(call = calls_.acquire())) return Status::call_table_full;
-        if (!prepaid && !(prepaid = bridge.try_prepay_reply())) return Status::ring_full;
-        switch (bridge.try_claim(ticket)) {
-          case ClaimOutcome::claimed:
-            return Status::ok;
-          case ClaimOutcome::full:
-            return Status::ring_full;
-          case ClaimOutcome::closed:
-            break;
-        }
-        return refusal_.load(std::memory_order_acquire);
+        if (room.any() && !block && !(block = take_block(room, message)))
+          return full_or_closed(bridge, Status::arena_full);
+        if (!call && !(call = calls_.acquire())) return full_or_closed(bridge, Status::call_table_full);
+        if (!prepaid && !(prepaid = bridge.try_prepay_replies(1) != 0))
+          return full_or_closed(bridge, Status::ring_full);
+        return try_claim(bridge, ticket);
       },
-      deadline_ns, when_full);
+      limits.timeout, deadline_ns, when_full);
   if (status != Status::ok) {
-    if (prepaid) bridge.return_reply();
+    if (prepaid) bridge.return_prepaid(1);
     if (call) calls_.release(*call);
     if (block) arena_.free(block->id, 0);
-    return refused(status, when_full == WhenFull::wait ? timeout_us : 0, room.value());
+    return refused(status, when_full == WhenFull::wait ? timeout_us : 0, room);
   }
-  asks_accepted_.add();
+  books_.add(Count::asks_accepted);
   calls_.arm(*call, to.worker, deadline_ns, timeout_us);
   publish(bridge, ticket,
-          {*call, message.bytes, clock_.deadline_us(now_ns, deadline_ns), to.key, to.actor_type,
+          {*call, message.bytes, clock_.deadline_us(sent.now_ns, sent.deadline_ns()), to.key, to.actor_type,
            to.message_type, 0, 0, envelope_flags::ask},
-          message, room.value(), block);
+          message, room, block);
+  // The clock is read while the message is on its way. Nobody else gives the call back.
+  if (deadline_ns == never) calls_.set_deadline(*call, after(host_now_ns(), limits.timeout));
   return *call;
 }
 
@@ -159,38 +185,34 @@ Result<void> Core::ask_lifecycle(const Destination& to, std::chrono::nanoseconds
 Result<void> Core::tell(const Destination& to, Outgoing message, const TellLimits& limits,
                         WhenFull when_full) {
   if (forked()) return Failure{Status::forked};
-  const int64_t now_ns = host_now_ns();
-  const auto room = room_for(message.bytes, 0);
-  if (!room) return room.error();
+  Room room;
+  if (message.bytes > shape().body_capacity()) {
+    const auto needed = room_for(message.bytes, 0);
+    if (!needed) return needed.error();
+    room = needed.value();
+  }
+  const int64_t now_ns = limits.expires_after.count() > 0 ? host_now_ns() : 0;
+  int64_t deadline_ns = never;
   HostBridge& bridge = bridges_[to.worker];
   std::optional<ArenaBlock> block;
   uint64_t ticket = 0;
   const Status status = attempt_until(
       [&] {
-        if (bridge.closed()) return refusal_.load(std::memory_order_acquire);
-        if (room.value().any() && !block && !(block = take_block(room.value(), message)))
-          return Status::arena_full;
-        switch (bridge.try_claim(ticket)) {
-          case ClaimOutcome::claimed:
-            return Status::ok;
-          case ClaimOutcome::full:
-            return Status::ring_full;
-          case ClaimOutcome::closed:
-            break;
-        }
-        return refusal_.load(std::memory_order_acquire);
+        if (room.any() && !block && !(block = take_block(room, message)))
+          return full_or_closed(bridge, Status::arena_full);
+        return try_claim(bridge, ticket);
       },
-      after(now_ns, limits.timeout), when_full);
+      limits.timeout, deadline_ns, when_full);
   if (status != Status::ok) {
     if (block) arena_.free(block->id, 0);
-    return refused(status, when_full == WhenFull::wait ? microseconds(limits.timeout) : 0, room.value());
+    return refused(status, when_full == WhenFull::wait ? microseconds(limits.timeout) : 0, room);
   }
-  tells_accepted_.add();
+  books_.add(Count::tells_accepted);
   if (block) bridge.keep_tell_block(ticket, block->id, [this](BlockId id) { arena_.free(id, 0); });
   const uint32_t deadline_us =
       limits.expires_after.count() <= 0 ? 0 : clock_.deadline_us(now_ns, after(now_ns, limits.expires_after));
   publish(bridge, ticket, {0, message.bytes, deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
-          message, room.value(), block);
+          message, room, block);
   return success();
 }
 
@@ -206,11 +228,12 @@ Failure Core::refused(Status status, uint64_t waited_us, const Room& room) const
 }
 
 void Core::wait(CallId call) {
+  if (calls_.done(call)) return;
   HostBridge& bridge = bridges_[calls_.worker(call)];
   Backoff backoff(options_.wait);
   uint32_t busy_turns = 0;
-  while (!calls_.done(call)) {
-    if (drain_replies(bridge) != 0) {
+  do {
+    if (drain_replies(bridge, call) != 0) {
       backoff.reset();
       if (++busy_turns % looks_while_busy == 0 && host_now_ns() >= calls_.deadline_ns(call)) expire(call);
       continue;
@@ -221,7 +244,7 @@ void Core::wait(CallId call) {
       if (now >= calls_.deadline_ns(call)) expire(call);
     }
     backoff.pause();
-  }
+  } while (!calls_.done(call));
 }
 
 bool Core::poll(CallId call) {
@@ -239,42 +262,52 @@ uint32_t Core::drain_replies() {
   return count;
 }
 
-uint32_t Core::drain_replies(HostBridge& bridge) {
-  return bridge.drain([&](const uint32_t* payload) { take_reply(bridge, payload); });
+uint32_t Core::drain_replies(HostBridge& bridge, CallId own) {
+  return bridge.drain([&](const ArrivedReply* reply) { take_reply(bridge, reply, own); });
 }
 
-void Core::take_reply(HostBridge& bridge, const uint32_t* payload) {
-  if (payload == nullptr) {
+// `own`: the call that this thread owns and waits for, if any.
+void Core::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own) {
+  if (reply == nullptr) {
     fail("reading a reply: a slot of the D2H ring held no message; something wrote over the region");
     return;
   }
-  const Envelope envelope = envelope_of(payload);
+  const Envelope& envelope = reply->envelope();
+  const CallId call = envelope.correlation;
+  constexpr uint8_t not_plain = envelope_flags::control | envelope_flags::error |
+                                envelope_flags::out_of_line | envelope_flags::reply_in_block;
+  if (own != no_call && call == own && (envelope.flags & not_plain) == 0) {
+    bridge.return_reply();
+    reply->unpack(calls_.place(call));
+    books_.add(calls_.complete_own(call, envelope.body_bytes) ? Count::asks_answered : Count::asks_late);
+    return;
+  }
   if ((envelope.flags & envelope_flags::control) != 0) {
     drain_acknowledgements_.fetch_add(1, std::memory_order_release);
     return;
   }
   bridge.return_reply();
-  const bool wanted = calls_.begin_outcome(envelope.correlation);
-  if (!wanted) asks_late_.add();
-  const uint32_t* const body = payload + sizeof(Envelope) / sizeof(uint32_t);
+  const bool wanted = calls_.begin_outcome(call);
+  if (!wanted) books_.add(Count::asks_late);
   // The worker is done with the block, whatever it answered: what it wrote there comes before what is done
   // there next.
   if ((envelope.flags & envelope_flags::out_of_line) != 0) Memory::fence();
   if ((envelope.flags & envelope_flags::reply_in_block) != 0) {
-    take_reply_in_block(envelope, body, wanted);
+    take_reply_in_block(envelope, reply->body_as<OutOfLineReply>(), wanted);
     return;
   }
   if ((envelope.flags & envelope_flags::out_of_line) != 0) arena_.free(envelope.key);
   ErrorBody error{};
-  if ((envelope.flags & envelope_flags::error) != 0) std::memcpy(&error, body, sizeof error);
+  if ((envelope.flags & envelope_flags::error) != 0) error = reply->body_as<ErrorBody>();
   if (error.status == Status::expired) return take_expired(envelope, error, wanted);
   if (!wanted) return;
   if (error.status == Status::ok) {
-    asks_answered_.add();
-    calls_.complete_answered(envelope.correlation, body, envelope.body_bytes);
+    books_.add(Count::asks_answered);
+    reply->unpack(calls_.place(call));
+    calls_.complete_answered(call, envelope.body_bytes);
   } else {
-    asks_error_replies_.add();
-    calls_.complete_failed(envelope.correlation, actors_.failure_of(envelope, error));
+    books_.add(Count::asks_error_replies);
+    calls_.complete_failed(call, actors_.failure_of(envelope, error));
   }
 }
 
@@ -282,7 +315,7 @@ void Core::take_reply(HostBridge& bridge, const uint32_t* payload) {
 void Core::take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted) {
   if (wanted) {
     const uint64_t timeout_us = calls_.timeout_us(envelope.correlation);
-    asks_timed_out_.add();
+    books_.add(Count::asks_timed_out);
     calls_.complete_failed(envelope.correlation, Failure{Status::timed_out, 0, timeout_us, timeout_us});
   }
   // The reply's envelope says of the request what the worker could send back.
@@ -293,13 +326,11 @@ void Core::take_expired(const Envelope& envelope, const ErrorBody& error, bool w
   dead_letters_.add(sent, error, {});
 }
 
-void Core::take_reply_in_block(const Envelope& envelope, const uint32_t* body, bool wanted) {
-  OutOfLineReply reply{};
-  std::memcpy(&reply, body, sizeof reply);
+void Core::take_reply_in_block(const Envelope& envelope, const OutOfLineReply& reply, bool wanted) {
   const auto block = arena_.find(envelope.key);
   if (!block || reply.body_bytes > block->reply_capacity) {
     if (wanted) {
-      asks_dead_.add();
+      books_.add(Count::asks_dead);
       calls_.complete_failed(envelope.correlation, Failure{Status::engine_failed});
     }
     fail(
@@ -309,7 +340,7 @@ void Core::take_reply_in_block(const Envelope& envelope, const uint32_t* body, b
     return;
   }
   if (wanted) {
-    asks_answered_.add();
+    books_.add(Count::asks_answered);
     calls_.complete_in_block(envelope.correlation, *block, reply.body_bytes);
   } else {
     arena_.free(block->id, reply.body_bytes);
@@ -319,7 +350,7 @@ void Core::take_reply_in_block(const Envelope& envelope, const uint32_t* body, b
 void Core::expire(CallId call) {
   const uint64_t timeout_us = calls_.timeout_us(call);
   if (!calls_.begin_outcome(call)) return;
-  asks_timed_out_.add();
+  books_.add(Count::asks_timed_out);
   calls_.complete_failed(call, Failure{Status::timed_out, 0, timeout_us, timeout_us});
 }
 
@@ -331,7 +362,11 @@ void Core::look_after(int64_t now_ns) {
     return;
   }
   drain_replies();
-  calls_.for_each_overdue(now_ns, [this](CallId call) { expire(call); });
+  if (int64_t due = next_overdue_ns_.load(std::memory_order_relaxed);
+      now_ns >= due && next_overdue_ns_.compare_exchange_strong(due, now_ns + overdue_interval_ns,
+                                                                std::memory_order_relaxed)) {
+    calls_.for_each_overdue(now_ns, [this](CallId call) { expire(call); });
+  }
   sample_clock(now_ns);
   check_engine();
 }
