@@ -55,7 +55,9 @@ class HostBridge {
   explicit HostBridge(const Bridge& bridge)
       : bridge_(bridge),
         claim_(bridge.worker_line->h2d_credit, bridge.shape.slots),
-        tell_blocks_(bridge.shape.slots) {}
+        tell_blocks_(bridge.shape.slots) {
+    expect(0);
+  }
 
   const Bridge& bridge() const { return bridge_; }
 
@@ -147,11 +149,11 @@ class HostBridge {
   bool obeys(CommandWord word) const {
     return int32_t((acknowledged().word >> 8 << 8) - (word.word >> 8 << 8)) >= 0;
   }
-  /// Whether a message lies in the D2H ring, or begins to. Costs a look at memory that the engine alone
-  /// writes.
+  /// Whether a message seems to lie in the D2H ring, or to begin. Costs a look at memory that the engine
+  /// alone writes; drain() looks closer.
   bool reply_there() const {
-    const uint64_t ticket = d2h_ticket_.load(std::memory_order_relaxed);
-    return Memory::load(bridge_.d2h[bridge_.shape.first_packet(ticket)]).stamp == bridge_.shape.stamp(ticket);
+    const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
+    return Memory::load(*slot).stamp == next_stamp_.load(std::memory_order_relaxed);
   }
 
   /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
@@ -178,6 +180,13 @@ class HostBridge {
  private:
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
 
+  // The drainer's: `ticket` is what comes next.
+  void expect(uint64_t ticket) {
+    d2h_ticket_ = ticket;
+    next_slot_.store(bridge_.d2h + bridge_.shape.first_packet(ticket), std::memory_order_relaxed);
+    next_stamp_.store(bridge_.shape.stamp(ticket), std::memory_order_relaxed);
+  }
+
   ReceiveOutcome look(const Packet* slot, uint32_t stamp) const {
     const Packet first = Memory::load(*slot);
     if (first.stamp != stamp) return ReceiveOutcome::nothing;
@@ -191,18 +200,16 @@ class HostBridge {
   template <class Take>
   uint32_t drain_alone(Take& take) {
     uint32_t count = 0;
-    uint64_t ticket = d2h_ticket_.load(std::memory_order_relaxed);
+    uint64_t ticket = d2h_ticket_;
     for (;;) {
-      const Packet* const slot = bridge_.d2h + bridge_.shape.first_packet(ticket);
-      const ReceiveOutcome outcome = look(slot, bridge_.shape.stamp(ticket));
+      const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
+      const ReceiveOutcome outcome = look(slot, next_stamp_.load(std::memory_order_relaxed));
       if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));
       if (outcome != ReceiveOutcome::message) break;
       const ArrivedReply reply(slot);
       take(&reply);
-      ++ticket;
-      ++count;
-      d2h_ticket_.store(ticket, std::memory_order_relaxed);
-      if (count % 16 == 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
+      expect(++ticket);
+      if (++count % 16 == 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
     }
     if (count != 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
     return count;
@@ -216,7 +223,9 @@ class HostBridge {
   std::atomic<uint32_t> returned_seen_{0};
   alignas(64) std::atomic<bool> draining_{false};  // this line is written by who drains
   std::atomic<uint32_t> returned_{0};              // prepaid replies that came, ever
-  std::atomic<uint64_t> d2h_ticket_{0};
+  std::atomic<uint32_t> next_stamp_{0};            // of the next message, in next_slot_
+  std::atomic<const Packet*> next_slot_{nullptr};
+  uint64_t d2h_ticket_ = 0;
   // Out-of-line tells by slot: their blocks are freed by credit.
   struct TellBlock {
     std::atomic<BlockId> block{0};
