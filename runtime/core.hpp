@@ -19,6 +19,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace gyre {
@@ -43,6 +44,12 @@ struct Destination {
   uint16_t actor_type;
   uint16_t message_type;
   uint64_t key;
+};
+
+/// A message and where it goes.
+struct Addressed {
+  Destination to;
+  Outgoing message;
 };
 
 enum class WhenFull { refuse, wait };
@@ -104,6 +111,12 @@ class Core {
   /// nothing unless the result has a value. Blocks up to the timeout for room, if it may wait.
   Result<CallId> ask(const Destination& to, Outgoing message, const AskLimits& limits, WhenFull when_full);
   Result<void> tell(const Destination& to, Outgoing message, const TellLimits& limits, WhenFull when_full);
+  /// Sends requests in their order, those next to each other to one worker together; waits for room. Returns
+  /// how many were sent: their calls are in `calls`, which has room for all; `refused` says why the others
+  /// were not.
+  size_t ask_many(std::span<const Addressed> messages, const AskLimits& limits, CallId* calls,
+                  Failure& refused);
+  size_t tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& refused);
   /// Asks for lifecycle_message start or stop, and waits for the answer.
   Result<void> ask_lifecycle(const Destination& to, std::chrono::nanoseconds timeout);
 
@@ -154,8 +167,12 @@ class Core {
   template <class Attempt>
   Status attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
                        WhenFull when_full);
+  size_t ask_run(std::span<const Addressed> run, const AskLimits& limits, CallId* calls, Failure& refused);
+  size_t tell_run(std::span<const Addressed> run, const TellLimits& limits, Failure& refused);
+  template <class Fits>
+  static size_t run_of(std::span<const Addressed> messages, Fits&& fits);
+  Status status_of(ClaimOutcome outcome) const;
   Status full_or_closed(const HostBridge& bridge, Status full) const;
-  Status try_claim(HostBridge& bridge, uint64_t& ticket) const;
   uint32_t reply_bytes(const AskLimits& limits, uint32_t request_bytes) const;
   static constexpr CallId no_call = 0;
   uint32_t drain_replies();

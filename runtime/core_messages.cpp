@@ -108,8 +108,8 @@ Status Core::full_or_closed(const HostBridge& bridge, Status full) const {
   return bridge.closed() ? refusal_.load(std::memory_order_acquire) : full;
 }
 
-Status Core::try_claim(HostBridge& bridge, uint64_t& ticket) const {
-  switch (bridge.try_claim(ticket)) {
+Status Core::status_of(ClaimOutcome outcome) const {
+  switch (outcome) {
     case ClaimOutcome::claimed:
       return Status::ok;
     case ClaimOutcome::full:
@@ -150,7 +150,7 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
         if (!call && !(call = calls_.acquire())) return full_or_closed(bridge, Status::call_table_full);
         if (!prepaid && !(prepaid = bridge.try_prepay_replies(1) != 0))
           return full_or_closed(bridge, Status::ring_full);
-        return try_claim(bridge, ticket);
+        return status_of(bridge.try_claim(ticket));
       },
       limits.timeout, deadline_ns, when_full);
   if (status != Status::ok) {
@@ -200,7 +200,7 @@ Result<void> Core::tell(const Destination& to, Outgoing message, const TellLimit
       [&] {
         if (room.any() && !block && !(block = take_block(room, message)))
           return full_or_closed(bridge, Status::arena_full);
-        return try_claim(bridge, ticket);
+        return status_of(bridge.try_claim(ticket));
       },
       limits.timeout, deadline_ns, when_full);
   if (status != Status::ok) {
@@ -214,6 +214,149 @@ Result<void> Core::tell(const Destination& to, Outgoing message, const TellLimit
   publish(bridge, ticket, {0, message.bytes, deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
           message, room, block);
   return success();
+}
+
+// How many messages from the first on go to its worker and fit slots; 0: the first does not.
+template <class Fits>
+size_t Core::run_of(std::span<const Addressed> messages, Fits&& fits) {
+  size_t n = 0;
+  while (n < messages.size() && messages[n].to.worker == messages[0].to.worker && fits(messages[n].message))
+    ++n;
+  return n;
+}
+
+size_t Core::ask_many(std::span<const Addressed> messages, const AskLimits& limits, CallId* calls,
+                      Failure& refused) {
+  const auto fits = [&](const Outgoing& message) {
+    return std::max(message.bytes, reply_bytes(limits, message.bytes)) <= shape().body_capacity();
+  };
+  for (size_t sent = 0; sent < messages.size();) {
+    const size_t run = run_of(messages.subspan(sent), fits);
+    if (run == 0) {
+      const auto call = ask(messages[sent].to, messages[sent].message, limits, WhenFull::wait);
+      if (!call) {
+        refused = call.error();
+        return sent;
+      }
+      calls[sent++] = call.value();
+      continue;
+    }
+    const size_t of_run = ask_run(messages.subspan(sent, run), limits, calls + sent, refused);
+    sent += of_run;
+    if (of_run != run) return sent;
+  }
+  return messages.size();
+}
+
+// One clock reading, and where there is room one prepayment and one claim, for messages to one worker that
+// fit slots.
+size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, CallId* calls,
+                     Failure& refused) {
+  if (forked()) {
+    refused = Failure{Status::forked};
+    return 0;
+  }
+  const SendTime sent_at = SendTime::now(limits.timeout);
+  const uint64_t timeout_us = microseconds(limits.timeout);
+  const uint32_t worker_deadline_us = clock_.deadline_us(sent_at.now_ns, sent_at.deadline_ns());
+  int64_t deadline_ns = sent_at.exact() ? sent_at.deadline_ns() : never;
+  HostBridge& bridge = bridges_[run.front().to.worker];
+  size_t sent = 0;
+  while (sent < run.size()) {
+    uint32_t acquired = 0, prepaid = 0, claimed = 0;
+    uint64_t ticket = 0;
+    const Status status = attempt_until(
+        [&] {
+          for (; sent + acquired < run.size(); ++acquired) {
+            const auto call = calls_.acquire();
+            if (!call) break;
+            calls[sent + acquired] = *call;
+          }
+          if (acquired == 0) return full_or_closed(bridge, Status::call_table_full);
+          if (prepaid == 0) prepaid = bridge.try_prepay_replies(acquired);
+          if (prepaid == 0) return full_or_closed(bridge, Status::ring_full);
+          return status_of(bridge.try_claim_run(prepaid, ticket, claimed));
+        },
+        limits.timeout, deadline_ns, WhenFull::wait);
+    if (prepaid != claimed) bridge.return_prepaid(prepaid - claimed);
+    for (uint32_t i = claimed; i < acquired; ++i) calls_.release(calls[sent + i]);
+    if (status != Status::ok) {
+      refused = this->refused(status, timeout_us, Room{});
+      break;
+    }
+    books_.add(Count::asks_accepted, claimed);
+    for (uint32_t i = 0; i < claimed; ++i) {
+      calls_.arm(calls[sent + i], run[sent + i].to.worker, deadline_ns, timeout_us);
+    }
+    for (uint32_t i = 0; i < claimed; ++i) {
+      const auto& [to, message] = run[sent + i];
+      publish(bridge, ticket + i,
+              {calls[sent + i], message.bytes, worker_deadline_us, to.key, to.actor_type, to.message_type, 0,
+               0, envelope_flags::ask},
+              message, Room{}, std::nullopt);
+    }
+    sent += claimed;
+  }
+  if (!sent_at.exact()) {
+    const int64_t exact_ns = deadline_ns != never ? deadline_ns : after(host_now_ns(), limits.timeout);
+    for (size_t i = 0; i < sent; ++i) calls_.set_deadline(calls[i], exact_ns);
+  }
+  return sent;
+}
+
+size_t Core::tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& refused) {
+  const auto fits = [&](const Outgoing& message) { return message.bytes <= shape().body_capacity(); };
+  for (size_t sent = 0; sent < messages.size();) {
+    const size_t run = run_of(messages.subspan(sent), fits);
+    if (run == 0) {
+      const auto told = tell(messages[sent].to, messages[sent].message, limits, WhenFull::wait);
+      if (!told) {
+        refused = told.error();
+        return sent;
+      }
+      ++sent;
+      continue;
+    }
+    const size_t of_run = tell_run(messages.subspan(sent, run), limits, refused);
+    sent += of_run;
+    if (of_run != run) return sent;
+  }
+  return messages.size();
+}
+
+size_t Core::tell_run(std::span<const Addressed> run, const TellLimits& limits, Failure& refused) {
+  if (forked()) {
+    refused = Failure{Status::forked};
+    return 0;
+  }
+  uint32_t worker_deadline_us = 0;
+  if (limits.expires_after.count() > 0) {
+    const int64_t now_ns = host_now_ns();
+    worker_deadline_us = clock_.deadline_us(now_ns, after(now_ns, limits.expires_after));
+  }
+  int64_t deadline_ns = never;
+  HostBridge& bridge = bridges_[run.front().to.worker];
+  size_t sent = 0;
+  while (sent < run.size()) {
+    uint64_t ticket = 0;
+    uint32_t claimed = 0;
+    const Status status = attempt_until(
+        [&] { return status_of(bridge.try_claim_run(uint32_t(run.size() - sent), ticket, claimed)); },
+        limits.timeout, deadline_ns, WhenFull::wait);
+    if (status != Status::ok) {
+      refused = this->refused(status, microseconds(limits.timeout), Room{});
+      break;
+    }
+    books_.add(Count::tells_accepted, claimed);
+    for (uint32_t i = 0; i < claimed; ++i) {
+      const auto& [to, message] = run[sent + i];
+      publish(bridge, ticket + i,
+              {0, message.bytes, worker_deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
+              message, Room{}, std::nullopt);
+    }
+    sent += claimed;
+  }
+  return sent;
 }
 
 Failure Core::refused(Status status, uint64_t waited_us, const Room& room) const {

@@ -89,6 +89,9 @@ class HostBridge {
   }
 
   ClaimOutcome try_claim(uint64_t& ticket) { return claim_.try_claim(ticket); }
+  ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count) {
+    return claim_.try_claim_run(most, first, count);
+  }
   /// `payload`: envelope and body as words, padded to whole packets. The ticket must have been claimed.
   void publish(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
     gyre::publish<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket, payload, body_bytes);
@@ -164,7 +167,7 @@ class HostBridge {
         draining_.exchange(true, std::memory_order_acquire)) {
       return 0;
     }
-    const uint32_t count = drain_alone(take);
+    const uint32_t count = drain_alone(take, most_at_once);
     draining_.store(false, std::memory_order_release);
     return count;
   }
@@ -172,13 +175,14 @@ class HostBridge {
   template <class Take>
   uint32_t drain_after_others(Take&& take) {
     while (draining_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-    const uint32_t count = drain_alone(take);
+    const uint32_t count = drain_alone(take, ~uint32_t(0));
     draining_.store(false, std::memory_order_release);
     return count;
   }
 
  private:
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
+  static constexpr uint32_t most_at_once = 64;
 
   // The drainer's: `ticket` is what comes next.
   void expect(uint64_t ticket) {
@@ -198,10 +202,10 @@ class HostBridge {
   }
 
   template <class Take>
-  uint32_t drain_alone(Take& take) {
+  uint32_t drain_alone(Take& take, uint32_t most) {
     uint32_t count = 0;
     uint64_t ticket = d2h_ticket_;
-    for (;;) {
+    while (count < most) {
       const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
       const ReceiveOutcome outcome = look(slot, next_stamp_.load(std::memory_order_relaxed));
       if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));

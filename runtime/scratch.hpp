@@ -8,9 +8,11 @@
 #include <gyre/messages/envelope.hpp>
 #include <gyre/runtime/errors.hpp>
 
+#include <array>
 #include <cstring>
 #include <new>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace gyre::detail {
@@ -54,6 +56,47 @@ class Scratch {
         std::forward<Send>(send));
     if (!in_use_) prepare(capacity);  // the next message's, while this one is on its way
     return result;
+  }
+
+  /// The most messages that lie built at one time.
+  static constexpr size_t run = 16;
+
+  /// Builds `count` messages, message i of at most `capacity` bytes with `fill(size_t i,
+  /// capnp::AnyPointer::Builder)`, and hands them on in their order, up to `run` at a time, with `send(size_t
+  /// first, std::span<const Outgoing>)`; it says whether it wants more. Only the last of a run may be larger
+  /// than `inline_bytes`. A failure of its own, of a message that was not handed on, as were those after it:
+  /// too_large, nested_fill; else Status::ok. What fill throws passes through; what was built of its run is
+  /// not sent.
+  template <class Fill, class Send>
+  Failure build_and_send_many(size_t count, uint64_t capacity, uint32_t inline_bytes, Fill&& fill,
+                              Send&& send) {
+    if (in_use_) return Failure{Status::nested_fill};
+    const uint64_t stride = (inline_bytes + Outgoing::heads_bytes + 127) / 64 * 64;
+    reserve(run * stride + capacity);
+    for (size_t first = 0; first < count;) {
+      std::array<Outgoing, run> built;
+      size_t n = 0;
+      Failure failure;
+      Use use(*this, run * stride + capacity);
+      char* place = memory_ + body_offset;
+      try {
+        for (; n < run && first + n < count && (n == 0 || built[n - 1].bytes <= inline_bytes);
+             ++n, place += stride) {
+          auto* const words = reinterpret_cast<capnp::word*>(place);
+          Building building(words, capacity);
+          fill(first + n, building.root);
+          built[n] = {words, building.bytes()};
+        }
+        use.all_touched = true;
+        use.dirty_bytes = uint64_t(place - memory_) - body_offset + (n != 0 ? built[n - 1].bytes : 0);
+      } catch (const Overflow& overflow) {
+        failure = Failure{Status::too_large, 0, overflow.needed_bytes, capacity};
+      }
+      const bool more = n == 0 || send(first, std::span<const Outgoing>(built.data(), n));
+      if (failure.status != Status::ok || !more) return failure;
+      first += n;
+    }
+    return {};
   }
 
   /// As build_and_send, with `place(capnp::word*)` writing the whole body into `capacity` zeroed bytes; it
