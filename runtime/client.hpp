@@ -150,7 +150,7 @@ class Client {
   template <class Request, class Actor, class Fill>
   size_t ask_many(Address<Actor> to, std::span<Future<Reply<ResponseTo<Request, Actor>>>> futures,
                   Fill&& fill, const AskOptions& options = {}) {
-    return send_asks<Request>(resolve<Request>(to), same(to.key), futures, fill, options);
+    return send_asks<Request>(resolve<Request>(to), SameKey{to.key}, futures, fill, options);
   }
   template <class Request, class To, class Fill, class Actor = ActorOf<To>>
   size_t ask_many(To&& to, std::span<Future<Reply<ResponseTo<Request, Actor>>>> futures, Fill&& fill,
@@ -161,12 +161,12 @@ class Client {
   template <class Request, class Response, class Fill>
   size_t ask_many(const NamedAddress& to, std::span<Future<Reply<Response>>> futures, Fill&& fill,
                   const AskOptions& options = {}) {
-    return send_asks<Request>(resolve<Request, Response>(to), same(to.key), futures, fill, options);
+    return send_asks<Request>(resolve<Request, Response>(to), SameKey{to.key}, futures, fill, options);
   }
   /// The same for `count` messages that want no reply.
   template <class Request, class Actor, class Fill>
   Told tell_many(Address<Actor> to, size_t count, Fill&& fill, const TellOptions& options = {}) {
-    return send_tells<Request>(resolve<Request>(to), same(to.key), count, fill, options);
+    return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
   }
   template <class Request, class To, class Fill, class Actor = ActorOf<To>>
   Told tell_many(To&& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
@@ -175,7 +175,7 @@ class Client {
   }
   template <class Request, class Fill>
   Told tell_many(const NamedAddress& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
-    return send_tells<Request>(resolve<Request>(to), same(to.key), count, fill, options);
+    return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
   }
 
   /// Makes sure that the actor is there: a new one has had its on_start. A message does the same, unless the
@@ -252,6 +252,11 @@ class Client {
   uint64_t max_body_bytes() const { return core_->max_body_bytes(); }
 
  private:
+  struct SameKey {
+    uint64_t key;
+    uint64_t operator()(size_t) const { return key; }
+  };
+
   template <class Request, class Actor>
   Result<detail::Destination> resolve(Address<Actor> to) const {
     const Handler* const handler = core_->actors().find(actor_id<Actor>, ViewOf<Request>::type::type_id);
@@ -314,10 +319,6 @@ class Client {
     return build_and_send(content, [&](detail::Outgoing message) {
       return core_->tell(to.value(), message, limits, when_full);
     });
-  }
-
-  static auto same(uint64_t key) {
-    return [key](size_t) { return key; };
   }
 
   // Builds messages for `to` with the keys `key(i)`, and sends them by `send(first, span<const Addressed>)`,
