@@ -267,6 +267,23 @@ class TicketClaim {
   /// Claims the next ticket, or says why not; claims nothing unless `claimed`. Any thread. Never blocks.
   ClaimOutcome try_claim(uint64_t& ticket) { return claim(ticket, false); }
 
+  /// Claims up to `most` tickets in a row, at least 1, as many as there is room for: `first` and the `count`
+  /// - 1 after it. Otherwise as try_claim. Each must be published.
+  ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count) {
+    uint64_t tail = Memory::load_relaxed(tail_);
+    for (;;) {
+      if ((tail & closed_bit) != 0) return ClaimOutcome::closed;
+      const uint32_t granted = room(tail, most);
+      if (granted == 0) return ClaimOutcome::full;
+      const uint64_t next = tail;
+      if (Memory::compare_exchange(tail_, tail, next + granted)) {
+        first = next;
+        count = granted;
+        return ClaimOutcome::claimed;
+      }
+    }
+  }
+
   /// Lets no later try_claim succeed; claims made before it stand. Any thread, any number of times.
   void close() { Memory::fetch_or(tail_, closed_bit); }
 
@@ -283,7 +300,7 @@ class TicketClaim {
     for (;;) {
       if ((tail & closed_bit) != 0 && !after_close) return ClaimOutcome::closed;
       const uint64_t next = tail & ~closed_bit;
-      if (!has_room(next)) return ClaimOutcome::full;
+      if (room(next, 1) == 0) return ClaimOutcome::full;
       if (Memory::compare_exchange(tail_, tail, tail + 1)) {
         ticket = next;
         return ClaimOutcome::claimed;
@@ -291,13 +308,16 @@ class TicketClaim {
     }
   }
 
-  // Signed: `next` may be stale and lie below the credit; then the compare-and-swap fails and we look again.
-  bool has_room(uint64_t next) {
-    if (int64_t(next - Memory::load_acquire(credit_seen_)) < int64_t(slots_)) return true;
+  // How many of `wanted` tickets from `next` on have room. Signed: `next` may be stale and lie below the
+  // credit; then the compare-and-swap fails and we look again.
+  uint32_t room(uint64_t next, uint32_t wanted) {
+    const int64_t slots = int64_t(slots_);
+    if (int64_t(next - Memory::load_acquire(credit_seen_)) + int64_t(wanted) <= slots) return wanted;
     const uint64_t credit = Memory::load_acquire(*credit_);
-    if (int64_t(next - credit) >= int64_t(slots_)) return false;
+    const int64_t left = slots - int64_t(next - credit);
+    if (left <= 0) return 0;
     Memory::store_release(credit_seen_, credit);
-    return true;
+    return left < int64_t(wanted) ? uint32_t(left) : wanted;
   }
 
   alignas(64) typename Memory::Word tail_{0};         // written by every producer

@@ -8,16 +8,18 @@
 
 namespace gyre {
 
-/// Waits a little longer at each pause, as the policy allows. One thread's; not shared.
+/// Waits a little longer at each pause, as the policy allows: at first not at all, so that what is about to
+/// come is seen at once. One thread's; not shared.
 class Backoff {
  public:
   explicit Backoff(WaitPolicy policy) : policy_(policy) {}
 
   void pause() {
     ++pauses_;
-    if (policy_ == WaitPolicy::spin || pauses_ < spins) {
+    if (pauses_ < looks) return;
+    if (policy_ == WaitPolicy::spin || pauses_ < looks + spins) {
       __builtin_ia32_pause();
-    } else if (pauses_ < spins + yields) {
+    } else if (pauses_ < looks + spins + yields) {
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -25,12 +27,13 @@ class Backoff {
   }
   /// Progress was made: wait from the beginning again.
   void reset() { pauses_ = 0; }
-  /// True at every 64th pause, and at each that slept: the time for what must not be done at every turn.
+  /// True at every 64th pause and at each that slept: the time for what must not be done at every turn.
   bool worth_a_look() const {
-    return pauses_ % 64 == 0 || (policy_ == WaitPolicy::polite && pauses_ >= spins + yields);
+    return pauses_ % 64 == 63 || (policy_ == WaitPolicy::polite && pauses_ >= looks + spins + yields);
   }
 
  private:
+  static constexpr uint32_t looks = 256;   // a microsecond or two
   static constexpr uint32_t spins = 1000;  // some 20 to 50 µs
   static constexpr uint32_t yields = 100;
 

@@ -1,25 +1,48 @@
 #include <gyre/runtime/call_table.hpp>
+#include <gyre/runtime/unpack.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
 namespace gyre {
 
+// Zeroed memory that the kernel gives page by page, where replies come.
 CallTable::CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena)
     : slots_(calls),
-      bodies_(new capnp::word[size_t(calls) * body_capacity / sizeof(capnp::word)]),
-      arena_(arena) {
+      place_bytes_(groups_for(body_capacity) * group_bytes),
+      places_(static_cast<std::byte*>(std::calloc(calls, place_bytes_))),
+      arena_(arena),
+      kept_at_most_(std::min(Kept::most, calls / (2 * detail::thread_numbers))) {
+  if (places_ == nullptr) throw std::bad_alloc();
   free_.reserve(calls);
-  const size_t words = body_capacity / sizeof(capnp::word);
   for (uint32_t i = calls; i-- > 0;) {
-    slots_[i].body = bodies_.get() + i * words;
+    slots_[i].place = places_.get() + size_t(i) * place_bytes_;
     free_.bounded_push(i);
+  }
+}
+
+bool CallTable::take_free(uint32_t& index) {
+  const uint32_t thread = detail::thread_number();
+  if (thread < detail::thread_numbers && kept_[thread].count != 0) {
+    index = kept_[thread].indices[--kept_[thread].count];
+    return true;
+  }
+  return free_.pop(index);
+}
+
+void CallTable::give_free(uint32_t index) {
+  const uint32_t thread = detail::thread_number();
+  if (thread < detail::thread_numbers && kept_[thread].count < kept_at_most_) {
+    kept_[thread].indices[kept_[thread].count++] = index;
+  } else {
+    free_.bounded_push(index);
   }
 }
 
 std::optional<CallId> CallTable::acquire() {
   uint32_t index;
-  if (!free_.pop(index)) return std::nullopt;
+  if (!take_free(index)) return std::nullopt;
   CallSlot& slot = slots_[index];
   const uint64_t generation = (slot.word.load(std::memory_order_relaxed) >> generation_shift) + 1;
   // The generation keeps within what a correlation holds; 2^44 uses of one slot take years.
@@ -30,7 +53,7 @@ std::optional<CallId> CallTable::acquire() {
 
 void CallTable::arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t timeout_us) {
   CallSlot& s = slot(call);
-  s.failure = Failure{};
+  s.failure.status = Status::ok;
   s.body_bytes = 0;
   s.worker.store(worker, std::memory_order_relaxed);
   s.timeout_us.store(timeout_us, std::memory_order_relaxed);
@@ -49,16 +72,33 @@ bool CallTable::begin_outcome(CallId call) {
   return true;
 }
 
-void CallTable::complete_answered(CallId call, const uint32_t* body, uint32_t body_bytes) {
-  CallSlot& s = slot(call);
-  std::memcpy(static_cast<void*>(s.body), body, body_bytes);
-  s.answer = s.body;
+// Of a reply unpacked to the place: behind it all stays zero.
+void CallTable::keep_answer(CallSlot& s, uint32_t body_bytes) {
+  const uint32_t unpacked = groups_for(body_bytes) * group_bytes - uint32_t(sizeof(Envelope));
+  const uint32_t dirty = std::max(s.dirty_bytes, unpacked);
+  std::byte* const body = s.place + sizeof(Envelope);
+  if (dirty > body_bytes) std::memset(body + body_bytes, 0, dirty - body_bytes);
+  s.dirty_bytes = body_bytes;
+  s.answer = reinterpret_cast<const capnp::word*>(body);
   s.body_bytes = body_bytes;
+}
+
+void CallTable::complete_answered(CallId call, uint32_t body_bytes) {
+  keep_answer(slot(call), body_bytes);
   decide(call);
+}
+
+bool CallTable::complete_own(CallId call, uint32_t body_bytes) {
+  CallSlot& s = slot(call);
+  keep_answer(s, body_bytes);
+  uint64_t expected = generation_of(call) << generation_shift | pending;
+  return s.word.compare_exchange_strong(expected, expected | decided, std::memory_order_acq_rel,
+                                        std::memory_order_acquire);
 }
 
 void CallTable::complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes) {
   CallSlot& s = slot(call);
+  s.reader.reset();  // of the place
   s.answer = static_cast<const capnp::word*>(arena_.at(block.reply_offset));
   s.body_bytes = body_bytes;
   s.block = block.id;
@@ -86,10 +126,14 @@ bool CallTable::done(CallId call) const {
   return (slot(call).word.load(std::memory_order_acquire) & phase_mask) == decided;
 }
 
-capnp::MessageReader& CallTable::body(CallId call) {
+capnp::AnyPointer::Reader CallTable::root(CallId call) {
   CallSlot& s = slot(call);
-  if (!s.reader) s.reader.emplace(s.answer, s.body_bytes / sizeof(capnp::word));
-  return *s.reader;
+  if (!s.reader) {
+    const uint64_t bytes = s.block != 0 ? s.body_bytes : place_bytes_ - sizeof(Envelope);
+    s.reader.emplace(s.answer, bytes / sizeof(capnp::word));
+    s.root = s.reader->getRoot<capnp::AnyPointer>();
+  }
+  return s.root;
 }
 
 std::span<const std::byte> CallTable::body_bytes(CallId call) const {
@@ -100,17 +144,22 @@ std::span<const std::byte> CallTable::body_bytes(CallId call) const {
 void CallTable::release(CallId call) { recycle(call); }
 
 void CallTable::abandon(CallId call) {
-  const uint64_t before = slot(call).word.fetch_or(abandoned, std::memory_order_acq_rel);
-  if ((before & phase_mask) == decided) recycle(call);
+  if (!done(call)) {
+    const uint64_t before = slot(call).word.fetch_or(abandoned, std::memory_order_acq_rel);
+    if ((before & phase_mask) != decided) return;
+  }
+  recycle(call);
 }
 
 void CallTable::recycle(CallId call) {
   CallSlot& s = slot(call);
-  s.reader.reset();
-  if (s.block != 0) arena_.free(s.block, s.body_bytes);
-  s.block = 0;
+  if (s.block != 0) {
+    s.reader.reset();
+    arena_.free(s.block, s.body_bytes);
+    s.block = 0;
+  }
   s.word.store(generation_of(call) << generation_shift | idle, std::memory_order_release);
-  free_.bounded_push(uint32_t(call & (max_calls - 1)));
+  give_free(uint32_t(call & (max_calls - 1)));
 }
 
 }  // namespace gyre

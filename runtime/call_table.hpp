@@ -1,13 +1,19 @@
-// The calls in flight: a fixed table, its free slots in a Boost.Lockfree pool. An ask takes a slot before it
-// is sent; whoever drains the reply completes it; the caller's Future or Reply gives it back.
+// The calls in flight: a fixed table, its free slots in a Boost.Lockfree pool, a few of them kept by each
+// thread. An ask takes a slot before it is sent; whoever drains the reply completes it; the caller's Future
+// or Reply gives it back.
 #pragma once
 
+#include <capnp/any.h>
 #include <capnp/message.h>
+#include <gyre/messages/envelope.hpp>
 #include <gyre/runtime/arena.hpp>
 #include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/thread_number.hpp>
 
+#include <array>
 #include <atomic>
 #include <boost/lockfree/stack.hpp>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <optional>
@@ -43,20 +49,32 @@ class CallTable {
   static constexpr uint32_t max_calls = 1u << 20;
 
   /// `calls`: how many may be in flight or unread, at most max_calls. `body_capacity`: largest reply body,
-  /// bytes, but for those in blocks of `arena`.
+  /// bytes, a multiple of 16, but for those in blocks of `arena`.
   CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena);
 
   uint32_t calls() const { return uint32_t(slots_.size()); }
 
-  /// Takes a free slot; empty if there is none. The call is not in flight yet: arm() or release() it.
+  /// Takes a free slot; empty if there is none. The call is not in flight yet: arm() or release() it. Up to
+  /// half of the slots of a table may lie with threads that used some before.
   std::optional<CallId> acquire();
   /// The call is accepted: from now on it has exactly one outcome.
   void arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t timeout_us);
+  /// Changes the deadline of an armed call that its owner has not given back.
+  void set_deadline(CallId call, int64_t deadline_ns) {
+    slot(call).deadline_ns.store(deadline_ns, std::memory_order_relaxed);
+  }
 
   /// Takes the right to decide the call's outcome: true for one caller only, false if it is decided, late, or
   /// not a call of this table. The one who got true calls complete_… at once.
   bool begin_outcome(CallId call);
-  void complete_answered(CallId call, const uint32_t* body, uint32_t body_bytes);
+  /// Where an answer is unpacked to, envelope and body, 16-aligned: by who began the outcome, or, before
+  /// complete_own, by the call's owner. Up to the next whole 48 bytes may be written.
+  std::byte* place(CallId call) { return slot(call).place; }
+  /// The answer lies in place().
+  void complete_answered(CallId call, uint32_t body_bytes);
+  /// begin_outcome and complete_answered in one step, by the call's owner alone, who waits for it: nobody
+  /// else can give the slot back meanwhile.
+  bool complete_own(CallId call, uint32_t body_bytes);
   /// The answer is the first `body_bytes` of the block's reply; the block is freed with the call.
   void complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes);
   void complete_failed(CallId call, const Failure& failure);
@@ -71,8 +89,9 @@ class CallTable {
   uint32_t worker(CallId call) const { return slot(call).worker.load(std::memory_order_relaxed); }
   /// The outcome of a done() call: Status::ok and a body, or a failure.
   const Failure& failure(CallId call) const { return slot(call).failure; }
-  /// The answer of a done() call without failure; stays valid until release(). One thread at a time.
-  capnp::MessageReader& body(CallId call);
+  /// The root of the answer of a done() call without failure; stays valid until release(). One thread at a
+  /// time.
+  capnp::AnyPointer::Reader root(CallId call);
   std::span<const std::byte> body_bytes(CallId call) const;
 
   /// Gives a done() or never armed call back.
@@ -107,24 +126,44 @@ class CallTable {
     std::atomic<int64_t> deadline_ns{0};
     std::atomic<uint64_t> timeout_us{0};
     std::atomic<uint32_t> worker{0};
-    Failure failure;
-    uint64_t body_bytes = 0;
-    capnp::word* body = nullptr;          // the slot's own place for a body
+    uint32_t dirty_bytes = 0;             // of the body's place: the rest is zero
+    std::byte* place = nullptr;           // the slot's own, for an envelope and a body
     const capnp::word* answer = nullptr;  // where the body is
-    BlockId block = 0;                    // that holds it; 0: none
+    uint64_t body_bytes = 0;
+    BlockId block = 0;  // that holds it; 0: none
+    Failure failure;
+    // Of the whole place: what a reply does not fill of it is zero. Or of a reply's body in a block.
     std::optional<SegmentReader> reader;
+    capnp::AnyPointer::Reader root;  // the reader's
+  };
+
+  // Free slots that a thread keeps; a thread's number is its alone.
+  struct alignas(128) Kept {
+    static constexpr uint32_t most = 24;
+    uint32_t count = 0;
+    std::array<uint32_t, most> indices;
+  };
+
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
   };
 
   static CallId call_of(uint32_t index, uint64_t generation) { return generation << index_bits | index; }
   static uint64_t generation_of(CallId call) { return call >> index_bits; }
   CallSlot& slot(CallId call) { return slots_[call & (max_calls - 1)]; }
   const CallSlot& slot(CallId call) const { return slots_[call & (max_calls - 1)]; }
+  void keep_answer(CallSlot& slot, uint32_t body_bytes);
   void decide(CallId call);
   void recycle(CallId call);
+  bool take_free(uint32_t& index);
+  void give_free(uint32_t index);
 
   std::vector<CallSlot> slots_;
-  std::unique_ptr<capnp::word[]> bodies_;
+  const uint32_t place_bytes_;
+  std::unique_ptr<std::byte[], Free> places_;
   Arena& arena_;
+  const uint32_t kept_at_most_;  // by a thread
+  std::array<Kept, detail::thread_numbers> kept_;
   boost::lockfree::stack<uint32_t> free_{0};  // reserved afterwards: a constructor that throws would leak
 };
 

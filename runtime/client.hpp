@@ -7,7 +7,9 @@
 #include <gyre/runtime/future.hpp>
 #include <gyre/runtime/scratch.hpp>
 
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -15,8 +17,9 @@
 namespace gyre {
 
 /// An actor: its type, and its key among the actors of that type. A key always goes to the same worker.
-template <class Actor>
+template <class ActorType>
 struct Address {
+  using Actor = ActorType;
   uint64_t key = 0;
 };
 
@@ -59,6 +62,13 @@ struct TellOptions {
   std::chrono::nanoseconds expires_after{0};
 };
 
+/// What became of tell_many.
+struct Told {
+  size_t sent = 0;  ///< the first so many were accepted, the others not
+  Failure refused;  ///< why the others were not; Status::ok where all were sent
+  explicit operator bool() const { return refused.status == Status::ok; }
+};
+
 /// Sends messages. A value: copies are cheap, and any thread may use any copy. Outlives its Runtime safely:
 /// every message is then refused with Status::terminated; in a child of fork(), with Status::forked. Messages
 /// throw std::bad_alloc where there is no memory to build them in; nothing was accepted then.
@@ -75,6 +85,9 @@ class Client {
   /// The official class of what `Actor` answers to `Request`.
   template <class Request, class Actor>
   using ResponseTo = typename OfficialOf<ResponseOf<Actor, typename ViewOf<Request>::type>>::type;
+  /// The actor type that a function from an index to an Address addresses.
+  template <class To>
+  using ActorOf = typename std::invoke_result_t<To&, size_t>::Actor;
 
   explicit Client(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
   // Copied where it is moved: none is ever empty.
@@ -90,7 +103,7 @@ class Client {
                                                 const AskOptions& options = {}) {
     using Outcome = Future<Reply<ResponseTo<Request, Actor>>>;
     auto sent = send_ask(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
-    if (!sent) return Outcome(detail::CallHandle(sent.error()));
+    if (!sent) return Outcome(sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
   template <class Request, class Actor, class Content>
@@ -128,6 +141,43 @@ class Client {
     return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
   }
 
+  /// Sends a request for each of `futures`, in their order, for less than so many asks: they are built up to
+  /// 16 at a time, and share what need not be done for each. `fill(size_t i, Request::Builder)` builds
+  /// request i; `to` is an Address<Actor>, or a function of i that gives one. Returns how many were sent, the
+  /// first so many; the other futures hold the reason, as an ask's. Blocks as ask does, for each 16.
+  /// Allocates nothing. What fill throws passes through: the futures of what was not sent are as they were
+  /// then.
+  template <class Request, class Actor, class Fill>
+  size_t ask_many(Address<Actor> to, std::span<Future<Reply<ResponseTo<Request, Actor>>>> futures,
+                  Fill&& fill, const AskOptions& options = {}) {
+    return send_asks<Request>(resolve<Request>(to), SameKey{to.key}, futures, fill, options);
+  }
+  template <class Request, class To, class Fill, class Actor = ActorOf<To>>
+  size_t ask_many(To&& to, std::span<Future<Reply<ResponseTo<Request, Actor>>>> futures, Fill&& fill,
+                  const AskOptions& options = {}) {
+    const auto key = [&to](size_t i) { return to(i).key; };
+    return send_asks<Request>(resolve<Request>(Address<Actor>{}), key, futures, fill, options);
+  }
+  template <class Request, class Response, class Fill>
+  size_t ask_many(const NamedAddress& to, std::span<Future<Reply<Response>>> futures, Fill&& fill,
+                  const AskOptions& options = {}) {
+    return send_asks<Request>(resolve<Request, Response>(to), SameKey{to.key}, futures, fill, options);
+  }
+  /// The same for `count` messages that want no reply.
+  template <class Request, class Actor, class Fill>
+  Told tell_many(Address<Actor> to, size_t count, Fill&& fill, const TellOptions& options = {}) {
+    return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
+  }
+  template <class Request, class To, class Fill, class Actor = ActorOf<To>>
+  Told tell_many(To&& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
+    const auto key = [&to](size_t i) { return to(i).key; };
+    return send_tells<Request>(resolve<Request>(Address<Actor>{}), key, count, fill, options);
+  }
+  template <class Request, class Fill>
+  Told tell_many(const NamedAddress& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
+    return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
+  }
+
   /// Makes sure that the actor is there: a new one has had its on_start. A message does the same, unless the
   /// type says `static constexpr bool created_by_message = false`. Blocks until the worker has answered.
   /// Failures: those of an ask, actor_table_full, and what on_start failed with.
@@ -149,7 +199,7 @@ class Client {
     using Outcome = Future<Reply<Response>>;
     auto sent = send_ask(resolve<Request, Response>(to), content_of<Request>(content), options,
                          detail::WhenFull::wait);
-    if (!sent) return Outcome(detail::CallHandle(sent.error()));
+    if (!sent) return Outcome(sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
   template <class Request, class Response, class Content>
@@ -191,7 +241,7 @@ class Client {
     using Outcome = Future<Reply<capnp::AnyPointer>>;
     auto sent = send_ask(detail::Destination{core_->worker_of(key), actor_type, message_type, key}, content,
                          options, detail::WhenFull::wait);
-    if (!sent) return Outcome(detail::CallHandle(sent.error()));
+    if (!sent) return Outcome(sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
 
@@ -202,6 +252,11 @@ class Client {
   uint64_t max_body_bytes() const { return core_->max_body_bytes(); }
 
  private:
+  struct SameKey {
+    uint64_t key;
+    uint64_t operator()(size_t) const { return key; }
+  };
+
   template <class Request, class Actor>
   Result<detail::Destination> resolve(Address<Actor> to) const {
     const Handler* const handler = core_->actors().find(actor_id<Actor>, ViewOf<Request>::type::type_id);
@@ -230,7 +285,7 @@ class Client {
     if constexpr (std::is_same_v<std::remove_const_t<Content>, Encoded>) {
       return content;
     } else {
-      return [&content](capnp::MessageBuilder& message) { content(message.initRoot<Request>()); };
+      return [&content](capnp::AnyPointer::Builder root) { content(root.initAs<Request>()); };
     }
   }
 
@@ -264,6 +319,60 @@ class Client {
     return build_and_send(content, [&](detail::Outgoing message) {
       return core_->tell(to.value(), message, limits, when_full);
     });
+  }
+
+  // Builds messages for `to` with the keys `key(i)`, and sends them by `send(first, span<const Addressed>)`,
+  // which returns how many of them it sent. Returns how many were sent, and why not all.
+  template <class Request, class Key, class Fill, class Send>
+  Told send_many(const Result<detail::Destination>& to, Key&& key, size_t count, Fill& fill, Send&& send) {
+    if (!to) return {0, to.error()};
+    Told told;
+    const Failure failure = detail::Scratch::of_this_thread().build_and_send_many(
+        count, core_->max_body_bytes(), core_->shape().body_capacity(),
+        [&](size_t i, capnp::AnyPointer::Builder root) { fill(i, root.initAs<Request>()); },
+        [&](size_t first, std::span<const detail::Outgoing> built) {
+          std::array<detail::Addressed, detail::Scratch::run> messages;
+          for (size_t i = 0; i < built.size(); ++i) {
+            messages[i] = {to.value(), built[i]};
+            messages[i].to.key = key(first + i);
+            messages[i].to.worker = core_->worker_of(messages[i].to.key);
+          }
+          const size_t sent =
+              send(first, std::span<const detail::Addressed>(messages.data(), built.size()), told.refused);
+          told.sent += sent;
+          return sent == built.size();
+        });
+    if (told.refused.status == Status::ok) told.refused = failure;
+    return told;
+  }
+
+  template <class Request, class Response, class Key, class Fill>
+  size_t send_asks(const Result<detail::Destination>& to, Key&& key,
+                   std::span<Future<Reply<Response>>> futures, Fill& fill, const AskOptions& options) {
+    const detail::AskLimits limits{options.timeout.value_or(core_->options().timeout),
+                                   options.max_reply_bytes};
+    const auto send = [&](size_t first, std::span<const detail::Addressed> messages, Failure& refused) {
+      std::array<CallId, detail::Scratch::run> calls;
+      const size_t sent = core_->ask_many(messages, limits, calls.data(), refused);
+      for (size_t i = 0; i < sent; ++i) {
+        futures[first + i] = Future<Reply<Response>>(detail::CallHandle(core_, calls[i]));
+      }
+      return sent;
+    };
+    const Told told = send_many<Request>(to, key, futures.size(), fill, send);
+    for (auto& future : futures.subspan(told.sent)) future = Future<Reply<Response>>(told.refused);
+    return told.sent;
+  }
+
+  template <class Request, class Key, class Fill>
+  Told send_tells(const Result<detail::Destination>& to, Key&& key, size_t count, Fill& fill,
+                  const TellOptions& options) {
+    const detail::TellLimits limits{options.timeout.value_or(core_->options().timeout),
+                                    options.expires_after};
+    const auto send = [&](size_t, std::span<const detail::Addressed> messages, Failure& refused) {
+      return core_->tell_many(messages, limits, refused);
+    };
+    return send_many<Request>(to, key, count, fill, send);
   }
 
   Result<void> send_lifecycle(const NamedAddress& to, uint16_t message_type,

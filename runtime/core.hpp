@@ -8,15 +8,18 @@
 #include <gyre/runtime/buffers.hpp>
 #include <gyre/runtime/call_table.hpp>
 #include <gyre/runtime/dead_letters.hpp>
+#include <gyre/runtime/deadline.hpp>
 #include <gyre/runtime/engine.hpp>
 #include <gyre/runtime/host_bridge.hpp>
 #include <gyre/runtime/scratch.hpp>
+#include <gyre/runtime/tally.hpp>
 #include <gyre/runtime/worker_clock.hpp>
 
 #include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace gyre {
@@ -35,9 +38,6 @@ struct Termination {
 
 namespace detail {
 
-/// Nanoseconds of the host's steady clock.
-int64_t host_now_ns();
-
 /// Where a message goes.
 struct Destination {
   uint32_t worker;
@@ -46,7 +46,27 @@ struct Destination {
   uint64_t key;
 };
 
+/// A message and where it goes.
+struct Addressed {
+  Destination to;
+  Outgoing message;
+};
+
 enum class WhenFull { refuse, wait };
+
+/// What Core counts.
+enum class Count {
+  asks_accepted,
+  asks_answered,
+  asks_error_replies,
+  asks_timed_out,
+  asks_dead,
+  asks_late,
+  tells_accepted,
+  tells_unprocessed,
+  corrupt_unprocessed,
+  count
+};
 
 /// What one ask may take.
 struct AskLimits {
@@ -91,6 +111,12 @@ class Core {
   /// nothing unless the result has a value. Blocks up to the timeout for room, if it may wait.
   Result<CallId> ask(const Destination& to, Outgoing message, const AskLimits& limits, WhenFull when_full);
   Result<void> tell(const Destination& to, Outgoing message, const TellLimits& limits, WhenFull when_full);
+  /// Sends requests in their order, those next to each other to one worker together; waits for room. Returns
+  /// how many were sent: their calls are in `calls`, which has room for all; `refused` says why the others
+  /// were not.
+  size_t ask_many(std::span<const Addressed> messages, const AskLimits& limits, CallId* calls,
+                  Failure& refused);
+  size_t tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& refused);
   /// Asks for lifecycle_message start or stop, and waits for the answer.
   Result<void> ask_lifecycle(const Destination& to, std::chrono::nanoseconds timeout);
 
@@ -139,11 +165,20 @@ class Core {
   void publish(HostBridge& bridge, uint64_t ticket, Envelope envelope, Outgoing message, const Room& room,
                const std::optional<ArenaBlock>& block);
   template <class Attempt>
-  Status attempt_until(Attempt&& attempt, int64_t deadline_ns, WhenFull when_full);
+  Status attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
+                       WhenFull when_full);
+  size_t ask_run(std::span<const Addressed> run, const AskLimits& limits, CallId* calls, Failure& refused);
+  size_t tell_run(std::span<const Addressed> run, const TellLimits& limits, Failure& refused);
+  template <class Fits>
+  static size_t run_of(std::span<const Addressed> messages, Fits&& fits);
+  Status status_of(ClaimOutcome outcome) const;
+  Status full_or_closed(const HostBridge& bridge, Status full) const;
+  uint32_t reply_bytes(const AskLimits& limits, uint32_t request_bytes) const;
+  static constexpr CallId no_call = 0;
   uint32_t drain_replies();
-  uint32_t drain_replies(HostBridge& bridge);
-  void take_reply(HostBridge& bridge, const uint32_t* payload);
-  void take_reply_in_block(const Envelope& envelope, const uint32_t* body, bool wanted);
+  uint32_t drain_replies(HostBridge& bridge, CallId own = no_call);
+  void take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own);
+  void take_reply_in_block(const Envelope& envelope, const OutOfLineReply& reply, bool wanted);
   void take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted);
   void expire(CallId call);
   void calibrate_clock();
@@ -172,6 +207,7 @@ class Core {
   std::atomic<Status> refusal_{Status::terminated};  // what a message sent after the rings closed is told
   std::atomic<uint32_t> drain_acknowledgements_{0};
   std::atomic<int64_t> next_look_ns_{0};
+  std::atomic<int64_t> next_overdue_ns_{0};
   WorkerClock clock_;
   std::mutex clock_mutex_;      // tried, never waited for
   int64_t clock_asked_ns_ = 0;  // when worker 0 was commanded clock_asked_; 0: it was not
@@ -179,13 +215,7 @@ class Core {
   CommandWord clock_asked_;
   int64_t launched_at_ns_ = 0;
 
-  struct alignas(64) Counter {
-    std::atomic<uint64_t> value{0};
-    void add(uint64_t n = 1) { value.fetch_add(n, std::memory_order_relaxed); }
-    uint64_t get() const { return value.load(std::memory_order_relaxed); }
-  };
-  Counter asks_accepted_, asks_answered_, asks_error_replies_, asks_timed_out_, asks_dead_, asks_late_;
-  Counter tells_accepted_, tells_unprocessed_, corrupt_unprocessed_;
+  Tally<Count> books_;
 
   DeadLetters dead_letters_;
   mutable std::mutex lifecycle_mutex_;  // drain and terminate, one at a time; never on the message path

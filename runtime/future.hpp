@@ -12,10 +12,10 @@ namespace gyre {
 
 namespace detail {
 
-/// Ownership of one call slot, or the reason why there is none. Move-only.
+/// Ownership of one call slot; empty, of none. Move-only.
 class CallHandle {
  public:
-  explicit CallHandle(const Failure& refused) : refused_(refused) {}
+  CallHandle() = default;
   CallHandle(std::shared_ptr<Core> core, CallId call) : core_(std::move(core)), call_(call) {}
   CallHandle(CallHandle&& other) noexcept = default;
   CallHandle& operator=(CallHandle&& other) noexcept {
@@ -23,7 +23,6 @@ class CallHandle {
       abandon();
       core_ = std::move(other.core_);
       call_ = other.call_;
-      refused_ = other.refused_;
     }
     return *this;
   }
@@ -32,7 +31,6 @@ class CallHandle {
   explicit operator bool() const { return core_ != nullptr; }
   Core& core() const { return *core_; }
   CallId call() const { return call_; }
-  const Failure& refused() const { return refused_; }
 
  private:
   void abandon() {
@@ -41,7 +39,6 @@ class CallHandle {
 
   std::shared_ptr<Core> core_;
   CallId call_ = 0;
-  Failure refused_{Status::terminated};
 };
 
 }  // namespace detail
@@ -77,7 +74,18 @@ class Future;
 template <class Response>
 class Future<Reply<Response>> {
  public:
+  /// Of no ask: its outcome is `terminated`.
+  Future() = default;
   explicit Future(detail::CallHandle handle) : handle_(std::move(handle)) {}
+  /// Of an ask that was refused.
+  explicit Future(const Failure& refused) : refused_(refused) {}
+  Future(Future&& other) noexcept
+      : handle_(std::move(other.handle_)), refused_(std::exchange(other.refused_, emptied())) {}
+  Future& operator=(Future&& other) noexcept {
+    handle_ = std::move(other.handle_);
+    refused_ = std::exchange(other.refused_, emptied());
+    return *this;
+  }
 
   /// Completes what has arrived, for others too; true once get() will not block. Never blocks.
   bool ready() const { return !handle_ || handle_.core().forked() || handle_.core().poll(handle_.call()); }
@@ -89,14 +97,15 @@ class Future<Reply<Response>> {
 
   /// Waits and takes the outcome. Afterwards the future is empty: a second get() says `terminated`.
   Result<Reply<Response>> get() {
-    if (!handle_) return std::exchange(handle_, detail::CallHandle(Failure{Status::terminated})).refused();
-    wait();
+    if (!handle_) return std::exchange(refused_, emptied());
     detail::CallHandle handle = std::move(handle_);
-    if (handle.core().forked()) return Failure{Status::forked};
-    CallTable& calls = handle.core().calls();
-    if (const Failure failure = calls.failure(handle.call()); failure.status != Status::ok) return failure;
+    detail::Core& core = handle.core();
+    if (core.forked()) return Failure{Status::forked};
+    core.wait(handle.call());
+    CallTable& calls = core.calls();
+    if (const Failure& failure = calls.failure(handle.call()); failure.status != Status::ok) return failure;
     try {
-      auto reader = calls.body(handle.call()).template getRoot<Response>();
+      const auto reader = calls.root(handle.call()).template getAs<Response>();
       return Reply<Response>(std::move(handle), reader);
     } catch (const kj::Exception&) {
       return Failure{Status::malformed};
@@ -104,7 +113,10 @@ class Future<Reply<Response>> {
   }
 
  private:
+  static Failure emptied() { return Failure{Status::terminated}; }
+
   detail::CallHandle handle_;
+  Failure refused_ = emptied();
 };
 
 }  // namespace gyre

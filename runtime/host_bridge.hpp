@@ -3,13 +3,51 @@
 
 #include <gyre/bridge/region.hpp>
 #include <gyre/runtime/arena.hpp>
+#include <gyre/runtime/unpack.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace gyre {
+
+/// The envelope in front of an unpacked message.
+inline Envelope envelope_of(const uint32_t* payload) {
+  Envelope envelope;
+  std::memcpy(&envelope, payload, sizeof envelope);
+  return envelope;
+}
+
+/// A message that lies whole in a slot of the D2H ring, for as long as HostBridge::drain hands it out.
+class ArrivedReply {
+ public:
+  explicit ArrivedReply(const Packet* slot) : slot_(slot) { gyre::unpack(slot, 1, &head_); }
+
+  const Envelope& envelope() const { return head_.envelope; }
+  /// The body's first 16 bytes: all of an ErrorBody, or of an OutOfLineReply.
+  template <class T>
+  T body_as() const {
+    static_assert(sizeof(T) <= sizeof head_.body);
+    T value;
+    std::memcpy(&value, head_.body, sizeof value);
+    return value;
+  }
+  /// Writes envelope and body to `place`, 16-aligned, and up to the next whole 48 bytes what the slot holds.
+  void unpack(std::byte* place) const { gyre::unpack(slot_, groups_for(head_.envelope.body_bytes), place); }
+
+ private:
+  struct alignas(16) Head {
+    Envelope envelope;
+    std::byte body[16];
+  };
+  static_assert(sizeof(Head) == group_bytes);
+
+  const Packet* slot_;
+  Head head_;
+};
 
 /// Thread-safe; nothing here waits.
 class HostBridge {
@@ -19,8 +57,9 @@ class HostBridge {
       : bridge_(bridge),
         bar_(bar),
         claim_(bridge.worker_line->h2d_credit, bridge.shape.slots),
-        drained_(bridge.shape.packets()),
-        tell_blocks_(bridge.shape.slots) {}
+        tell_blocks_(bridge.shape.slots) {
+    expect(0);
+  }
 
   const Bridge& bridge() const { return bridge_; }
 
@@ -28,18 +67,33 @@ class HostBridge {
   /// too.
   uint32_t replies_allowed() const { return bridge_.shape.slots - control_reserve; }
 
-  /// Prepays one reply; false when every D2H slot is promised already.
-  bool try_prepay_reply() {
-    uint32_t owed = replies_owed_.load(std::memory_order_relaxed);
-    do {
-      if (owed >= replies_allowed()) return false;
-    } while (!replies_owed_.compare_exchange_weak(owed, owed + 1, std::memory_order_relaxed));
-    return true;
+  /// Prepays up to `most` replies: how many, 0 when every D2H slot is promised already.
+  uint32_t try_prepay_replies(uint32_t most) {
+    uint32_t prepaid = prepaid_.load(std::memory_order_relaxed);
+    for (;;) {
+      // Signed: `prepaid` may be stale, and more have come back than that; then the exchange fails.
+      int32_t owed = int32_t(prepaid - returned_seen_.load(std::memory_order_relaxed));
+      if (owed + int32_t(most) > int32_t(replies_allowed())) {
+        const uint32_t returned = returned_.load(std::memory_order_acquire);
+        returned_seen_.store(returned, std::memory_order_relaxed);
+        owed = int32_t(prepaid - returned);
+        if (owed >= int32_t(replies_allowed())) return 0;
+      }
+      const uint32_t count = std::min(most, uint32_t(int32_t(replies_allowed()) - owed));
+      if (prepaid_.compare_exchange_weak(prepaid, prepaid + count, std::memory_order_relaxed)) return count;
+    }
   }
-  /// The reply has been drained, or its ask was never sent.
-  void return_reply() { replies_owed_.fetch_sub(1, std::memory_order_relaxed); }
+  /// Those asks were never sent.
+  void return_prepaid(uint32_t count) { prepaid_.fetch_sub(count, std::memory_order_relaxed); }
+  /// The reply that drain() hands out was a prepaid one: there is room for another.
+  void return_reply() {
+    returned_.store(returned_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
 
   ClaimOutcome try_claim(uint64_t& ticket) { return claim_.try_claim(ticket); }
+  ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count) {
+    return claim_.try_claim_run(most, first, count);
+  }
   /// `payload`: envelope and body as words, padded to whole packets. The ticket must have been claimed.
   void publish(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
     // Over BAR this is the copy that read_back reads. It comes first: once a worker can have the message, the
@@ -99,30 +153,30 @@ class HostBridge {
   bool obeys(CommandWord word) const {
     return int32_t((acknowledged().word >> 8 << 8) - (word.word >> 8 << 8)) >= 0;
   }
-  /// True while a thread is in drain().
-  bool draining() const { return draining_.load(std::memory_order_acquire); }
+  /// Whether a message seems to lie in the D2H ring, or to begin. Costs a look at memory that the engine
+  /// alone writes; drain() looks closer.
+  bool reply_there() const {
+    const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
+    return Memory::load(*slot).stamp == next_stamp_.load(std::memory_order_relaxed);
+  }
 
-  /// Hands every message now in the D2H ring to `take(const uint32_t* payload)`, unless another thread is
-  /// doing that. `take` must not throw. Returns how many.
+  /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
+  /// unless another thread is doing that. `take` must not throw. Returns how many.
   template <class Take>
   uint32_t drain(Take&& take) {
-    if (draining_.load(std::memory_order_relaxed) || draining_.exchange(true, std::memory_order_acquire))
+    if (!reply_there() || draining_.load(std::memory_order_relaxed) ||
+        draining_.exchange(true, std::memory_order_acquire)) {
       return 0;
-    uint32_t count = 0;
-    uint64_t ticket = d2h_ticket_.load(std::memory_order_relaxed);
-    uint32_t* const payload = drained_.front().data;
-    for (;;) {
-      const ReceiveOutcome outcome =
-          receive<Memory>(bridge_.d2h, bridge_.shape, ticket, payload);
-      if (outcome == ReceiveOutcome::corrupt) take(static_cast<const uint32_t*>(nullptr));
-      if (outcome != ReceiveOutcome::message) break;
-      take(static_cast<const uint32_t*>(payload));
-      ++ticket;
-      ++count;
-      d2h_ticket_.store(ticket, std::memory_order_relaxed);
-      if (count % 16 == 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
     }
-    if (count != 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
+    const uint32_t count = drain_alone(take, most_at_once);
+    draining_.store(false, std::memory_order_release);
+    return count;
+  }
+  /// The same when no other thread is at it any more: for the end, when no more messages come.
+  template <class Take>
+  uint32_t drain_after_others(Take&& take) {
+    while (draining_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    const uint32_t count = drain_alone(take, ~uint32_t(0));
     draining_.store(false, std::memory_order_release);
     return count;
   }
@@ -145,22 +199,61 @@ class HostBridge {
   }
 
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
+  static constexpr uint32_t most_at_once = 64;
+
+  // The drainer's: `ticket` is what comes next.
+  void expect(uint64_t ticket) {
+    d2h_ticket_ = ticket;
+    next_slot_.store(bridge_.d2h + bridge_.shape.first_packet(ticket), std::memory_order_relaxed);
+    next_stamp_.store(bridge_.shape.stamp(ticket), std::memory_order_relaxed);
+  }
+
+  ReceiveOutcome look(const Packet* slot, uint32_t stamp) const {
+    const Packet first = Memory::load(*slot);
+    if (first.stamp != stamp) return ReceiveOutcome::nothing;
+    const uint32_t body_bytes = first.data[2];  // Envelope::body_bytes, bytes 8…11
+    if (body_bytes > bridge_.shape.body_capacity()) return ReceiveOutcome::corrupt;
+    bool whole = true;
+    for (uint32_t k = packets_for(body_bytes); k-- > 1;) whole &= Memory::load(slot[k]).stamp == stamp;
+    return whole ? ReceiveOutcome::message : ReceiveOutcome::nothing;
+  }
+
+  template <class Take>
+  uint32_t drain_alone(Take& take, uint32_t most) {
+    uint32_t count = 0;
+    uint64_t ticket = d2h_ticket_;
+    while (count < most) {
+      const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
+      const ReceiveOutcome outcome = look(slot, next_stamp_.load(std::memory_order_relaxed));
+      if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));
+      if (outcome != ReceiveOutcome::message) break;
+      const ArrivedReply reply(slot);
+      take(&reply);
+      expect(++ticket);
+      if (++count % 16 == 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
+    }
+    if (count != 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
+    return count;
+  }
 
   Bridge bridge_;
   BarBridge bar_;
   std::mutex command_mutex_;
   CommandWord commanded_;
   TicketClaim<Memory> claim_;
-  alignas(64) std::atomic<uint32_t> replies_owed_{0};
-  alignas(64) std::atomic<bool> draining_{false};
-  std::atomic<uint64_t> d2h_ticket_{0};
+  alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
+  std::atomic<uint32_t> returned_seen_{0};
+  alignas(64) std::atomic<bool> draining_{false};  // this line is written by who drains
+  std::atomic<uint32_t> returned_{0};              // prepaid replies that came, ever
+  std::atomic<uint32_t> next_stamp_{0};            // of the next message, in next_slot_
+  std::atomic<const Packet*> next_slot_{nullptr};
+  uint64_t d2h_ticket_ = 0;
   // Out-of-line tells by slot: their blocks are freed by credit.
   struct TellBlock {
     std::atomic<BlockId> block{0};
     std::atomic<uint64_t> ticket{0};
   };
-  std::vector<Packet> drained_;  // the drainer's, unpacked; a packet's 16 bytes for its 12 of payload
-  std::vector<TellBlock> tell_blocks_;
+  alignas(64) std::vector<TellBlock> tell_blocks_;
 };
 
 }  // namespace gyre

@@ -2,6 +2,8 @@
 #include <gyre/bridge/region.hpp>
 #include <gyre/runtime/options.hpp>
 
+#include <sched.h>
+
 #include <bit>
 
 namespace gyre {
@@ -70,6 +72,11 @@ std::string Options::problems() const {
     wrong(fmt::format(
         "--max-reply-bytes {}: replies larger than a slot lie in the arena, and --arena-bytes is {}",
         max_reply_bytes, arena_bytes));
+  }
+  for (const int cpu : pin_workers) {
+    if (cpu < 0 || cpu >= CPU_SETSIZE) {
+      wrong(fmt::format("--pin-workers {}: CPUs have numbers from 0 to {}", cpu, CPU_SETSIZE - 1));
+    }
   }
   if (max_buffers > 65535) wrong(fmt::format("max_buffers {}: must be 0 to 65535", max_buffers));
   constexpr std::chrono::milliseconds day = std::chrono::hours(24);

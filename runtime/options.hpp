@@ -7,16 +7,18 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gyre {
 
 enum class EngineKind { automatic, cuda, cpu };
 enum class TransportKind { automatic, bar, pinned, heap, unified };
 
-/// How a thread waits for the other side.
+/// How a thread waits for the other side. It looks some hundred times in a row first, and polls for all who
+/// wait; any of them may find another's reply, which that one then sees at its next look.
 enum class WaitPolicy {
   polite,  ///< spin for a bounded time, then yield, then sleep for 50 µs at a time
-  spin,    ///< spin: lowest latency, a core each
+  spin,  ///< spin: lowest latency, a core each; with more such threads than cores they take each other's time
 };
 
 std::string_view name(EngineKind kind);
@@ -38,7 +40,11 @@ struct Options {
   uint32_t slots = 256;  ///< slots a ring, a power of two
   uint32_t slot_bytes = 512;                ///< bytes a slot, a multiple of 64
   std::chrono::milliseconds timeout{5000};  ///< of an ask, and for room in a full ring
-  WaitPolicy wait = WaitPolicy::polite;
+  WaitPolicy wait =
+      WaitPolicy::polite;  ///< of every thread that waits: callers, and the CPU engine's workers
+  /// CPU engine: worker n runs on the CPU with number pin_workers[n mod its size] only. Empty: where the
+  /// system puts it. CUDA ignores it. Callers' threads are their own to pin.
+  std::vector<int> pin_workers = {};
   /// Bytes, a multiple of 4096, for bodies of requests and replies that do not fit a slot. 0: none may be
   /// larger.
   uint64_t arena_bytes = uint64_t(64) << 20;

@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
 #include <gyre/runtime/cpu/engine.hpp>
 #include <gyre/runtime/errors.hpp>
 
@@ -32,6 +34,7 @@ CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
     : actors_(actors),
       layout_(checked(actors, options).region_layout(actors.handlers().size())),
       wait_(options.wait),
+      pin_workers_(options.pin_workers),
       region_(layout_.region_bytes(), layout_.rings_bytes()),
       actor_memory_(actors, options),
       buffer_memory_(options.max_buffers) {
@@ -60,6 +63,20 @@ std::string CpuEngine::device_name() const {
   return fmt::format("CPU, {} worker thread{}", layout_.workers, layout_.workers == 1 ? "" : "s");
 }
 
+void CpuEngine::pin(std::thread& thread, uint32_t worker) const {
+  if (pin_workers_.empty()) return;
+  const int cpu = pin_workers_[worker % pin_workers_.size()];
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(size_t(cpu), &only);
+  if (const int error = pthread_setaffinity_np(thread.native_handle(), sizeof only, &only); error != 0) {
+    throw Error(fmt::format(
+        "pinning worker thread {} to CPU {}: {}; give --pin-workers CPUs that this process may run "
+        "on (`taskset -p $$` shows which)",
+        worker, cpu, std::generic_category().message(error)));
+  }
+}
+
 void CpuEngine::launch() {
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     workers_.push_back(
@@ -73,13 +90,14 @@ void CpuEngine::launch() {
         running->fetch_sub(1, std::memory_order_release);
       });
       running_->fetch_add(1, std::memory_order_relaxed);
+      pin(threads_->back(), uint32_t(threads_->size() - 1));
     }
   } catch (const std::system_error& error) {
     const size_t started = threads_->size();
     stop_threads();
     throw Error(fmt::format("starting worker thread {} of {}: {}; launch with fewer --workers", started + 1,
                             layout_.workers, error.what()));
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     stop_threads();
     throw;
   }

@@ -37,11 +37,13 @@ class CpuEngine final : public Engine {
 
  private:
   void stop_threads() noexcept;
+  void pin(std::thread& thread, uint32_t worker) const;
 
   const ForkGuard fork_;
   const ActorSet actors_;
   const RegionLayout layout_;
   const WaitPolicy wait_;
+  const std::vector<int> pin_workers_;
   HeapRegion region_;
   ActorMemory actor_memory_;
   HostBufferMemory buffer_memory_;

@@ -27,6 +27,32 @@ TEST_CASE("as many tickets are granted as there are slots, and one more for each
   CHECK(claim.try_claim(ticket) == ClaimOutcome::full);
 }
 
+TEST_CASE("a run of tickets is as long as there is room, and consecutive") {
+  uint64_t credit = 0;
+  TicketClaim<HostMemory> claim(credit, 8);
+  uint64_t first = 99;
+  uint32_t count = 99;
+  REQUIRE(claim.try_claim_run(5, first, count) == ClaimOutcome::claimed);
+  CHECK(first == 0);
+  CHECK(count == 5);
+  REQUIRE(claim.try_claim(first) == ClaimOutcome::claimed);
+  CHECK(first == 5);
+  REQUIRE(claim.try_claim_run(5, first, count) == ClaimOutcome::claimed);
+  CHECK(first == 6);
+  CHECK(count == 2);
+  first = count = 99;
+  CHECK(claim.try_claim_run(1, first, count) == ClaimOutcome::full);
+  CHECK(first == 99);
+  CHECK(count == 99);
+  HostMemory::store_release(credit, 8);
+  REQUIRE(claim.try_claim_run(100, first, count) == ClaimOutcome::claimed);
+  CHECK(first == 8);
+  CHECK(count == 8);
+  claim.close();
+  CHECK(claim.try_claim_run(1, first, count) == ClaimOutcome::closed);
+  CHECK(claim.claimed() == 16);
+}
+
 TEST_CASE("after close no ticket is granted, and those granted before stand") {
   uint64_t credit = 0;
   TicketClaim<HostMemory> claim(credit, 4);

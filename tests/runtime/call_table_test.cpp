@@ -1,6 +1,7 @@
 #include <gyre/runtime/call_table.hpp>
 
 #include <atomic>
+#include <cstring>
 #include <set>
 #include <thread>
 #include <vector>
@@ -12,12 +13,15 @@ using namespace gyre;
 namespace {
 
 Arena no_arena(nullptr, 0);
-// A body of one struct of one data word.
-struct Body {
-  uint64_t words[2];
-  explicit Body(uint64_t value) : words{0x0000000100000000u, value} {}
-  const uint32_t* data() const { return reinterpret_cast<const uint32_t*>(words); }
-};
+// Unpacks a body of one struct of one data word to the call's place.
+void unpack_to(CallTable& table, CallId call, uint64_t value) {
+  const uint64_t words[2] = {0x0000000100000000u, value};
+  std::memcpy(table.place(call) + sizeof(Envelope), words, sizeof words);
+}
+void answer(CallTable& table, CallId call, uint64_t value) {
+  unpack_to(table, call, value);
+  table.complete_answered(call, 16);
+}
 }  // namespace
 
 TEST_CASE("a table gives out as many calls as it has, and again what was given back") {
@@ -40,7 +44,7 @@ TEST_CASE("a call has one outcome: the second to come is late") {
   CHECK_FALSE(table.done(call));
   REQUIRE(table.begin_outcome(call));
   CHECK_FALSE(table.begin_outcome(call));
-  table.complete_answered(call, Body(42).data(), 16);
+  answer(table, call, 42);
   CHECK(table.done(call));
   CHECK(table.failure(call).status == Status::ok);
   CHECK_FALSE(table.begin_outcome(call));
@@ -76,12 +80,12 @@ TEST_CASE("an abandoned call goes back when its outcome comes, or at once if it 
   table.abandon(first);
   CHECK_FALSE(table.acquire());
   REQUIRE(table.begin_outcome(first));
-  table.complete_answered(first, Body(1).data(), 16);
+  answer(table, first, 1);
   const auto second = table.acquire();
   REQUIRE(second);
   table.arm(*second, 0, 100, 7);
   REQUIRE(table.begin_outcome(*second));
-  table.complete_answered(*second, Body(2).data(), 16);
+  answer(table, *second, 2);
   CHECK_FALSE(table.acquire());
   table.abandon(*second);
   CHECK(table.acquire());
@@ -109,11 +113,11 @@ TEST_CASE("completer, expirer and abandoner race for 20,000 calls: one outcome e
     const CallId call = table.acquire().value();
     table.arm(call, 0, 0, 0);
     std::thread expirer;
-    const auto decide = [&](bool answer) {
+    const auto decide = [&](bool answers) {
       if (!table.begin_outcome(call)) return;
       ++outcomes;
-      if (answer) {
-        table.complete_answered(call, Body(uint64_t(i)).data(), 16);
+      if (answers) {
+        answer(table, call, uint64_t(i));
       } else {
         table.complete_failed(call, Failure{Status::timed_out});
       }

@@ -67,6 +67,12 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
       ->type_name("MS");
   choice("--wait", options.wait, waits,
          "polite (default: spin a little, then sleep) or spin (a core each, lowest latency)");
+  command
+      .add_option(
+          "--pin-workers", options.pin_workers,
+          "CPU engine: the CPUs that its workers run on, one after the other, as 2,3,5 (default: any)")
+      ->delimiter(',')
+      ->type_name("CPUS");
   command.add_flag_callback(
       "--no-cache", [&options] { options.cache = false; },
       "compile for the GPU even what is found compiled on disk");

@@ -1,0 +1,238 @@
+// What a warm message costs its sender besides looking at memory: no allocation, no lock, no system call.
+// An executable of its own: it replaces the global operator new, and malloc and pthread_mutex_lock of what it
+// links come by it.
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <gyre/gyre.hpp>
+#include <gyre_test_actors_sources.hpp>
+#include <support/actors/probe.official.hpp>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <vector>
+
+#include "support/actors/probe.hpp"
+#include "support/catch.hpp"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GYRE_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GYRE_TEST_SANITIZED 1
+#endif
+#endif
+
+using namespace gyre;
+using namespace gyre_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Of the calling thread alone, and only while `counting`.
+thread_local bool counting = false;
+thread_local uint64_t allocations = 0, locks = 0;
+
+void* counted(void* memory) {
+  if (counting) ++allocations;
+  return memory;
+}
+
+}  // namespace
+
+extern "C" {
+void* __real_malloc(size_t bytes);
+void* __real_calloc(size_t count, size_t bytes);
+void* __real_realloc(void* memory, size_t bytes);
+void* __real_aligned_alloc(size_t alignment, size_t bytes);
+int __real_pthread_mutex_lock(pthread_mutex_t* mutex);
+int __real_pthread_mutex_trylock(pthread_mutex_t* mutex);
+void* __wrap_malloc(size_t bytes) { return counted(__real_malloc(bytes)); }
+void* __wrap_calloc(size_t count, size_t bytes) { return counted(__real_calloc(count, bytes)); }
+void* __wrap_realloc(void* memory, size_t bytes) { return counted(__real_realloc(memory, bytes)); }
+void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
+  return counted(__real_aligned_alloc(alignment, bytes));
+}
+int __wrap_pthread_mutex_lock(pthread_mutex_t* mutex) {
+  if (counting) ++locks;
+  return __real_pthread_mutex_lock(mutex);
+}
+int __wrap_pthread_mutex_trylock(pthread_mutex_t* mutex) {
+  if (counting) ++locks;
+  return __real_pthread_mutex_trylock(mutex);
+}
+}
+
+void* operator new(size_t bytes) {
+  if (void* const memory = std::malloc(bytes != 0 ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  const size_t a = size_t(alignment);
+  if (void* const memory = std::aligned_alloc(a, (bytes + a - 1) / a * a)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { operator delete(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { operator delete(memory); }
+
+namespace {
+
+constexpr Address<Probe> probe{7};
+constexpr uint64_t rounds = 20'000;
+
+// Asks and tells of every kind that fit slots, each answer checked. True if all were right.
+bool send(Client& client, uint64_t count) {
+  using Asked = Future<Reply<ProbeResponse>>;
+  std::array<Asked, 20> batch;
+  const auto ask = [](uint64_t argument) {
+    return [argument](ProbeRequest::Builder request) {
+      request.setAction(Action::ANSWER);
+      request.setArgument(argument);
+    };
+  };
+  const auto note = [](ProbeNote::Builder n) { n.setValue(1); };
+  const auto right = [](Asked& future, uint64_t argument) {
+    const auto reply = future.get();
+    return reply && reply.value()->getValue() == 2 * argument + 1;
+  };
+  for (uint64_t i = 0; i < count; ++i) {
+    auto long_one = client.ask<ProbeRequest>(probe, ask(i));
+    auto short_one = client.ask<ProbeRequest>(probe, ask(i + 1), 900ms);
+    if (!right(long_one, i) || !right(short_one, i + 1)) return false;
+    if (!client.tell<ProbeNote>(probe, note)) return false;
+    if (i % 50 != 0) continue;
+    const auto ask_i = [&](size_t k, ProbeRequest::Builder request) { ask(i + k)(request); };
+    if (client.ask_many<ProbeRequest>(probe, batch, ask_i) != batch.size()) return false;
+    for (size_t k = 0; k < batch.size(); ++k) {
+      if (!right(batch[k], i + k)) return false;
+    }
+    const auto note_i = [](size_t, ProbeNote::Builder n) { n.setValue(1); };
+    if (!client.tell_many<ProbeNote>(probe, 20, note_i)) return false;
+    auto dropped = client.ask<ProbeRequest>(probe, ask(i));  // abandoned
+  }
+  return true;
+}
+
+Runtime launch() {
+  return Runtime::launch(ActorSet::of<Probe>(gyre_test_actors::sources),
+                         {.engine = EngineKind::cpu, .slots = 64, .timeout = 60s, .wait = WaitPolicy::spin});
+}
+
+#if !defined(GYRE_TEST_SANITIZED)
+// From now on any system call of this thread but write and exit_group ends the process with SIGSYS.
+bool forbid_system_calls() {
+  const sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+  };
+  const sock_fprog program = {sizeof filter / sizeof *filter, const_cast<sock_filter*>(filter)};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// What a child process makes of `body`: its wait status.
+int in_a_child(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(9);
+  }
+  int status = 0;
+  REQUIRE(child > 0);
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
+}
+
+constexpr int no_seccomp = 77;
+#endif
+
+}  // namespace
+
+TEST_CASE("a warm message allocates nothing and takes no lock") {
+  Runtime runtime = launch();
+  Client client = runtime.client();
+  REQUIRE(send(client, 500));
+  counting = true;
+  const bool right = send(client, rounds);
+  counting = false;
+  CHECK(right);
+  CHECK(allocations == 0);
+  CHECK(locks == 0);
+  CHECK(runtime.terminate().books.balanced());
+  // The counters do count.
+  counting = true;
+  void* volatile allocated = std::malloc(100);  // volatile: else the compiler leaves it out
+  std::free(allocated);
+  allocated = new uint64_t(1);
+  delete static_cast<uint64_t*>(allocated);
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  counting = false;
+  pthread_mutex_unlock(&mutex);
+  CHECK(allocations == 2);
+  CHECK(locks == 1);
+}
+
+#if !defined(GYRE_TEST_SANITIZED)
+TEST_CASE("a spinning caller's warm messages make no system call") {
+  const auto run = [](bool call_one) {
+    return in_a_child([call_one] {
+      // The runtime is the child's own: a parent's would refuse it.
+      Runtime runtime = launch();
+      Client client = runtime.client();
+      if (!send(client, 500)) _exit(2);
+      if (!forbid_system_calls()) _exit(no_seccomp);
+      if (call_one) (void)syscall(SYS_getppid);
+      _exit(send(client, rounds) ? 0 : 3);
+    });
+  };
+  const int quiet = run(false);
+  if (WIFEXITED(quiet) && WEXITSTATUS(quiet) == no_seccomp) {
+    WARN("seccomp filters are not allowed here: system calls were not traced");
+    return;
+  }
+  INFO("wait status " << quiet << (WIFSIGNALED(quiet) ? ": a system call was made" : ""));
+  CHECK(WIFEXITED(quiet));
+  CHECK(WEXITSTATUS(quiet) == 0);
+  const int calling = run(true);  // the filter does see one
+  CHECK(WIFSIGNALED(calling));
+  CHECK(WTERMSIG(calling) == SIGSYS);
+}
+#endif
+
+TEST_CASE("each line of the region has one writer") {
+  // Offsets within a worker's part, in order; the writer of all up to the next.
+  const RegionLayout layout{3, RingShape{16, 128, 1}, 4096, 5};
+  struct Part {
+    uint64_t begin, end;
+    bool hosts;
+  };
+  std::vector<Part> parts = {{0, layout.host_line(0), true}};  // header and handler types: at launch
+  for (uint32_t w = 0; w < layout.workers; ++w) {
+    const uint64_t ring = layout.shape.ring_bytes();
+    parts.push_back({layout.host_line(w), layout.host_line(w) + sizeof(HostLine), true});
+    parts.push_back({layout.worker_line(w), layout.worker_line(w) + sizeof(WorkerLine), false});
+    parts.push_back({layout.last_words(w), layout.last_words(w) + sizeof(LastWords), false});
+    parts.push_back({layout.failure_log(w), layout.failure_log(w) + FailureLog::bytes(layout.shape), false});
+    parts.push_back({layout.h2d_ring(w), layout.h2d_ring(w) + ring, true});
+    parts.push_back({layout.d2h_ring(w), layout.d2h_ring(w) + ring, false});
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    INFO("part " << i);
+    CHECK(parts[i].begin % 64 == 0);
+    CHECK(parts[i].begin < parts[i].end);
+    CHECK(parts[i].end == (i + 1 < parts.size() ? parts[i + 1].begin : layout.rings_bytes()));
+  }
+}
