@@ -28,8 +28,7 @@ std::string soak(const SoakPlan& plan, Change change, SoakFigures* figures = nul
     CreditPublisher<Memory> credits(bridge.worker_line->h2d_credit, layout.shape.slots);
     uint64_t answered = 0;
     for (uint64_t ticket = 0; !stopping;) {
-      if (receive<Memory>(SingleThread{}, bridge.h2d, layout.shape, ticket, 1, payload) !=
-          ReceiveOutcome::message) {
+      if (receive<Memory>(bridge.h2d, layout.shape, ticket, payload) != ReceiveOutcome::message) {
         std::this_thread::yield();
         continue;
       }
