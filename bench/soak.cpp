@@ -97,8 +97,9 @@ struct Soaked {
 };
 
 // `look()` throws where the workers have ended.
-Soaked run(const Settings& settings, const std::vector<Bridge>& bridges, const std::function<void()>& look) {
-  SoakHost host(bridges, settings.plan);
+Soaked run(const Settings& settings, const std::vector<Bridge>& bridges, const std::function<void()>& look,
+           const std::vector<BarBridge>& bar = {}) {
+  SoakHost host(bridges, settings.plan, bar);
   Preempter preempter(host);
   Progress progress(host, settings.plan.messages);
   Soaked soaked;
@@ -155,19 +156,24 @@ Soaked soak_on_cuda(const Settings& settings) {
   RawMemory memory(kernel.context(), options.transport, options.workers, options.ring_shape(),
                    settings.plan.most_packets);
   std::vector<Bridge> bridges;
-  for (uint32_t worker = 0; worker < options.workers; ++worker) bridges.push_back(memory.bridge(worker));
+  std::vector<BarBridge> bar;
+  for (uint32_t worker = 0; worker < options.workers; ++worker) {
+    bridges.push_back(memory.bridge(worker));
+    bar.push_back(memory.bar_bridge(worker));
+  }
   RawRings rings = memory.on_device();
   void* arguments[] = {&rings};
   kernel.launch(32, arguments, options.workers);
   BareEnd end(
       kernel, "soak", [&] { memory.command_stop(); }, [&] { memory.leak(); });
-  const Soaked soaked = run(settings, bridges, [&] {
+  const auto look = [&] {
     if (!kernel.ended()) return;
     kernel.check_ended();
     throw Error(
         "soaking: the kernel ended by itself: a slot it read was corrupt, or half a minute passed without "
         "a message");
-  });
+  };
+  const Soaked soaked = run(settings, bridges, look, bar);
   end.end();
   return soaked;
 }

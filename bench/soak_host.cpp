@@ -30,10 +30,11 @@ constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
 
 }  // namespace
 
-SoakHost::SoakHost(const std::vector<Bridge>& bridges, const SoakPlan& plan)
+SoakHost::SoakHost(const std::vector<Bridge>& bridges, const SoakPlan& plan,
+                   const std::vector<BarBridge>& bar)
     : plan_(plan), sent_checksums_(plan.threads), sent_packets_(plan.threads) {
-  for (const Bridge& bridge : bridges) {
-    bridges_.emplace_back(bridge);
+  for (size_t worker = 0; worker < bridges.size(); ++worker) {
+    bridges_.emplace_back(bridges[worker], bar.empty() ? BarBridge{} : bar[worker]);
     received_.emplace_back();
     received_.back().next.resize(plan.threads);
   }
@@ -138,10 +139,10 @@ void SoakHost::produce(uint32_t producer) {
       uint64_t sum = 0;
       for (uint32_t w = envelope_words; w < needed * words_a_packet; ++w)
         sum += payload[w] = body_word(seed, w);
-      if (!bridge.try_prepay_reply()) break;
+      if (bridge.try_prepay_replies(1) == 0) break;
       uint64_t ticket;
       if (bridge.try_claim(ticket) != ClaimOutcome::claimed) {
-        bridge.return_reply();
+        bridge.return_prepaid(1);
         break;
       }
       bridge.publish(ticket, payload, envelope.body_bytes);
@@ -161,8 +162,11 @@ void SoakHost::produce(uint32_t producer) {
 }
 
 void SoakHost::drain(uint32_t worker) {
-  bridges_[worker].drain([&](const uint32_t* payload) {
+  bridges_[worker].drain([&](const ArrivedReply* reply) {
     bridges_[worker].return_reply();
+    if (reply == nullptr) return check(worker, nullptr);
+    alignas(16) uint32_t payload[most_soak_words + group_bytes / sizeof(uint32_t)];
+    reply->unpack(reinterpret_cast<std::byte*>(payload));
     check(worker, payload);
   });
 }

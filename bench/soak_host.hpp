@@ -34,8 +34,9 @@ struct SoakFigures {
 /// and compares every word. By HostBridge: claims, prepaid replies, and drains by whichever thread comes.
 class SoakHost {
  public:
-  /// One Bridge a worker, whose memory must outlive this.
-  SoakHost(const std::vector<Bridge>& bridges, const SoakPlan& plan);
+  /// One Bridge a worker, whose memory must outlive this. `bar`: what each reads of the host instead; empty
+  /// where none does.
+  SoakHost(const std::vector<Bridge>& bridges, const SoakPlan& plan, const std::vector<BarBridge>& bar = {});
 
   /// Blocks until all is sent and back. `look()` is called by this thread every few milliseconds; what it
   /// throws ends the run. Throws Error for anything lost, doubled, torn or out of order, by its number.

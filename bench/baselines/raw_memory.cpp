@@ -9,13 +9,13 @@ namespace gyre::bench {
 
 namespace {
 
-// The rings of a region's workers, addressed from `base`.
-RawRings rings_in(char* base, const RegionLayout& layout) {
-  return {.h2d = base + layout.h2d_ring(0),
+// The rings of a region's workers: what comes back, addressed from `base`, and what is sent, from `inbound`.
+RawRings rings_in(char* base, char* inbound, const RegionLayout& layout) {
+  return {.h2d = inbound + layout.h2d_ring(0),
           .d2h = base + layout.d2h_ring(0),
-          .command = base + layout.host_line(0) + offsetof(HostLine, command),
+          .command = inbound + layout.command_line(0) + offsetof(CommandLine, command),
           .credit = base + layout.worker_line(0) + offsetof(WorkerLine, h2d_credit),
-          .h2d_stride = layout.worker_stride(),
+          .h2d_stride = layout.inbound_stride(),
           .d2h_stride = layout.worker_stride(),
           .line_stride = layout.worker_stride(),
           .shape = layout.shape};
@@ -25,33 +25,57 @@ RawRings rings_in(char* base, const RegionLayout& layout) {
 
 RawMemory::RawMemory(const cuda::Context& context, TransportKind transport, uint32_t workers,
                      const RingShape& shape, uint32_t packets)
-    : transport_(transport == TransportKind::automatic ? TransportKind::pinned : transport),
-      workers_(workers),
-      packets_(packets) {
+    : transport_(transport), workers_(workers), packets_(packets) {
   const RegionLayout layout{workers, shape};
   const size_t bytes = layout.region_bytes();
-  if (transport_ == TransportKind::pinned) {
+  if (transport_ == TransportKind::bar || transport_ == TransportKind::automatic) {
+    try {
+      bar_ = std::make_unique<cuda::BarMemory>(context, layout.inbound_bytes());
+      transport_ = TransportKind::bar;
+    } catch (const EngineUnavailable&) {
+      if (transport_ == TransportKind::bar) throw;
+      transport_ = TransportKind::pinned;
+    }
+  }
+  if (transport_ == TransportKind::pinned || transport_ == TransportKind::bar) {
     region_ = std::make_unique<cuda::PinnedRegion>(context, bytes, bytes);
   } else if (transport_ == TransportKind::unified) {
     region_ = std::make_unique<cuda::UnifiedRegion>(context, bytes, bytes);
   } else {
-    throw BadOptions(fmt::format("measuring raw over {}: the raw baselines have pinned and unified memory",
-                                 name(transport_)));
+    throw BadOptions(fmt::format(
+        "measuring raw over {}: the raw baselines have BAR, pinned and unified memory", name(transport_)));
   }
-  host_ = rings_in(static_cast<char*>(region_->host_address()), layout);
-  device_ = rings_in(reinterpret_cast<char*>(region_->device_address()), layout);
+  char* const host = static_cast<char*>(region_->host_address());
+  char* const device = reinterpret_cast<char*>(region_->device_address());
+  if (bar_) {
+    const BarInbound inbound = bar_->inbound();
+    store_ = inbound.store;
+    host_ = rings_in(host, static_cast<char*>(inbound.address), layout);
+    device_ = rings_in(device, reinterpret_cast<char*>(bar_->device_address()), layout);
+  } else {
+    host_ = rings_in(host, host + layout.inbound(), layout);
+    device_ = rings_in(device, device + layout.inbound(), layout);
+  }
 }
 
 Bridge RawMemory::bridge(uint32_t worker) const {
-  Bridge bridge = Bridge::of(region_->host_address(), RegionLayout{workers_, host_.shape}, worker);
-  bridge.h2d = host_.request(worker, 0);
-  return bridge;
+  return Bridge::of(region_->host_address(), RegionLayout{workers_, host_.shape}, worker);
+}
+
+BarBridge RawMemory::bar_bridge(uint32_t worker) const {
+  return bar_ ? bar_->inbound().of_worker(RegionLayout{workers_, host_.shape}, worker) : BarBridge{};
 }
 
 void RawMemory::command_stop() const {
   for (uint32_t worker = 0; worker < workers_; ++worker) {
     Memory::store_release(host_.command_word(worker), 1);
   }
+  if (bar_) Memory::store_fence();
+}
+
+void RawMemory::leak() {
+  region_->leak();
+  if (bar_) bar_->leak();
 }
 
 }  // namespace gyre::bench

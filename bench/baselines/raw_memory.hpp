@@ -1,6 +1,7 @@
 // The memory of the raw baselines' rings, and the host's accesses to it.
 #pragma once
 
+#include <gyre/bridge/cuda/bar.hpp>
 #include <gyre/bridge/cuda/region_memory.hpp>
 #include <gyre/bridge/region.hpp>
 #include <gyre/runtime/options.hpp>
@@ -15,8 +16,9 @@ namespace gyre::bench {
 /// Rings for `workers` workers on one transport. What is written for one ring is one thread's.
 class RawMemory {
  public:
-  /// `context` must outlive it. `packets`: of every message. Throws EngineUnavailable, BadOptions for a
-  /// transport that the raw baselines do not have, Error.
+  /// `context` must outlive it. `transport`: automatic is BAR where it works, else pinned, as Gyre's.
+  /// `packets`: of every message. Throws EngineUnavailable, BadOptions for a transport that the raw baselines
+  /// do not have, Error.
   RawMemory(const cuda::Context& context, TransportKind transport, uint32_t workers, const RingShape& shape,
             uint32_t packets);
 
@@ -28,6 +30,12 @@ class RawMemory {
 
   /// Stores a message's packets: `payload` has 12 bytes for each. Never blocks.
   void send(uint32_t worker, uint64_t ticket, const void* payload) const {
+    if (bar_) {
+      publish_lines<Memory>(store_, host_.request(worker, 0), host_.shape, ticket,
+                            static_cast<const uint32_t*>(payload),
+                            packets_ * data_bytes_a_packet - uint32_t(sizeof(Envelope)));
+      return;
+    }
     Packet* const slot = host_.request(worker, ticket);
     const uint32_t stamp = host_.shape.stamp(ticket);
     for (uint32_t k = 0; k < packets_; ++k) {
@@ -50,15 +58,18 @@ class RawMemory {
   }
   /// A worker's part as Gyre's host side takes it; what it refers to is this object's.
   Bridge bridge(uint32_t worker) const;
+  BarBridge bar_bridge(uint32_t worker) const;
   /// Tells every worker to end.
   void command_stop() const;
   /// Gives the memory up for good: the kernel still runs.
-  void leak() { region_->leak(); }
+  void leak();
 
  private:
   TransportKind transport_;
   uint32_t workers_, packets_;
   std::unique_ptr<cuda::RegionMemory> region_;
+  std::unique_ptr<cuda::BarMemory> bar_;  // null unless transport_ is bar
+  LineStore store_ = LineStore::four_packets;
   RawRings host_{}, device_{};
 };
 
