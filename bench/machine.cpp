@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/utsname.h>
+#include <gyre/runtime/builtin_actors.hpp>
 
 #include <ctime>
 #include <fstream>
@@ -80,6 +81,13 @@ Machine describe_machine(const Runtime& runtime) {
   machine.transport = runtime.transport();
   machine.options = runtime.options();
   if (machine.engine == EngineKind::cuda) describe_gpu(machine, runtime);
+  return machine;
+}
+
+Machine machine_of(const Options& options) {
+  Runtime runtime = Runtime::launch(builtin_actors(), options);
+  Machine machine = describe_machine(runtime);
+  runtime.terminate(options.timeout);
   return machine;
 }
 

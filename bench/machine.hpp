@@ -28,6 +28,10 @@ struct Machine {
 /// Describes this machine and a runtime launched on it.
 Machine describe_machine(const Runtime& runtime);
 
+/// The same of a runtime of the built-in actors that is launched, and ended, to find out which engine and
+/// transport `options` give here. Throws as Runtime::launch.
+Machine machine_of(const Options& options);
+
 /// Two lines.
 void print(std::FILE* out, const Machine& machine);
 nlohmann::json to_json(const Machine& machine);

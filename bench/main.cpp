@@ -8,7 +8,15 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> chosen;
   gyre::bench::add_rtt(app, chosen);
+  gyre::bench::add_idle(app, chosen);
+  gyre::bench::add_launch(app, chosen);
+  gyre::bench::add_launch_samples(app, chosen);
+  gyre::bench::add_payload(app, chosen);
+  gyre::bench::add_soak(app, chosen);
+  gyre::bench::add_sweep(app, chosen);
+  gyre::bench::add_throughput(app, chosen);
   gyre::bench::add_views(app, chosen);
+  gyre::bench::add_workers(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "common_options.hpp"
+#include "gaps.hpp"
+#include "histogram.hpp"
 #include "samples.hpp"
 
 namespace gyre::bench {
@@ -20,9 +22,15 @@ struct Plan {
   uint64_t messages = 100'000;      ///< counted, a row
   std::optional<int> own_cpu;       ///< the measuring thread's, while a row is measured; none: not pinned
   std::optional<int> baseline_cpu;  ///< of a baseline's second thread; none: not pinned
+  bool random_gaps = false;         ///< before each message a pause of 0 to 3 µs, which no sample holds
+  uint32_t pollers = 1;             ///< warps that poll for `raw`, 1 or 2
 
   uint64_t warm_up() const { return (messages + 9) / 10; }
 };
+
+/// What a message asks for: rows of one work are compared with each other.
+enum class Work { echo, vector_add };
+inline const char* name(Work work) { return work == Work::echo ? "echo" : "vector-add"; }
 
 /// One line of the table.
 struct Row {
@@ -32,7 +40,19 @@ struct Row {
   std::string wait = {};       ///< how it waits: "spin", "polite", "driver"
   bool checked = true;         ///< every word of every reply was
   std::string remark = {};
-  Summary summary = {};  ///< no messages: the row was interrupted
+  Work work = Work::echo;
+  bool random_gaps = false;
+  uint32_t workers = 1;              ///< live meanwhile
+  Summary summary = {};              ///< no messages: the row was interrupted
+  Histogram histogram = {};          ///< of the samples of all rounds
+  std::vector<Summary> rounds = {};  ///< of every round, in order; `summary` is the median one's by p50
+
+  /// Takes the samples of a round.
+  void record(std::vector<uint64_t> samples_ns) {
+    for (const uint64_t sample : samples_ns) histogram.add(sample);
+    summary = summarise(std::move(samples_ns));
+    rounds.push_back(summary);
+  }
 };
 
 /// Calls prepare() and round_trip() for the plan's messages, after a tenth as many that are not counted, and
@@ -42,8 +62,10 @@ template <class Prepare, class RoundTrip>
 std::vector<uint64_t> measure(const Plan& plan, Prepare&& prepare, RoundTrip&& round_trip) {
   using Clock = std::chrono::steady_clock;
   std::vector<uint64_t> samples(plan.messages);
+  RandomGaps gaps;
   const auto one = [&]() -> uint64_t {
     prepare();
+    if (plan.random_gaps) gaps.wait();
     const auto begin = Clock::now();
     round_trip();
     return uint64_t((Clock::now() - begin) / std::chrono::nanoseconds(1));

@@ -1,47 +1,42 @@
 // gyre-bench rtt: the time from a request to its checked reply, one message in flight, beside the
 // alternatives.
 #include <fmt/format.h>
-#include <gyre/gyre.hpp>
-#include <gyre/runtime/builtin_actors.hpp>
 
 #include <memory>
-#include <utility>
 
 #include "affinity.hpp"
 #include "baselines/boost_spsc.hpp"
 #include "baselines/floor.hpp"
 #include "common_options.hpp"
-#include "echo_message.hpp"
+#include "gyre_rows.hpp"
 #include "machine.hpp"
 #include "measure.hpp"
+#include "rows.hpp"
 #include "subcommands.hpp"
 
 #if defined(GYRE_WITH_CUDA)
-#include "baselines/launch_sync.hpp"
+#include "baselines/launches.hpp"
+#include "baselines/naive_ring.hpp"
 #include "baselines/raw.hpp"
+#endif
+#if defined(GYRE_BENCH_CAF)
+#include "baselines/caf.hpp"
 #endif
 
 namespace gyre::bench {
 
 namespace {
 
-using messages::EchoRequest;
-
-// An EchoRequest's body without its payload: root pointer, sequence, list pointer. The response has the same.
-constexpr uint32_t overhead_bytes = 24;
 constexpr uint32_t word_bytes = sizeof(uint64_t);
 
 struct Settings {
   Plan plan;
   std::vector<uint32_t> sizes = {64};
+  std::string gaps = "none";
+  uint32_t rounds = 1;
   bool pin = false;
   std::string json_file;
 };
-
-// Slots that carry bodies of `size` bytes, the smallest.
-uint32_t slot_bytes_for(uint32_t size) {
-  return (packets_for(size) * uint32_t(sizeof(Packet)) + 63) / 64 * 64;
-}
 
 void check_settings(const Settings& settings) {
   const Options& options = settings.plan.options;
@@ -49,7 +44,7 @@ void check_settings(const Settings& settings) {
   if (problems.empty()) {
     const uint32_t capacity = options.ring_shape().body_capacity();
     for (const uint32_t size : settings.sizes) {
-      if (size % word_bytes != 0 || size < overhead_bytes + word_bytes) {
+      if (size % word_bytes != 0 || size < echo_overhead_bytes + word_bytes) {
         problems += fmt::format(
             "  --size {}: must be a multiple of 8, and at least 32 (24 bytes of Cap'n Proto, and one word)\n",
             size);
@@ -73,111 +68,55 @@ void pin_to_two_cpus(Plan& plan) {
   plan.baseline_cpu = cpus[1];
 }
 
-// One round trip by the whole client API.
-void ask_echo(Client& client, const EchoMessage& message) {
-  const auto words = message.words();
-  const auto fill = [words](EchoRequest::Builder request) {
-    request.setSequence(words[0]);
-    auto payload = request.initPayload(uint32_t(words.size() - 1));
-    for (uint32_t i = 0; i < payload.size(); ++i) payload.set(i, words[i + 1]);
-  };
-  const auto reply = client.ask<EchoRequest>(Address<actors::Echo>{}, fill).get();
-  if (!reply) throw Error(message.name() + ": " + reply.error().message(), reply.error().status);
-  const auto& response = *reply.value();
-  message.expect(0, response.getSequence());
-  const auto payload = response.getPayload();
-  if (payload.size() != words.size() - 1) {
-    throw Error(fmt::format("{}: {} payload words came back, not {}; please report it", message.name(),
-                            payload.size(), words.size() - 1));
+// Adds a case of `measure(plan)`, whose row says how its gaps were.
+class Cases {
+ public:
+  explicit Cases(const Plan& plan) : plan_(plan) {}
+  template <class Measure>
+  void add(Measure&& measure) {
+    cases_.push_back([plan = plan_, measure] {
+      Row row = measure(plan);
+      row.random_gaps = plan.random_gaps;
+      return row;
+    });
   }
-  for (uint32_t i = 0; i < payload.size(); ++i) message.expect(i + 1, payload[i]);
-}
+  const std::vector<std::function<Row()>>& all() const { return cases_; }
+  Plan& plan() { return plan_; }
 
-// Launches, measures, and ends the runtime: nothing of it is left for the next row to wait for.
-std::pair<Row, Machine> measure_gyre(const Plan& plan, uint32_t size) {
-  Row row{.name = "gyre", .size = size, .wait = std::string(name(plan.options.wait))};
-  Runtime runtime = Runtime::launch(builtin_actors(), plan.options);
-  const Machine machine = describe_machine(runtime);
-  row.transport = name(runtime.transport());
-  {
-    Client client = runtime.client();
-    EchoMessage message(fmt::format("gyre at {} bytes", size), 1 + (size - overhead_bytes) / word_bytes);
-    const Pinned here(pthread_self(), plan.own_cpu);
-    try {
-      row.summary = summarise(measure(
-          plan, [&] { message.next(); }, [&] { ask_echo(client, message); }));
-    } catch (const Error& error) {
-      if (const std::string cause = runtime.failure(); !cause.empty())
-        throw Error(std::string(error.what()) + "\n" + cause);
-      throw;
+ private:
+  Plan plan_;
+  std::vector<std::function<Row()>> cases_;
+};
+
+// The rows of every size, and those that have none once.
+void add_cases(Cases& cases, const std::vector<uint32_t>& sizes, bool on_cuda) {
+  for (const uint32_t size : sizes) {
+    cases.add([size](const Plan& plan) { return measure_gyre_echo(plan, size).row; });
+#if defined(GYRE_WITH_CUDA)
+    if (on_cuda) {
+      cases.add([size](const Plan& plan) { return measure_raw(plan, size); });
+      if (size <= NaiveRing::most_bytes)
+        cases.add([size](const Plan& plan) { return measure_naive_ring(plan, size); });
     }
+#endif
+    if (!on_cuda) cases.add([size](const Plan& plan) { return measure_boost_spsc(plan, size); });
   }
-  const Termination termination = runtime.terminate(plan.options.timeout);
-  const Books& books = termination.books;
-  if (termination.worker_stuck) {
-    throw Error("ending the gyre row: a worker did not stop, and the next row would wait for it for ever; " +
-                runtime.failure());
+  cases.add([](const Plan& plan) { return measure_gyre_vector_add(plan).row; });
+#if defined(GYRE_WITH_CUDA)
+  if (on_cuda) {
+    cases.add(measure_launch_sync);
+    cases.add(measure_graph_sync);
+    cases.add(measure_launch_pinned);
+    cases.add(measure_copies_launch_sync);
   }
-  if (!books.balanced() || books.asks.answered != books.asks.accepted) {
-    throw Error(fmt::format("ending the gyre row: {} asks accepted, {} answered, books {}; please report it",
-                            books.asks.accepted, books.asks.answered,
-                            books.balanced() ? "balanced" : "not balanced"));
+#endif
+  if (!on_cuda) {
+#if defined(GYRE_BENCH_CAF)
+    for (const bool aggressive : {false, true})
+      cases.add([aggressive](const Plan& plan) { return measure_caf(plan, aggressive); });
+#endif
+    cases.add(measure_floor);
   }
-  return {row, machine};
-}
-
-// The alternative that a row is compared with: the one of its size, else the first.
-const Row* reference_of(const std::vector<Row>& rows, const std::string& reference, const Row& row) {
-  const Row* found = nullptr;
-  for (const Row& candidate : rows) {
-    if (candidate.name != reference) continue;
-    if (candidate.size == row.size) return &candidate;
-    if (found == nullptr) found = &candidate;
-  }
-  return found;
-}
-
-double ratio_to(const Row* reference, const Row& row) {
-  if (reference == nullptr || reference->summary.p50_ns == 0) return 0;
-  return double(row.summary.p50_ns) / double(reference->summary.p50_ns);
-}
-
-void print_rows(std::FILE* out, const std::vector<Row>& rows, const std::string& reference) {
-  fmt::print(out, "\n{:<12} {:<9} {:>6} {:>9} {:>9} {:>9} {:>11} {:>12} {:>10} {:<7} {:>13}\n", "row",
-             "transport", "bytes", "p50 ns", "p99 ns", "p99.9 ns", "max ns", "messages/s", "messages", "wait",
-             "p50/" + reference);
-  for (const Row& row : rows) {
-    const Summary& summary = row.summary;
-    const Row* const against = reference_of(rows, reference, row);
-    fmt::print(out, "{:<12} {:<9} {:>6} {:>9} {:>9} {:>9} {:>11} {:>12.0f} {:>10} {:<7} {:>13}{}\n", row.name,
-               row.transport, row.size, summary.p50_ns, summary.p99_ns, summary.p999_ns, summary.max_ns,
-               summary.messages_per_s(), summary.messages, row.wait,
-               against == nullptr ? "-" : fmt::format("{:.2f}", ratio_to(against, row)),
-               row.remark.empty() ? "" : "  " + row.remark);
-  }
-}
-
-nlohmann::json to_json(const std::vector<Row>& rows, const std::string& reference) {
-  nlohmann::json document = nlohmann::json::array();
-  for (const Row& row : rows) {
-    const Row* const against = reference_of(rows, reference, row);
-    nlohmann::json entry = {{"name", row.name},
-                            {"transport", row.transport},
-                            {"size", row.size},
-                            {"p50_ns", row.summary.p50_ns},
-                            {"p99_ns", row.summary.p99_ns},
-                            {"p999_ns", row.summary.p999_ns},
-                            {"max_ns", row.summary.max_ns},
-                            {"mean_ns", row.summary.mean_ns},
-                            {"messages_per_s", row.summary.messages_per_s()},
-                            {"messages", row.summary.messages},
-                            {"wait", row.wait},
-                            {"checked", row.checked}};
-    if (against != nullptr) entry["p50_ratio"] = ratio_to(against, row);
-    if (!row.remark.empty()) entry["remark"] = row.remark;
-    document.push_back(entry);
-  }
-  return document;
 }
 
 int rtt(Settings& settings) {
@@ -188,50 +127,47 @@ int rtt(Settings& settings) {
   std::FILE* const out = settings.json_file == "-" ? stderr : stdout;
   const double clock_ns = clock_cost_ns();
 
-  std::vector<Row> rows;
-  Machine machine;
-  std::string reference;
-  const auto measured = [&rows](Row row) {
-    if (row.summary.messages != 0) rows.push_back(std::move(row));
-    return !tools::interrupt_requested();
-  };
-  const auto measure_baselines = [&](uint32_t size, bool first) {
-#if defined(GYRE_WITH_CUDA)
-    if (machine.engine == EngineKind::cuda)
-      return measured(measure_raw(plan, size)) && (!first || measured(measure_launch_sync(plan)));
-#endif
-    return measured(measure_boost_spsc(plan, size)) && (!first || measured(measure_floor(plan)));
-  };
-  for (const uint32_t size : settings.sizes) {
-    const bool first = reference.empty();
-    auto [row, described] = measure_gyre(plan, size);
-    if (first) {
-      machine = described;
-      reference = machine.engine == EngineKind::cuda ? "raw" : "boost-spsc";
-      print(out, machine);
-      fmt::print(
-          out,
-          "{} messages a row after {} uncounted, one in flight, from one thread{}: from before the request "
-          "is "
-          "written until every word of its reply is checked\n"
-          "not measured: queueing (the loop is closed), several threads, first touch of memory, launching; "
-          "each sample holds one clock reading, {:.0f} ns\n",
-          plan.messages, plan.warm_up(),
-          plan.own_cpu ? fmt::format(" on CPU {}, baselines' second thread on CPU {}, Gyre's own not pinned",
-                                     *plan.own_cpu, *plan.baseline_cpu)
-                       : ", threads not pinned",
-          clock_ns);
-    }
-    if (!measured(std::move(row)) || !measure_baselines(size, first)) break;
+  const Machine machine = machine_of(plan.options);
+  const bool on_cuda = machine.engine == EngineKind::cuda;
+  plan.options.engine = machine.engine;
+  plan.options.transport = machine.transport;  // the baselines' too
+  Rows rows(on_cuda ? "raw" : "boost-spsc");
+  Cases cases(plan);
+  for (const char* gaps : {"none", "random"}) {
+    if (settings.gaps != gaps && settings.gaps != "both") continue;
+    cases.plan().random_gaps = gaps == std::string("random");
+    add_cases(cases, settings.sizes, on_cuda);
   }
 
-  print_rows(out, rows, reference);
+  print(out, machine);
+  fmt::print(
+      out,
+      "{} messages a row and round after {} uncounted, one in flight, from one thread{}: from before "
+      "the request is written until every word of its reply is checked\n"
+      "{} round{} of all rows in turn, each launched anew; a row's figures are its median round's by "
+      "p50{}\n"
+      "not measured: queueing (the loop is closed), several threads, first touch of memory, launching; "
+      "each sample holds one clock reading, {:.0f} ns\n",
+      plan.messages, plan.warm_up(),
+      plan.own_cpu ? fmt::format(" on CPU {}, baselines' second thread on CPU {}, Gyre's own not pinned",
+                                 *plan.own_cpu, *plan.baseline_cpu)
+                   : ", threads not pinned",
+      settings.rounds, settings.rounds == 1 ? "" : "s",
+      settings.gaps == "none" ? ""
+                              : "; random gaps: a pause of 0 to 3 us before each message, not in the "
+                                "sample",
+      clock_ns);
+  const bool complete = measure_interleaved(rows, settings.rounds, cases.all());
+  rows.print(out);
   nlohmann::json about = to_json(machine);
   about["clock_ns"] = clock_ns;
   about["pinned"] = settings.pin;
-  tools::write_json(settings.json_file,
-                    {{"machine", about}, {"reference", reference}, {"rows", to_json(rows, reference)}});
-  if (tools::interrupt_requested()) {
+  about["pollers"] = plan.pollers;
+  about["rounds"] = settings.rounds;
+  tools::write_json(
+      settings.json_file,
+      {{"benchmark", "rtt"}, {"machine", about}, {"reference", rows.reference()}, {"rows", rows.to_json()}});
+  if (!complete) {
     fmt::print(out, "interrupted: not all rows were measured\n");
     return tools::interrupted;
   }
@@ -250,7 +186,8 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
   command->get_option("--wait")->description(
       "spin (default here: a core each, lowest latency) or polite (spin a little, then sleep)");
   command
-      ->add_option("--messages", settings->plan.messages, "messages a row; a tenth more warm up, uncounted")
+      ->add_option("--messages", settings->plan.messages,
+                   "messages a row and round; a tenth more warm up, uncounted")
       ->check(CLI::Range(uint64_t(1), uint64_t(100'000'000)))
       ->type_name("N")
       ->capture_default_str();
@@ -260,13 +197,38 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
           "bytes of request and of response body, a multiple of 8, 32 or more; may be given many times")
       ->type_name("BYTES")
       ->capture_default_str();
+  command
+      ->add_option("--gaps", settings->gaps,
+                   "none (back to back), random (a pause of 0 to 3 us before each message, so that it meets "
+                   "the polls at any moment) or both, as rows of their own")
+      ->check(CLI::IsMember({"none", "random", "both"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--interleave", settings->rounds,
+                   "rounds of all rows in turn; a row's figures are its median round's")
+      ->check(CLI::Range(1u, 1000u))
+      ->type_name("R")
+      ->capture_default_str();
+  command
+      ->add_option("--pollers", settings->plan.pollers,
+                   "warps that poll in raw's kernel, half a poll apart: 1 or 2")
+      ->check(CLI::Range(1u, 2u))
+      ->type_name("N")
+      ->capture_default_str();
   command->add_flag("--pin", settings->pin,
                     "pin the measuring thread to the first CPU, a baseline's second thread to the second");
   command->footer(
-      "Rows on CUDA: gyre, raw (a bare kernel that echoes the same packets), launch-sync (an empty kernel a "
-      "call).\n"
-      "Rows on the CPU: gyre, boost-spsc (a pair of queues, two threads), floor (two threads, a word each "
-      "way).\n"
+      "Rows on CUDA, of --size bytes: gyre; raw (a bare kernel that echoes the same packets, on the same "
+      "transport); naive-ring (a payload, then a number that announces it). Of two vectors of 25 floats: "
+      "gyre "
+      "vector-add, launch-pinned (a launch on mapped memory), copies-launch-sync. Without a message: "
+      "launch-sync, graph-sync (an empty kernel a call).\n"
+      "Rows on the CPU: gyre, boost-spsc (a pair of queues, two threads), gyre vector-add, caf and "
+      "caf-aggressive (vector-add by the C++ Actor Framework, where built with GYRE_BENCH_CAF), floor (two "
+      "threads, a word each way).\n"
+      "p50/gyre compares with Gyre's row of the same work. JSON: histogram_ns is 'lowest:count ...' of the "
+      "samples of all rounds.\n"
       "Exit: 0 every reply right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
   command->callback([settings, &chosen] { chosen = [settings] { return rtt(*settings); }; });

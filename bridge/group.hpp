@@ -11,6 +11,10 @@ struct SingleThread {
   GYRE_DEVICE static constexpr uint32_t size() { return 1; }
   /// True where `condition` holds in every thread. Collective.
   GYRE_DEVICE static constexpr bool all(bool condition) { return condition; }
+  /// True where `condition` holds in any thread. Collective.
+  GYRE_DEVICE static constexpr bool any(bool condition) { return condition; }
+  /// Bit r: whether `condition` holds in the thread of rank r. Collective.
+  GYRE_DEVICE static constexpr uint32_t ballot(bool condition) { return condition ? 1 : 0; }
   /// Rank 0's value, in every thread. Collective.
   GYRE_DEVICE static constexpr uint32_t broadcast(uint32_t value) { return value; }
   /// What one thread wrote to the group's own memory before it, all see after it. Collective.
@@ -23,6 +27,8 @@ struct Warp {
   __device__ static uint32_t rank() { return threadIdx.x & 31u; }
   __device__ static constexpr uint32_t size() { return 32; }
   __device__ static bool all(bool condition) { return __all_sync(0xffffffffu, condition); }
+  __device__ static bool any(bool condition) { return __any_sync(0xffffffffu, condition); }
+  __device__ static uint32_t ballot(bool condition) { return __ballot_sync(0xffffffffu, condition); }
   __device__ static uint32_t broadcast(uint32_t value) { return __shfl_sync(0xffffffffu, value, 0); }
   __device__ static void sync() { __syncwarp(); }
 };

@@ -1,5 +1,5 @@
 // Packets and words: every access to memory that host and engine both touch. The only file that moves 16
-// bytes at once.
+// bytes at once, and 64.
 //
 // A packet carries 12 data bytes and a 4-byte stamp, and is stored and loaded in one 16-byte access, so a
 // stamp that matches proves that the 12 bytes beside it are whole. Packets order nothing but themselves: no
@@ -18,6 +18,7 @@
 #error \
     "Gyre's packets need single 16-byte accesses: build for x86-64 (processors with AVX); no other host is supported."
 #endif
+#include <cpuid.h>
 #include <immintrin.h>
 
 #include <atomic>
@@ -39,6 +40,12 @@ struct alignas(16) Packet {
   uint32_t stamp;
 };
 static_assert(sizeof(Packet) == 16 && alignof(Packet) == 16, "a packet is one 16-byte access");
+
+/// Four packets: what memory beyond the bus is written in.
+struct alignas(64) Line {
+  static constexpr uint32_t size = 4;
+  Packet packets[size];
+};
 
 #if defined(__CUDACC_RTC__)
 
@@ -87,10 +94,36 @@ using Memory = DeviceMemory;
 
 #else
 
+/// How the CPU stores a line to memory that it does not cache (write-combining).
+enum class LineStore {
+  four_packets,  ///< four 16-byte stores, which the processor's buffers combine
+  movdir64b,     ///< one 64-byte store, never torn; not every processor has it
+};
+
 /// The CPU's side.
 struct HostMemory {
   using Cell = Packet;
   using Word = uint64_t;
+
+  /// The better of what this processor has. Asks it, which takes microseconds in a virtual machine.
+  static LineStore best_line_store() {
+    uint32_t a = 0, b = 0, c = 0, d = 0;
+    constexpr uint32_t movdir64b_bit = 1u << 28;
+    const bool has = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & movdir64b_bit) != 0;
+    return has ? LineStore::movdir64b : LineStore::four_packets;
+  }
+  /// Stores `line` to the four cells at `to`, which is 64-aligned. By packets the first one is the last to be
+  /// stored. Ordered after nothing, and before nothing but what comes after store_fence().
+  static void store_line(LineStore how, Cell* to, const Line& line) {
+    if (how == LineStore::movdir64b) {
+      asm volatile("movdir64b %1, %0" : : "r"(to), "m"(line) : "memory");
+    } else {
+      for (uint32_t k = Line::size; k-- > 0;) store(to[k], line.packets[k]);
+    }
+  }
+  /// Stores before it, to memory of any kind, come before stores after it, and do not linger in the
+  /// processor.
+  static void store_fence() { asm volatile("sfence" : : : "memory"); }
 
 #if defined(GYRE_THREAD_SANITIZER)
   // The same promise in words that ThreadSanitizer understands: relaxed atomics, stamp written last and read

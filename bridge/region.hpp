@@ -1,8 +1,12 @@
 // The region: one block of memory that holds all that host and engine both touch. Offsets only, never
 // pointers.
 //
-//   RegionHeader | HandlerTypes | worker 0: HostLine WorkerLine LastWords FailureLog  H2D ring  D2H ring |
-//   worker 1: … | … | arena
+//   RegionHeader | HandlerTypes | worker 0: HostLine WorkerLine LastWords FailureLog  D2H ring | worker 1: …
+//   | inbound part: worker 0: CommandLine  H2D ring | worker 1: … | arena
+//
+// The inbound part is what the host says to workers without being asked. It may lie elsewhere too, in device
+// memory that the host only writes (BarInbound): workers then read it there, and the one in the region is the
+// host's own copy of the rings, for what it must read back.
 //
 // One writer per cache line. Lines lie 128 bytes apart: x86 prefetches the neighbour of a 64-byte line.
 #pragma once
@@ -20,8 +24,8 @@ enum class Command : uint32_t {
   inactive = 2,  ///< take messages and answer Status::inactive
 };
 
-/// A command as it lies in HostLine::command: numbered, so that a worker can acknowledge each, the same one
-/// too.
+/// A command as it lies in CommandLine::command: numbered, so that a worker can acknowledge each, the same
+/// one too.
 struct CommandWord {
   uint32_t word = 0;  ///< the number above, the Command in the low 8 bits
 
@@ -34,7 +38,11 @@ struct CommandWord {
 /// Written by the host, read by one worker.
 struct alignas(128) HostLine {
   uint64_t d2h_credit;  ///< D2H tickets that the host is done with
-  uint64_t command;     ///< CommandWord::word
+};
+
+/// Written by the host, read by one worker; the H2D ring lies behind it.
+struct alignas(128) CommandLine {
+  uint64_t command;  ///< CommandWord::word
 };
 
 /// Written by one worker, read by the host. Counters are published with h2d_credit, which is stored last
@@ -86,16 +94,18 @@ struct alignas(128) RegionHeader {
   RingShape shape;         ///< of every ring
   uint64_t arena_offset;   ///< bytes from the region's start
   uint64_t arena_bytes;
+  uint64_t inbound_offset;  ///< bytes from the region's start
+  uint64_t inbound_stride;  ///< bytes from one worker's inbound part to the next
 };
-static_assert(sizeof(HostLine) == 128 && sizeof(WorkerLine) == 128 && sizeof(LastWords) == 128 &&
-                  sizeof(RegionHeader) == 128 && sizeof(RingShape) == 16,
+static_assert(sizeof(HostLine) == 128 && sizeof(CommandLine) == 128 && sizeof(WorkerLine) == 128 &&
+                  sizeof(LastWords) == 128 && sizeof(RegionHeader) == 128 && sizeof(RingShape) == 16,
               "the region lies alike on both sides");
-static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(WorkerLine, clock_ns) == 72 &&
-                  offsetof(HostLine, command) == 8,
+static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(RegionHeader, inbound_stride) == 72 &&
+                  offsetof(WorkerLine, clock_ns) == 72,
               "the region's fields lie alike on both sides");
 
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
-inline constexpr uint32_t region_version = 3;
+inline constexpr uint32_t region_version = 4;
 
 /// What the host says handler n is for, actor by actor: Cap'n Proto type ids of its request and its response
 /// (0: it takes tells only). Each worker holds it against its own handlers before it starts.
@@ -104,7 +114,8 @@ struct HandlerTypes {
   uint64_t response;
 };
 
-/// Where everything lies, in bytes from the region's start.
+/// Where everything lies, in bytes from the region's start; command lines and H2D rings from the inbound
+/// part's.
 struct RegionLayout {
   uint32_t workers = 1;
   RingShape shape;
@@ -113,8 +124,9 @@ struct RegionLayout {
 
   GYRE_DEVICE constexpr uint64_t worker_stride() const {
     return sizeof(HostLine) + sizeof(WorkerLine) + sizeof(LastWords) + FailureLog::bytes(shape) +
-           2 * shape.ring_bytes();
+           shape.ring_bytes();
   }
+  GYRE_DEVICE constexpr uint64_t inbound_stride() const { return sizeof(CommandLine) + shape.ring_bytes(); }
   GYRE_DEVICE constexpr uint64_t handler_types() const { return sizeof(RegionHeader); }
   GYRE_DEVICE constexpr uint64_t host_line(uint32_t worker) const {
     return sizeof(RegionHeader) + (handlers * sizeof(HandlerTypes) + 127) / 128 * 128 +
@@ -129,14 +141,19 @@ struct RegionLayout {
   GYRE_DEVICE constexpr uint64_t failure_log(uint32_t worker) const {
     return last_words(worker) + sizeof(LastWords);
   }
-  GYRE_DEVICE constexpr uint64_t h2d_ring(uint32_t worker) const {
+  GYRE_DEVICE constexpr uint64_t d2h_ring(uint32_t worker) const {
     return failure_log(worker) + FailureLog::bytes(shape);
   }
-  GYRE_DEVICE constexpr uint64_t d2h_ring(uint32_t worker) const {
-    return h2d_ring(worker) + shape.ring_bytes();
+  GYRE_DEVICE constexpr uint64_t inbound() const { return host_line(workers); }
+  GYRE_DEVICE constexpr uint64_t inbound_bytes() const { return workers * inbound_stride(); }
+  /// From the inbound part's start.
+  GYRE_DEVICE constexpr uint64_t command_line(uint32_t worker) const { return worker * inbound_stride(); }
+  /// From the inbound part's start.
+  GYRE_DEVICE constexpr uint64_t h2d_ring(uint32_t worker) const {
+    return command_line(worker) + sizeof(CommandLine);
   }
   /// Everything before the arena. The arena needs no initialisation.
-  GYRE_DEVICE constexpr uint64_t rings_bytes() const { return host_line(workers); }
+  GYRE_DEVICE constexpr uint64_t rings_bytes() const { return inbound() + inbound_bytes(); }
   GYRE_DEVICE constexpr uint64_t arena() const { return (rings_bytes() + 4095) / 4096 * 4096; }
   GYRE_DEVICE constexpr uint64_t region_bytes() const {
     return arena_bytes == 0 ? rings_bytes() : arena() + arena_bytes;
@@ -150,22 +167,30 @@ struct Bridge {
   WorkerLine* worker_line;
   LastWords* last_words;
   Packet* failure_log;  ///< see FailureLog
-  Packet* h2d;
   Packet* d2h;
+  CommandLine* command_line;
+  Packet* h2d;
   uint8_t* arena;  ///< every worker's
   uint64_t arena_bytes;
   const HandlerTypes* handler_types;  ///< every worker's
   uint32_t handlers;
 
+  /// With the inbound part that lies in the region.
   GYRE_DEVICE static Bridge of(void* region, const RegionLayout& layout, uint32_t worker) {
+    return of(region, static_cast<char*>(region) + layout.inbound(), layout, worker);
+  }
+  /// With the inbound part that lies at `inbound`.
+  GYRE_DEVICE static Bridge of(void* region, void* inbound, const RegionLayout& layout, uint32_t worker) {
     char* const base = static_cast<char*>(region);
+    char* const sent = static_cast<char*>(inbound);
     return Bridge{layout.shape,
                   reinterpret_cast<HostLine*>(base + layout.host_line(worker)),
                   reinterpret_cast<WorkerLine*>(base + layout.worker_line(worker)),
                   reinterpret_cast<LastWords*>(base + layout.last_words(worker)),
                   reinterpret_cast<Packet*>(base + layout.failure_log(worker)),
-                  reinterpret_cast<Packet*>(base + layout.h2d_ring(worker)),
                   reinterpret_cast<Packet*>(base + layout.d2h_ring(worker)),
+                  reinterpret_cast<CommandLine*>(sent + layout.command_line(worker)),
+                  reinterpret_cast<Packet*>(sent + layout.h2d_ring(worker)),
                   reinterpret_cast<uint8_t*>(base + layout.arena()),
                   layout.arena_bytes,
                   reinterpret_cast<const HandlerTypes*>(base + layout.handler_types()),
@@ -174,11 +199,31 @@ struct Bridge {
 };
 
 #if !defined(__CUDACC_RTC__)
+/// A worker's inbound part in device memory. The host only ever writes it, whole lines of the ring at a time.
+struct BarBridge {
+  CommandLine* command_line = nullptr;  ///< null, like h2d, where workers read the region's
+  Packet* h2d = nullptr;
+  LineStore store = LineStore::four_packets;
+};
+
+/// The inbound part where it lies in device memory that the CPU writes through BAR1 and never reads.
+struct BarInbound {
+  void* address = nullptr;  ///< the host's, of inbound_bytes() bytes, zeroed; null: there is none
+  LineStore store = LineStore::four_packets;
+
+  BarBridge of_worker(const RegionLayout& layout, uint32_t worker) const {
+    if (address == nullptr) return {};
+    char* const base = static_cast<char*>(address);
+    return {reinterpret_cast<CommandLine*>(base + layout.command_line(worker)),
+            reinterpret_cast<Packet*>(base + layout.h2d_ring(worker)), store};
+  }
+};
+
 /// Writes the header into a region of layout.region_bytes() bytes, zeroed up to the arena, aligned to 128.
 inline void initialise_region(void* region, const RegionLayout& layout) {
-  *static_cast<RegionHeader*>(region) =
-      RegionHeader{region_magic,           region_version, layout.workers, layout.region_bytes(),
-                   layout.worker_stride(), layout.shape,   layout.arena(), layout.arena_bytes};
+  *static_cast<RegionHeader*>(region) = RegionHeader{
+      region_magic, region_version, layout.workers,     layout.region_bytes(), layout.worker_stride(),
+      layout.shape, layout.arena(), layout.arena_bytes, layout.inbound(),      layout.inbound_stride()};
 }
 #endif
 

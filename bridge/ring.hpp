@@ -72,25 +72,115 @@ GYRE_DEVICE constexpr uint32_t packets_for(uint32_t body_bytes) {
   return (uint32_t(sizeof(Envelope)) + body_bytes + data_bytes_a_packet - 1) / data_bytes_a_packet;
 }
 
+/// A place in a ring: the slot of a ticket and the stamp of its lap, worked out where a lap begins and not
+/// for each message. A value; one side's own.
+template <class Memory>
+class RingCursor {
+ public:
+  using Cell = typename Memory::Cell;
+
+  /// At ticket 0 of `ring`, which has `shape`.
+  GYRE_DEVICE RingCursor(Cell* ring, const RingShape& shape) : RingCursor(ring, shape, 0) {}
+  GYRE_DEVICE RingCursor(Cell* ring, const RingShape& shape, uint64_t ticket)
+      : ring_(ring),
+        slot_(ring + shape.first_packet(ticket)),
+        lap_end_((ticket | (shape.slots - 1)) + 1),
+        left_of_lap_(uint32_t(lap_end_ - ticket)),
+        stamp_(shape.stamp(ticket)),
+        stamps_whole_slot_(shape.stamps_whole_slot(ticket)) {}
+
+  GYRE_DEVICE uint64_t ticket() const { return lap_end_ - left_of_lap_; }
+  /// Tickets from this one to the end of its lap, at least 1.
+  GYRE_DEVICE uint32_t left_of_lap() const { return left_of_lap_; }
+  GYRE_DEVICE Cell* slot() const { return slot_; }
+  GYRE_DEVICE uint32_t stamp() const { return stamp_; }
+  GYRE_DEVICE bool stamps_whole_slot() const { return stamps_whole_slot_; }
+
+  /// To the next ticket. `shape`: the ring's.
+  GYRE_DEVICE void advance(const RingShape& shape) {
+    slot_ += shape.packets();
+    if (--left_of_lap_ == 0) *this = RingCursor(ring_, shape, lap_end_);
+  }
+
+ private:
+  Cell* ring_;
+  Cell* slot_;
+  uint64_t lap_end_;  // the next lap's first ticket
+  uint32_t left_of_lap_;
+  uint32_t stamp_;
+  bool stamps_whole_slot_;
+};
+
+/// Stamps the packets of a slot from `first` on. Collective over `group`.
+template <class Memory, class Group>
+GYRE_DEVICE void stamp_rest(Group group, const RingCursor<Memory>& at, const RingShape& shape,
+                            uint32_t first) {
+  for (uint32_t k = first + group.rank(); k < shape.packets(); k += group.size()) {
+    Memory::store(at.slot()[k], Packet{{0, 0, 0}, at.stamp()});
+  }
+}
+
 /// Publishes one message: `payload` is an envelope and its body, as 32-bit words, padded to whole packets (3
 /// words). Collective over `group`. The caller owns the ticket (claimed, and below the consumer's credit).
-/// Never blocks.
+/// Never blocks. Packets that the message does not need are stored first: once the consumer has those that it
+/// does, the slot may be another producer's, and this one may have been suspended anywhere.
+template <class Memory, class Group>
+GYRE_DEVICE void publish(Group group, const RingCursor<Memory>& at, const RingShape& shape,
+                         const uint32_t* payload, uint32_t body_bytes) {
+  const uint32_t needed = packets_for(body_bytes);
+  if (at.stamps_whole_slot()) stamp_rest<Memory>(group, at, shape, needed);
+  for (uint32_t k = group.rank(); k < needed; k += group.size()) {
+    const uint32_t* data = payload + k * words_a_packet;
+    Memory::store(at.slot()[k], Packet{{data[0], data[1], data[2]}, at.stamp()});
+  }
+}
 template <class Memory, class Group>
 GYRE_DEVICE void publish(Group group, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
                          const uint32_t* payload, uint32_t body_bytes) {
+  publish<Memory>(group, RingCursor<Memory>(ring, shape, ticket), shape, payload, body_bytes);
+}
+
+/// Packet k's data, as words of the payload.
+GYRE_DEVICE inline void unpack(const Packet& packet, uint32_t* payload, uint32_t k) {
+  uint32_t* const words = payload + k * words_a_packet;
+  words[0] = packet.data[0];
+  words[1] = packet.data[1];
+  words[2] = packet.data[2];
+}
+
+#if !defined(__CUDACC_RTC__)
+/// Publishes one message as publish() does, to a ring in memory that the CPU does not cache
+/// (write-combining): in whole lines, every packet of them stamped, those that the message does not need too,
+/// and fenced, so that nothing lingers. `ring` is 64-aligned.
+template <class Memory>
+void publish_lines(LineStore how, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
+                   const uint32_t* payload, uint32_t body_bytes) {
   typename Memory::Cell* const slot = ring + shape.first_packet(ticket);
   const uint32_t stamp = shape.stamp(ticket);
   const uint32_t needed = packets_for(body_bytes);
-  for (uint32_t k = group.rank(); k < needed; k += group.size()) {
-    const uint32_t* data = payload + k * words_a_packet;
-    Memory::store(slot[k], Packet{{data[0], data[1], data[2]}, stamp});
-  }
-  if (shape.stamps_whole_slot(ticket)) {
-    for (uint32_t k = needed + group.rank(); k < shape.packets(); k += group.size()) {
-      Memory::store(slot[k], Packet{{0, 0, 0}, stamp});
+  const auto store_from = [&](uint32_t first) {
+    Line line;
+    for (uint32_t i = 0; i < Line::size; ++i) {
+      line.packets[i] = Packet{{0, 0, 0}, stamp};
+      if (first + i >= needed) continue;
+      const uint32_t* data = payload + (first + i) * words_a_packet;
+      line.packets[i] = Packet{{data[0], data[1], data[2]}, stamp};
     }
+    Memory::store_line(how, slot + first, line);
+  };
+  // What the message does not need comes before what it does (see publish): other lines by a fence, and
+  // within the last line because store_line stores its first packet last, or all at once.
+  if (shape.stamps_whole_slot(ticket)) {
+    for (uint32_t k = (needed + Line::size - 1) / Line::size * Line::size; k < shape.packets();
+         k += Line::size) {
+      store_from(k);
+    }
+    Memory::store_fence();
   }
+  for (uint32_t k = 0; k < needed; k += Line::size) store_from(k);
+  Memory::store_fence();
 }
+#endif
 
 enum class ReceiveOutcome : uint32_t {
   nothing,  ///< the message is not there, or not whole, yet
@@ -98,34 +188,43 @@ enum class ReceiveOutcome : uint32_t {
   corrupt,  ///< the envelope claims more body than a slot holds: only its first 12 bytes were taken
 };
 
-/// Looks once for the message of `ticket` and unpacks it into `payload` (shape.payload_bytes() bytes).
-/// Collective over `group`; the outcome is the same in every thread. Never blocks.
-/// `polled_packets`, at least 1, is how many packets the first, speculative load covers on a group of many
-/// threads: few where idle workers share the bus, as many as the last message needed where one is expected.
+/// Whether a message of `needed` packets is whole where bit k of `there` says that packet k is there, of
+/// `looked` packets, at most 32, that were looked for.
+GYRE_DEVICE constexpr bool is_whole(uint32_t there, uint32_t needed, uint32_t looked) {
+  const uint32_t expected = 0xffffffffu >> (32 - (needed < 32 ? needed : 32));
+  return (there & expected) == expected && needed <= looked;
+}
+
+/// The rest of the message at `at`, whose packets before `first`, at least 1, are there and unpacked: loads
+/// the others once and unpacks them into `payload` (shape.payload_bytes() bytes), which the whole group then
+/// sees. Collective over `group`; the outcome is the same in every thread. Never blocks.
 template <class Memory, class Group>
-GYRE_DEVICE ReceiveOutcome receive(Group group, const typename Memory::Cell* ring, const RingShape& shape,
-                                   uint64_t ticket, uint32_t polled_packets, uint32_t* payload) {
-  const typename Memory::Cell* const slot = ring + shape.first_packet(ticket);
-  const uint32_t stamp = shape.stamp(ticket);
-  const uint32_t rank = group.rank();
-  const uint32_t available = shape.packets();
-  const bool polls = rank < polled_packets && rank < available;
-  Packet packet{{0, 0, 0}, 0};
-  if (polls) packet = Memory::load(slot[rank]);
-  if (group.broadcast(packet.stamp) != stamp) return ReceiveOutcome::nothing;
-  const uint32_t body_bytes = group.broadcast(packet.data[2]);  // Envelope::body_bytes, bytes 8…11
+GYRE_DEVICE ReceiveOutcome receive_rest(Group group, const RingCursor<Memory>& at, const RingShape& shape,
+                                        uint32_t first, uint32_t* payload) {
+  const uint32_t body_bytes = payload[2];  // Envelope::body_bytes, bytes 8…11
   if (body_bytes > shape.body_capacity()) return ReceiveOutcome::corrupt;
   const uint32_t needed = packets_for(body_bytes);
   bool whole = true;
-  for (uint32_t k = rank; k < needed; k += group.size()) {
-    if (k != rank || !polls) packet = Memory::load(slot[k]);
-    whole = whole && packet.stamp == stamp;
-    uint32_t* data = payload + k * words_a_packet;
-    data[0] = packet.data[0];
-    data[1] = packet.data[1];
-    data[2] = packet.data[2];
+  for (uint32_t k = first + group.rank(); k < needed; k += group.size()) {
+    const Packet packet = Memory::load(at.slot()[k]);
+    whole = whole && packet.stamp == at.stamp();
+    unpack(packet, payload, k);
   }
-  return group.all(whole) ? ReceiveOutcome::message : ReceiveOutcome::nothing;
+  whole = group.all(whole);
+  group.sync();
+  return whole ? ReceiveOutcome::message : ReceiveOutcome::nothing;
+}
+
+/// Looks once for the message of `ticket` and unpacks it into `payload` (shape.payload_bytes() bytes). One
+/// thread. Never blocks.
+template <class Memory>
+GYRE_DEVICE ReceiveOutcome receive(const typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
+                                   uint32_t* payload) {
+  const RingCursor<Memory> at(const_cast<typename Memory::Cell*>(ring), shape, ticket);
+  const Packet first = Memory::load(at.slot()[0]);
+  if (first.stamp != at.stamp()) return ReceiveOutcome::nothing;
+  unpack(first, payload, 0);
+  return receive_rest<Memory>(SingleThread{}, at, shape, 1, payload);
 }
 
 /// The consumer's side of the credits. One per ring, used by one thread.
@@ -134,10 +233,10 @@ class CreditPublisher {
  public:
   /// `credit`: the word that producers read, in a line only this consumer writes.
   GYRE_DEVICE CreditPublisher(typename Memory::Word& credit, uint32_t slots)
-      : credit_(&credit), quarter_(slots / 4) {}
+      : credit_(&credit), quarter_(slots < 4 ? 1 : slots / 4) {}
 
-  /// True once a quarter of the ring is done with but not yet published.
-  GYRE_DEVICE bool due(uint64_t done) const { return done - published_ >= quarter_ && done != published_; }
+  /// True where `done`, one more than when this was last asked, ends a quarter of the ring.
+  GYRE_DEVICE bool due(uint64_t done) const { return (uint32_t(done) & (quarter_ - 1)) == 0; }
   GYRE_DEVICE bool behind(uint64_t done) const { return done != published_; }
   /// Publishes that every ticket below `done` has been read (release: after the last read of those slots).
   GYRE_DEVICE void publish(uint64_t done) {

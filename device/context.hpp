@@ -4,26 +4,38 @@
 #include <gyre/bridge/region.hpp>
 #include <gyre/device/buffer.hpp>
 #include <gyre/device/engine_memory.hpp>
+#include <gyre/device/inbox.hpp>
 #include <gyre/device/platform.hpp>
 #include <gyre/messages/envelope.hpp>
 
 namespace gyre {
 
-enum class Decision : uint32_t { nothing, message, corrupt, stop };
-
-/// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
-struct WorkerShared {
-  Decision decision;
-  Status refused;  ///< why the message in hand gets no handler; ok: it gets one
-  Status status;   ///< what became of it
+/// What became of the message in hand, where that is not simply answered: all 0 between messages.
+struct WorkerNotes {
+  /// 1 where any of the others is set, but for `state`: the one thing to look at after a handler.
+  uint32_t any;
+  Status refused;  ///< why the message gets no handler; ok: it gets one
+  Status status;   ///< what it ends with
   uint32_t detail;
   uint64_t where;
-  void* state;  ///< of the actor it is for; null where its type has none
-  uint32_t response_bytes;
+  void* state;            ///< of the actor it is for; null where its type has none, or nobody looked
   uint32_t command_seen;  ///< the Command that Context::should_stop last read
   uint32_t created;       ///< 1: the actor is new
   uint32_t gone;          ///< 1: the actor is to be removed
   uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
+};
+
+/// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
+struct WorkerShared {
+  WorkerNotes notes;
+  // What the polling threads found, for the rest of a group that has others.
+  Decision decision;
+  uint32_t command;  ///< CommandWord::word
+  uint32_t now_us;   ///< the worker's clock when it last looked
+  uint32_t response_bytes;
+  const uint32_t* request;
+  const CommandLine* command_line;
+  EngineMemory memory;
 };
 
 #if defined(__CUDACC_RTC__)
@@ -47,9 +59,8 @@ inline WorkerShared& worker_shared() { return *detail::worker_shared_of_this_thr
 /// one thread. Write loops as `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
 class Context {
  public:
-  GYRE_DEVICE Context(const Envelope& envelope, const HostLine& host_line, const EngineMemory& memory,
-                      WorkerShared& shared)
-      : envelope_(&envelope), host_line_(&host_line), memory_(&memory), shared_(&shared) {}
+  GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared)
+      : key_(key), shared_(&shared), is_ask_(is_ask) {}
 
   /// This thread's number in the group, below size().
   GYRE_DEVICE static uint32_t rank() { return HandlerGroup::rank(); }
@@ -60,8 +71,8 @@ class Context {
   GYRE_DEVICE static uint64_t now_ns() { return gyre::now_ns(); }
 
   /// The key of the actor that the message is addressed to.
-  GYRE_DEVICE uint64_t key() const { return envelope_->key; }
-  GYRE_DEVICE bool is_ask() const { return (envelope_->flags & envelope_flags::ask) != 0; }
+  GYRE_DEVICE uint64_t key() const { return key_; }
+  GYRE_DEVICE bool is_ask() const { return is_ask_; }
 
   /// Ends the message with Status::handler_failed and `code`, of the handler's own choosing, in place of a
   /// response. Call it in every thread or in any; then return from the handler. A thread's first failure
@@ -81,13 +92,15 @@ class Context {
                   "a buffer's elements are integers of 8 to 64 bits, float or double");
     if (!fenced_) {
       fenced_ = true;
-      shared_->buffers_used = 1;
+      shared_->notes.buffers_used = 1;
+      shared_->notes.any = 1;
       Memory::fence();
     }
     BadHandle bad;
     const uint64_t length = handle.length();
     const uint64_t address = detail::find_buffer(
-        *memory_, {handle.index(), handle.generation(), handle.runtime(), uint32_t(handle.element()), length},
+        shared_->memory,
+        {handle.index(), handle.generation(), handle.runtime(), uint32_t(handle.element()), length},
         uint32_t(element), uint32_t(sizeof(T)), at_least, bad);
     if (bad.fault != BufferFault::none) {
       end(Status::bad_buffer, bad.detail(), bad.where());
@@ -101,11 +114,12 @@ class Context {
   GYRE_DEVICE bool should_stop() const {
     sync();
     if (rank() == 0) {
-      const CommandWord word{uint32_t(Memory::load_relaxed(host_line_->command))};
-      shared_->command_seen = uint32_t(word.command());
+      const CommandWord word{uint32_t(Memory::load_relaxed(shared_->command_line->command))};
+      shared_->notes.command_seen = uint32_t(word.command());
+      shared_->notes.any = 1;
     }
     sync();
-    return shared_->command_seen == uint32_t(Command::stop);
+    return shared_->notes.command_seen == uint32_t(Command::stop);
   }
 
   GYRE_DEVICE Status status() const { return status_; }
@@ -121,10 +135,9 @@ class Context {
     where_ = where;
   }
 
-  const Envelope* envelope_;
-  const HostLine* host_line_;
-  const EngineMemory* memory_;
+  uint64_t key_;
   WorkerShared* shared_;
+  bool is_ask_;
   Status status_ = Status::ok;
   uint32_t detail_ = 0;
   uint64_t where_ = 0;
@@ -144,10 +157,11 @@ GYRE_DEVICE constexpr uint64_t source_name_hash(const char* path) {
 namespace detail {
 template <uint64_t file>
 GYRE_DEVICE inline void check_failed(uint32_t line) {
-  WorkerShared& shared = worker_shared();
-  if (!HandlerGroup::first_to_set(shared.status, Status::check_failed)) return;
-  shared.detail = line;
-  shared.where = file;
+  WorkerNotes& notes = worker_shared().notes;
+  notes.any = 1;
+  if (!HandlerGroup::first_to_set(notes.status, Status::check_failed)) return;
+  notes.detail = line;
+  notes.where = file;
 }
 }  // namespace detail
 

@@ -139,31 +139,102 @@ GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
 
 }  // namespace detail
 
+namespace detail {
+
+// The handler's call itself; false if the message does not end well, and `handled` then says how.
+template <class Actor, class Request, class Root>
+GYRE_DEVICE bool call(Actor& actor, Context& context, wire::Message& message, wire::StructReader root,
+                      wire::Body& reply, Root init_root, uint32_t response_capacity, Handled& handled) {
+  using Response = ResponseOf<Actor, Request>;
+  typename Request::Reader reader(root);
+  if constexpr (requires { typename Response::Builder; }) {
+    typename Response::Builder builder(init_root(reply, Response::data_words, Response::pointers));
+    if (!message.failed()) actor.on(context, reader, builder);
+  } else {
+    if (!message.failed()) actor.on(context, reader);
+  }
+  handled.response_bytes = reply.used_bytes();
+  if (!message.failed() && context.status() == Status::ok && !reply.full()) return true;
+  if (message.failed()) {
+    const wire::Field field = message.failed_field();
+    handled.status = Status::malformed;
+    handled.detail = message.failed_word();
+    handled.where = MalformedField::of(field.type_id, uint8_t(message.reason()), field.index).packed;
+  } else if (context.status() != Status::ok) {
+    handled.status = context.status();
+    handled.detail = context.detail();
+    handled.where = context.where();
+  } else {
+    handled.status = Status::reply_too_large;
+    handled.detail = response_capacity;
+    handled.where = 0;
+  }
+  return false;
+}
+
+struct InitRoot {
+  GYRE_DEVICE wire::StructBuilder operator()(wire::Body& reply, uint32_t data_words,
+                                             uint32_t pointers) const {
+    return reply.init_root(data_words, pointers);
+  }
+};
+struct InitPlainRoot {
+  GYRE_DEVICE wire::StructBuilder operator()(wire::Body& reply, uint32_t data_words,
+                                             uint32_t pointers) const {
+    return reply.init_plain_root(data_words, pointers);
+  }
+};
+
+template <class Response>
+GYRE_DEVICE constexpr uint32_t root_bytes() {
+  if constexpr (requires { Response::data_words; }) {
+    return 8 * (1 + Response::data_words + Response::pointers);
+  } else {
+    return 0;
+  }
+}
+
+}  // namespace detail
+
 /// Calls Actor::on for one request type. An actor that follows pointers of a request over and over, more than
 /// wire::Message::default_traversal_words, says how far it may: `static constexpr uint64_t traversal_words`.
 /// `response`: zeroed, response_capacity bytes. Run by the whole handler group.
 template <class Actor, class Request>
 GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uint32_t body_bytes,
                            void* response, uint32_t response_capacity) {
-  using Response = ResponseOf<Actor, Request>;
   wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
   wire::Body reply(response, response_capacity);
-  typename Request::Reader reader(message.root(Request::type_id));
-  if constexpr (requires { typename Response::Builder; }) {
-    typename Response::Builder builder(reply.init_root(Response::data_words, Response::pointers));
-    if (!message.failed()) actor.on(context, reader, builder);
-  } else {
-    if (!message.failed()) actor.on(context, reader);
+  Handled handled{Status::ok, 0, 0, 0};
+  detail::call<Actor, Request>(actor, context, message, message.root(Request::type_id), reply,
+                               detail::InitRoot{}, response_capacity, handled);
+  return handled;
+}
+
+/// What became of a message on the short way.
+enum class Taken : uint32_t {
+  no,    ///< nothing: it goes the long way
+  done,  ///< all
+  noted  ///< handled; what it ends with is in the worker's notes
+};
+
+/// The same for a request whose root, `root_word`, lies as this program's schema has it, which makes a
+/// shorter way of it; Taken::no, and nothing was done, of any other. Then what `conclude(ok, handled)` says;
+/// of `handled`, response_bytes alone is set where all is ok.
+template <class Actor, class Request, class Conclude>
+GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, uint64_t root_word, const void* body,
+                               uint32_t body_bytes, void* response, uint32_t response_capacity,
+                               Conclude&& conclude) {
+  wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
+  if (!message.is_plain_root(root_word, Request::data_words, Request::pointers) ||
+      response_capacity < detail::root_bytes<ResponseOf<Actor, Request>>()) {
+    return Taken::no;
   }
-  if (message.failed()) {
-    const wire::Field field = message.failed_field();
-    const MalformedField where = MalformedField::of(field.type_id, uint8_t(message.reason()), field.index);
-    return {Status::malformed, message.failed_word(), where.packed, reply.used_bytes()};
-  }
-  if (context.status() != Status::ok)
-    return {context.status(), context.detail(), context.where(), reply.used_bytes()};
-  if (reply.full()) return {Status::reply_too_large, response_capacity, 0, reply.used_bytes()};
-  return {Status::ok, 0, 0, reply.used_bytes()};
+  wire::Body reply(response, response_capacity);
+  Handled handled;
+  const bool ok = detail::call<Actor, Request>(actor, context, message,
+                                               message.plain_root(Request::data_words, Request::pointers),
+                                               reply, detail::InitPlainRoot{}, response_capacity, handled);
+  return conclude(ok, handled);
 }
 
 /// The actor types of a worker, as a value to dispatch on.
@@ -191,6 +262,16 @@ GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context
   return handled;
 }
 
+template <class Actor, class... Requests, class... Arguments>
+GYRE_DEVICE Taken dispatch_plain_message(Handles<Requests...>, uint32_t index, uint32_t types, Actor& actor,
+                                         Arguments&&... arguments) {
+  Taken handled = Taken::no;
+  (void)((types == index ? (handled = handle_plain<Actor, Requests>(actor, arguments...), true)
+                         : (index += 1u << 16, false)) ||
+         ...);
+  return handled;
+}
+
 GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
   return message_type == lifecycle_message::start || message_type == lifecycle_message::stop;
 }
@@ -198,38 +279,38 @@ GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
 // Creates what is not there and should be. One thread; the actor's hooks come later, from the group.
 template <class Actor>
 GYRE_DEVICE void locate_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
-                           WorkerShared& shared) {
+                           WorkerNotes& notes) {
   const uint32_t message_type = envelope.message_type;
   if (message_type >= count_of(gyre::HandlesOf<Actor>{}) && !is_lifecycle(message_type)) {
-    shared.refused = Status::unknown_message;
+    notes.refused = Status::unknown_message;
     return;
   }
-  shared.state = table.find(envelope.key);
-  if (shared.state != nullptr) return;
+  notes.state = table.find(envelope.key);
+  if (notes.state != nullptr) return;
   const bool creates = message_type == lifecycle_message::start ||
                        (message_type != lifecycle_message::stop && created_by_message<Actor>());
   if (!creates) {
-    shared.refused = Status::no_such_actor;
+    notes.refused = Status::no_such_actor;
     return;
   }
-  shared.state = table.insert(envelope.key);
-  if (shared.state == nullptr) {
-    shared.refused = Status::actor_table_full;
-    shared.detail = capacity;
+  notes.state = table.insert(envelope.key);
+  if (notes.state == nullptr) {
+    notes.refused = Status::actor_table_full;
+    notes.detail = capacity;
     return;
   }
-  new (shared.state) Actor{};
-  shared.created = 1;
+  new (notes.state) Actor{};
+  notes.created = 1;
 }
 
 // True where some thread of the group failed. The whole group; nobody sets the status between the barriers.
-GYRE_DEVICE inline bool hook_failed(const Context& context, WorkerShared& shared) {
-  if (context.status() != Status::ok && HandlerGroup::first_to_set(shared.status, context.status())) {
-    shared.detail = context.detail();
-    shared.where = context.where();
+GYRE_DEVICE inline bool hook_failed(const Context& context, WorkerNotes& notes) {
+  if (context.status() != Status::ok && HandlerGroup::first_to_set(notes.status, context.status())) {
+    notes.detail = context.detail();
+    notes.where = context.where();
   }
   HandlerGroup::sync();
-  const bool failed = shared.status != Status::ok;
+  const bool failed = notes.status != Status::ok;
   HandlerGroup::sync();
   return failed;
 }
@@ -237,21 +318,21 @@ GYRE_DEVICE inline bool hook_failed(const Context& context, WorkerShared& shared
 }  // namespace detail
 
 GYRE_DEVICE inline void locate(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, const Envelope&,
-                               WorkerShared& shared) {
-  shared.refused = Status::unknown_actor;
+                               WorkerNotes& notes) {
+  notes.refused = Status::unknown_actor;
 }
 
-/// Finds the actor that a message is for, or creates it: `shared.state`, or `shared.refused`. `tables`: the
+/// Finds the actor that a message is for, or creates it: `notes.state`, or `notes.refused`. `tables`: the
 /// worker's, of the types from First on. One thread.
 template <class First, class... Rest>
 GYRE_DEVICE void locate(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
-                        uint32_t actor_type, const Envelope& envelope, WorkerShared& shared) {
+                        uint32_t actor_type, const Envelope& envelope, WorkerNotes& notes) {
   const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
   if (actor_type != 0) {
-    return locate(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type - 1, envelope, shared);
+    return locate(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type - 1, envelope, notes);
   }
   if constexpr (detail::state_bytes<First>() != 0) {
-    detail::locate_in<First>(ActorTable(tables, layout), layout.capacity, envelope, shared);
+    detail::locate_in<First>(ActorTable(tables, layout), layout.capacity, envelope, notes);
   }
 }
 
@@ -268,19 +349,19 @@ GYRE_DEVICE void remove(ActorList<First, Rest...>, const EngineMemory& memory, u
   if constexpr (detail::state_bytes<First>() != 0) ActorTable(tables, layout).erase(key);
 }
 
-GYRE_DEVICE inline Handled dispatch(ActorList<>, WorkerShared&, Context&, uint32_t, uint32_t, const void*,
+GYRE_DEVICE inline Handled dispatch(ActorList<>, WorkerNotes&, Context&, uint32_t, uint32_t, const void*,
                                     uint32_t, void*, uint32_t) {
   return {Status::unknown_actor, 0, 0, 0};
 }
 
-/// Hands a message to the handler with its numbers, of the actor in `shared.state`; a new actor's on_start
+/// Hands a message to the handler with its numbers, of the actor in `notes.state`; a new actor's on_start
 /// comes first. Run by the whole handler group.
 template <class First, class... Rest>
-GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerShared& shared, Context& context,
+GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Context& context,
                              uint32_t actor_type, uint32_t message_type, const void* body,
                              uint32_t body_bytes, void* response, uint32_t capacity) {
   if (actor_type != 0) {
-    return dispatch(ActorList<Rest...>{}, shared, context, actor_type - 1, message_type, body, body_bytes,
+    return dispatch(ActorList<Rest...>{}, notes, context, actor_type - 1, message_type, body, body_bytes,
                     response, capacity);
   }
   if constexpr (detail::state_bytes<First>() == 0) {
@@ -289,24 +370,47 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerShared& shared, Co
     return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
                                     response, capacity);
   } else {
-    First& actor = *static_cast<First*>(shared.state);
+    First& actor = *static_cast<First*>(notes.state);
     if constexpr (detail::HasOnStart<First>) {
-      if (shared.created != 0) {
+      if (notes.created != 0) {
         actor.on_start(context);
-        if (detail::hook_failed(context, shared)) {
-          if (HandlerGroup::rank() == 0) shared.gone = 1;
-          return {shared.status, shared.detail, shared.where, 0};
+        if (detail::hook_failed(context, notes)) {
+          if (HandlerGroup::rank() == 0) notes.gone = 1;
+          return {notes.status, notes.detail, notes.where, 0};
         }
       }
     }
     if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0};
     if (message_type == lifecycle_message::stop) {
       if constexpr (detail::HasOnStop<First>) actor.on_stop(context);
-      if (HandlerGroup::rank() == 0) shared.gone = 1;
+      if (HandlerGroup::rank() == 0) notes.gone = 1;
       return {context.status(), context.detail(), context.where(), 0};
     }
     return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
                                     response, capacity);
+  }
+}
+
+template <uint32_t actor_type, class... Arguments>
+GYRE_DEVICE Taken dispatch_plain(ActorList<>, uint32_t, void*, Arguments&&...) {
+  return Taken::no;
+}
+
+/// The short way of what nearly every message is: for an actor that is there, `state` (null where its type
+/// has none), with a root that lies as the schema has it. Taken::no of any other. `types`:
+/// actor and message type, as in the envelope. `arguments`: handle_plain's. Run by the whole handler group.
+template <uint32_t actor_type, class First, class... Rest, class... Arguments>
+GYRE_DEVICE Taken dispatch_plain(ActorList<First, Rest...>, uint32_t types, void* state,
+                                 Arguments&&... arguments) {
+  if ((types & 0xffff) != actor_type) {
+    return dispatch_plain<actor_type + 1>(ActorList<Rest...>{}, types, state, arguments...);
+  }
+  if constexpr (detail::state_bytes<First>() == 0) {
+    First actor{};
+    return detail::dispatch_plain_message(HandlesOf<First>{}, actor_type, types, actor, arguments...);
+  } else {
+    return detail::dispatch_plain_message(HandlesOf<First>{}, actor_type, types, *static_cast<First*>(state),
+                                          arguments...);
   }
 }
 

@@ -18,15 +18,15 @@ static_assert(sizeof(BufferEntry) == 24, "a buffer's entry lies alike on both si
 /// Where that memory is, by the engine's own addresses. A plain value, handed to the workers at launch;
 /// refers to memory that outlives them.
 struct EngineMemory {
-  const BufferEntry* buffers = nullptr;
-  uint32_t buffer_entries = 0;
-  uint32_t runtime_tag = 0;   ///< in the handles of this runtime's buffers and of no other's
-  uint8_t* actors = nullptr;  ///< actors' tables, actor_bytes for each worker one after the other; zeroed. In
-                              ///< a worker: its own
-  uint64_t actor_bytes = 0;   ///< a worker; a multiple of 256
-  uint32_t actors_per_worker = 0;  ///< of each type that has state
-  uint32_t reserved = 0;
-  uint8_t* scratch = nullptr;  ///< of a grid-scoped worker: twice a slot's payload, zeroed, 16-aligned
+  const BufferEntry* buffers;
+  uint32_t buffer_entries;
+  uint32_t runtime_tag;  ///< in the handles of this runtime's buffers and of no other's
+  uint8_t* actors;       ///< actors' tables, actor_bytes for each worker one after the other; zeroed. In
+                         ///< a worker: its own
+  uint64_t actor_bytes;  ///< a worker; a multiple of 256
+  uint32_t actors_per_worker;  ///< of each type that has state
+  uint32_t reserved;
+  uint8_t* scratch;  ///< of a grid-scoped worker: twice a slot's payload, zeroed, 16-aligned
 
   /// The same, with `actors` of one worker.
   GYRE_DEVICE constexpr EngineMemory of_worker(uint32_t worker) const {

@@ -10,18 +10,19 @@
 
 namespace gyre {
 
+/// Between looks: an idle worker leaves the bus to others.
 struct DevicePause {
-  __device__ void operator()(uint32_t empty_polls) const {
-    if (empty_polls > 200) __nanosleep(500);
+  __device__ void operator()(uint32_t empty_looks) const {
+    if (empty_looks > 200) __nanosleep(500);
   }
 };
 
-/// `region`: device address of an initialised region of `layout`; `memory`: the engine's own, by device
-/// addresses. Dynamic shared memory: twice the slot's payload; none where the worker is the whole grid
-/// (GYRE_GRID), which has `memory.scratch` for it.
+/// `region`: device address of an initialised region of `layout`; `inbound`: of its inbound part; `memory`:
+/// the engine's own, by device addresses. Dynamic shared memory: 2 * message_words() words; none where the
+/// worker is the whole grid (GYRE_GRID), which has `memory.scratch` for it.
 template <class... Actors>
-__global__ void __launch_bounds__(GYRE_BLOCK)
-    worker_kernel(void* region, RegionLayout layout, EngineMemory memory) {
+__global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wants: a block's latency counts
+    worker_kernel(void* region, void* inbound, RegionLayout layout, EngineMemory memory) {
 #if defined(GYRE_GRID)
   Grid::initialise();
   const uint32_t worker = 0;
@@ -31,12 +32,12 @@ __global__ void __launch_bounds__(GYRE_BLOCK)
   const uint32_t worker = blockIdx.x;
   uint32_t* const request = reinterpret_cast<uint32_t*>(scratch);
 #endif
-  const uint32_t payload_words = layout.shape.payload_bytes() / sizeof(uint32_t);
-  uint32_t* const response = request + payload_words;
-  for (uint32_t i = HandlerGroup::rank(); i < 2 * payload_words; i += HandlerGroup::size()) request[i] = 0;
+  const uint32_t words = message_words(layout.shape);
+  uint32_t* const response = request + words;
+  for (uint32_t i = HandlerGroup::rank(); i < 2 * words; i += HandlerGroup::size()) request[i] = 0;
   HandlerGroup::sync();
 
-  Worker<Actors...>(Bridge::of(region, layout, worker), memory.of_worker(worker), request, response,
+  Worker<Actors...>(Bridge::of(region, inbound, layout, worker), memory.of_worker(worker), request, response,
                     worker_shared())
       .run(DevicePause{});
 }

@@ -61,8 +61,11 @@ struct Grid {
 /// The threads that run a handler together: the block, of GYRE_BLOCK threads, or the whole grid.
 #if defined(GYRE_GRID)
 struct HandlerGroup : Grid {
+  /// Whether all its threads poll.
+  __device__ static constexpr bool only_polls() { return false; }
 #else
 struct HandlerGroup : Block {
+  __device__ static constexpr bool only_polls() { return size() == 32; }
 #endif
   /// Sets `word`, in the group's own memory, to `value` if it is 0; true in the one thread that did.
   template <class Word>
@@ -72,7 +75,15 @@ struct HandlerGroup : Block {
 };
 
 /// True in the threads that poll the ring: the group's first warp.
-__device__ inline bool polls() { return HandlerGroup::rank() < 32; }
+__device__ inline bool polls() { return HandlerGroup::only_polls() || HandlerGroup::rank() < 32; }
+
+/// `pointer`, of which the compiler then knows only that it has it: it keeps an address of shared memory in
+/// registers, where it would work it out anew for each access.
+template <class T>
+__device__ inline T* kept(T* pointer) {
+  asm volatile("" : "+l"(pointer));
+  return pointer;
+}
 
 /// Nanoseconds of the GPU's global timer (its step is coarse: 32 ns to 1 µs, by model).
 __device__ inline uint64_t now_ns() {
@@ -84,7 +95,7 @@ __device__ inline uint64_t now_ns() {
 /// Spaces a worker's looks at its command word, each a bus crossing, and at its clock: cycles of the
 /// multiprocessor's clock, which reads faster than the global timer. 32 µs at 2 GHz; within the 50 µs
 /// promised down to 1.3 GHz.
-inline constexpr uint64_t look_interval = 64'000;
+inline constexpr uint32_t look_interval = 64'000;
 __device__ inline uint64_t clock_ticks() { return uint64_t(clock64()); }
 inline constexpr bool looks_at_each_poll = false;
 
@@ -94,6 +105,7 @@ struct HandlerGroup {
   static constexpr uint32_t rank() { return 0; }
   static constexpr uint32_t size() { return 1; }
   static constexpr void sync() {}
+  static constexpr bool only_polls() { return true; }
   template <class Word>
   static bool first_to_set(Word& word, Word value) {
     if (uint32_t(word) != 0) return false;
@@ -104,6 +116,11 @@ struct HandlerGroup {
 
 constexpr bool polls() { return true; }
 
+template <class T>
+constexpr T* kept(T* pointer) {
+  return pointer;
+}
+
 /// Nanoseconds of the steady clock.
 inline uint64_t now_ns() {
   return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -112,7 +129,7 @@ inline uint64_t now_ns() {
 }
 
 /// The time-stamp counter reads faster than the clock: some 20 µs.
-inline constexpr uint64_t look_interval = 50'000;
+inline constexpr uint32_t look_interval = 50'000;
 inline uint64_t clock_ticks() { return __rdtsc(); }
 /// On the CPU the command word is in the cache.
 inline constexpr bool looks_at_each_poll = true;

@@ -6,6 +6,7 @@
 #include <gyre/device/actor_table.hpp>
 #include <gyre/device/context.hpp>
 #include <gyre/device/dispatch.hpp>
+#include <gyre/device/inbox.hpp>
 #include <gyre/device/platform.hpp>
 
 namespace gyre {
@@ -16,33 +17,29 @@ template <class... Actors>
 class Worker {
  public:
   /// `memory.actors`: this worker's, ActorTables<Actors…>::bytes bytes, zeroed. `request`, `response`:
-  /// bridge.shape.payload_bytes() bytes each, 16-aligned; the response zeroed.
+  /// message_words(bridge.shape) words each of the group's own memory, 16-aligned; the response zeroed.
   GYRE_DEVICE Worker(const Bridge& bridge, const EngineMemory& memory, uint32_t* request, uint32_t* response,
                      WorkerShared& shared)
       : bridge_(bridge),
-        memory_(memory),
-        request_(request),
-        response_(response),
-        shared_(&shared),
-        credits_(bridge.worker_line->h2d_credit, bridge.shape.slots) {}
+        actors_(memory.actors),
+        inbox_(bridge, request),
+        response_(kept(response)),
+        shared_(kept(&shared)),
+        replies_(bridge.d2h, bridge.shape),
+        credits_(bridge.worker_line->h2d_credit, bridge.shape.slots) {
+    if (HandlerGroup::rank() == 0) {
+      shared = WorkerShared{};
+      shared.command_line = bridge.command_line;
+      shared.memory = memory;
+    }
+    HandlerGroup::sync();
+  }
 
   /// Works until commanded to stop. `pause(n)` is called after the n-th empty poll in a row.
   template <class Pause>
   GYRE_DEVICE void run(Pause pause) {
     if (!start()) return;
-    for (;;) {
-      if (polls()) {
-        Decision decision = poll();
-        while (decision == Decision::nothing) {
-          pause(empty_polls_);
-          decision = poll();
-        }
-        decide(decision);
-      }
-      HandlerGroup::sync();
-      const Decision decision = shared_->decision;
-      if (decision == Decision::stop) break;
-      take(decision);
+    while (turn(pause) != Decision::stop) {
     }
     finish();
   }
@@ -50,10 +47,7 @@ class Worker {
   /// One poll, and the message it found, if any. For engines that step their workers; the group must be one
   /// thread.
   GYRE_DEVICE Decision step() {
-    const Decision decision = poll();
-    decide(decision);
-    if (decision == Decision::message || decision == Decision::corrupt) take(decision);
-    return decision;
+    return turn([](uint32_t) {});
   }
 
   /// Says that the worker runs. False, and it is not to run, if its handlers are not those that the host
@@ -70,7 +64,7 @@ class Worker {
 
   /// After the last message: stops the actors and publishes final counters.
   GYRE_DEVICE void finish() {
-    for_each_to_stop(ActorList<Actors...>{}, memory_, memory_.actors, 0, Stop{*this});
+    for_each_to_stop(ActorList<Actors...>{}, shared_->memory, actors_, 0, Stop{*this});
     if (HandlerGroup::rank() != 0) return;
     publish_credit();
     Memory::store_release(bridge_.worker_line->stopped, 1);
@@ -78,178 +72,285 @@ class Worker {
 
  private:
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
-  static constexpr uint32_t idle_polled_packets = 4;  // one 64-byte line a poll: idle workers share the bus
-  static constexpr uint32_t patience = 200;           // empty polls before a worker counts as idle
-  static constexpr uint32_t polls_before_credit = 8;  // empty polls before the ring counts as empty
+  static constexpr uint32_t no_types = 0xffffffff;
 
   // Calls an actor's on_stop, of which nobody hears what it failed with.
   struct Stop {
     Worker& worker;
     template <class Actor>
-    GYRE_DEVICE void operator()(Actor& actor, uint32_t actor_type, uint64_t key) const {
-      const Envelope envelope{0, 0, 0, key, uint16_t(actor_type), lifecycle_message::stop, 0, 0, 0};
-      Context context(envelope, *worker.bridge_.host_line, worker.memory_, *worker.shared_);
+    GYRE_DEVICE void operator()(Actor& actor, uint32_t, uint64_t key) const {
+      Context context(key, false, *worker.shared_);
       actor.on_stop(context);
       HandlerGroup::sync();
     }
   };
 
+  template <class Pause>
+  GYRE_DEVICE Decision turn(Pause pause) {
+    Decision decision = Decision::nothing;
+    if constexpr (HandlerGroup::only_polls()) {
+      decision = poll();
+      if (decision == Decision::nothing) {
+        pause(inbox_.empty_looks());
+        return decision;
+      }
+    } else {
+      if (polls()) {
+        while ((decision = poll()) == Decision::nothing) pause(inbox_.empty_looks());
+      }
+      decision = agree(decision);
+    }
+    if (decision == Decision::message) take_message();
+    if (decision == Decision::corrupt) skip();
+    return decision;
+  }
+
   // Polling threads only.
   GYRE_DEVICE Decision poll() {
-    if (stop_seen_) return Decision::stop;
-    // The command is asked for before the message and looked at after it: the two reads cross the bus
-    // together. A message found beside a stop is not taken.
-    const bool looks = command_due();
-    const uint64_t command = looks ? Memory::load_relaxed(bridge_.host_line->command) : 0;
-    const ReceiveOutcome outcome = reply_room() ? receive<Memory>(PollGroup{}, bridge_.h2d, bridge_.shape,
-                                                                  ticket_, polled_packets_, request_)
-                                                : ReceiveOutcome::nothing;
-    if (looks) {
-      const uint32_t word = PollGroup::broadcast(uint32_t(command));
-      if (word != command_.word) obey(CommandWord{word});
-      if (command_.command() == Command::stop) return Decision::stop;
-    }
-    if (outcome == ReceiveOutcome::corrupt) return Decision::corrupt;
-    if (outcome == ReceiveOutcome::nothing) {
-      note_empty_poll();
-      return Decision::nothing;
-    }
-    empty_polls_ = 0;
-    PollGroup::sync();
-    const uint32_t needed = packets_for(reinterpret_cast<const Envelope*>(request_)->body_bytes);
-    polled_packets_ = (needed + 3) / 4 * 4;
-    return Decision::message;
-  }
-
-  GYRE_DEVICE bool command_due() {
-    const uint64_t ticks = clock_ticks();
-    if (PollGroup::broadcast(ticks - looked_at_ >= look_interval) == 0) return looks_at_each_poll;
-    looked_at_ = ticks;
-    now_us_ = uint32_t(now_ns() / 1000);
-    return true;
-  }
-
-  GYRE_DEVICE void obey(CommandWord word) {
-    command_ = word;
-    if (PollGroup::rank() != 0) return;
-    Memory::store_relaxed(bridge_.worker_line->clock_ns, now_ns());
-    Memory::store_release(bridge_.worker_line->acknowledged, word.word);
-  }
-
-  GYRE_DEVICE void note_empty_poll() {
-    ++empty_polls_;
-    if (empty_polls_ == polls_before_credit && credits_.behind(ticket_) && PollGroup::rank() == 0)
+    if (!looks_at_each_poll && attends_to_command()) return Decision::stop;
+    const Decision decision = inbox_.look(reply_room());
+    // On the CPU the answer is in the cache: a message found beside a stop is not taken.
+    if (looks_at_each_poll && attends_to_command()) return Decision::stop;
+    if (decision == Decision::nothing && inbox_.empty_looks() >= Inbox::looks_before_credit &&
+        credits_.behind(inbox_.ticket()) && PollGroup::rank() == 0) {
       publish_credit();
-    if (empty_polls_ == patience) polled_packets_ = idle_polled_packets;
+    }
+    return decision;
+  }
+
+  // What the last look found of the host's command; true if the worker is to stop.
+  GYRE_DEVICE bool attends_to_command() {
+    if (inbox_.commanded()) {
+      command_ = inbox_.lookout().command();
+      if (PollGroup::rank() == 0) acknowledge_command();
+    }
+    return stop_seen_ || command_.command() == Command::stop;
+  }
+
+  GYRE_DEVICE void acknowledge_command() {
+    Memory::store_relaxed(bridge_.worker_line->clock_ns, now_ns());
+    Memory::store_release(bridge_.worker_line->acknowledged, command_.word);
   }
 
   // Replies are prepaid, so there is room; were the host wrong about that, the worker would wait here, not
   // overwrite.
   GYRE_DEVICE bool reply_room() {
-    const uint64_t slots = bridge_.shape.slots;
-    if (PollGroup::broadcast(d2h_ticket_ - d2h_credit_seen_ < slots)) return true;
-    d2h_credit_seen_ = Memory::load_acquire(bridge_.host_line->d2h_credit);
-    return PollGroup::broadcast(d2h_ticket_ - d2h_credit_seen_ < slots);
+    if (replies_left_ != 0) return true;
+    const uint32_t credit =
+        PollGroup::broadcast(uint32_t(Memory::load_acquire(bridge_.host_line->d2h_credit)));
+    replies_left_ = credit + bridge_.shape.slots - uint32_t(replies_.ticket());
+    return replies_left_ != 0;
   }
 
-  GYRE_DEVICE void decide(Decision decision) {
-    if (PollGroup::rank() != 0) return;
-    *shared_ = WorkerShared{};
-    shared_->decision = decision;
-    if (decision != Decision::message) return;
-    const Envelope& envelope = *reinterpret_cast<const Envelope*>(request_);
-    if ((envelope.flags & envelope_flags::control) != 0) return;
+  // What the polling threads found is the whole group's, with what they know besides.
+  GYRE_DEVICE Decision agree(Decision decision) {
+    if (HandlerGroup::rank() == 0) {
+      shared_->decision = decision;
+      shared_->command = command_.word;
+      shared_->now_us = inbox_.lookout().now_us();
+      shared_->request = inbox_.request();
+    }
+    HandlerGroup::sync();
+    command_.word = shared_->command;
+    now_us_ = shared_->now_us;
+    request_ = shared_->request;
+    if (shared_->decision == Decision::message) head_ = RequestHead::load(request_);
+    return shared_->decision;
+  }
+
+  // Of the message in hand.
+  GYRE_DEVICE const uint32_t* request() const {
+    if constexpr (HandlerGroup::only_polls()) return inbox_.request();
+    return request_;
+  }
+  GYRE_DEVICE const RequestHead& head() const {
+    if constexpr (HandlerGroup::only_polls()) return inbox_.head();
+    return head_;
+  }
+  // The worker's clock when it last looked.
+  GYRE_DEVICE uint32_t now_us() const {
+    if constexpr (HandlerGroup::only_polls()) return inbox_.lookout().now_us();
+    return now_us_;
+  }
+
+  // From here on the whole group.
+  GYRE_DEVICE void skip() {
+    ++corrupt_;
+    HandlerGroup::sync();
+    next();
+  }
+  GYRE_DEVICE void next() {
+    if (!polls()) return;
+    inbox_.next();
+    if (HandlerGroup::rank() == 0 && credits_.due(inbox_.ticket())) publish_credit();
+  }
+
+  GYRE_DEVICE void take_message() {
+    const Taken taken = take_plain();
+    if (taken == Taken::no) take_special();
+    if (taken == Taken::noted) conclude(shared_->response_bytes, false);
+    next();
+  }
+
+  // The short way of a message that is in time and for a handler of an actor that is there. Of any other
+  // Taken::no, and nothing was done but perhaps to look for the actor.
+  GYRE_DEVICE Taken take_plain() {
+    const uint32_t deadline_us = head().deadline_us();
+    const bool late = deadline_us != 0 && int32_t(now_us() - deadline_us) > 0;
+    const bool odd = (head().flags() & ~(uint32_t(envelope_flags::ask) << 24)) != 0;
+    const bool same = head().types() == last_types_ && head().key() == last_key_;
+    looked_up_ = false;
+    if (late | odd | (command_.command() != Command::run) | !same) {
+      if (late || odd || command_.command() != Command::run || !look_up()) return Taken::no;
+    }
+    Context context(head().key(), head().flags() != 0, *shared_);
+    return dispatch_plain<0>(ActorList<Actors...>{}, head().types(), last_state_, context, head().root_word(),
+                             request() + envelope_words, head().body_bytes(), response_ + envelope_words,
+                             bridge_.shape.body_capacity(), ConcludePlain{*this});
+  }
+
+  // For another actor than the last one: whether it is there.
+  GYRE_DEVICE bool look_up() {
+    looked_up_ = true;
+    if (HandlerGroup::rank() == 0) find_actor(*reinterpret_cast<const Envelope*>(request()));
+    HandlerGroup::sync();
+    const WorkerNotes& notes = shared_->notes;
+    const bool there = notes.refused == Status::ok && notes.created == 0;
+    last_types_ = there ? head().types() : no_types;
+    last_key_ = head().key();
+    last_state_ = notes.state;
+    return there;
+  }
+
+  // After a handler on the short way.
+  struct ConcludePlain {
+    Worker& worker;
+    GYRE_DEVICE Taken operator()(bool ok, const Handled& handled) const {
+      if (!ok) worker.note_failure(handled);
+      HandlerGroup::sync();
+      return worker.conclude_plain(handled.response_bytes);
+    }
+  };
+  GYRE_DEVICE Taken conclude_plain(uint32_t response_bytes) {
+    const bool is_ask = head().flags() != 0;
+    // What a reply needs is loaded beside what decides whether it is sent.
+    const uint32_t any = shared_->notes.any;
+    const Packet first = reply_packet(PollGroup::rank(), response_bytes);
+    if (any != 0) {
+      if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
+      HandlerGroup::sync();
+      return Taken::noted;
+    }
+    if (is_ask) {
+      if (polls()) reply_plain(first, response_bytes);
+      ++answered_;
+    } else {
+      ++tells_processed_;
+    }
+    clear(response_bytes);
+    return Taken::done;
+  }
+
+  // One thread.
+  GYRE_DEVICE void find_actor(const Envelope& envelope) {
+    locate(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope, shared_->notes);
+    const uint32_t types = uint32_t(envelope.actor_type) | uint32_t(envelope.message_type) << 16;
+    Memory::store(bridge_.last_words->packet,
+                  Packet{{uint32_t(envelope.key), uint32_t(envelope.key >> 32), types}, 1});
+  }
+
+  GYRE_DEVICE void note_failure(const Handled& handled) {
+    if (handled.status == Status::ok) return;
+    WorkerNotes& notes = shared_->notes;
+    notes.any = 1;
+    // Any thread may be one that failed: the first to say so is believed, whole.
+    if (HandlerGroup::first_to_set(notes.status, handled.status)) {
+      notes.detail = handled.detail;
+      notes.where = handled.where;
+    }
+  }
+
+  // Control messages, those with bodies out of line, for actors that are new or not there, refused or
+  // malformed ones.
+  GYRE_DEVICE void take_special() {
+    const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
+    if ((envelope.flags & envelope_flags::control) != 0) {
+      acknowledge(envelope);
+      HandlerGroup::sync();
+      return;
+    }
+    if (HandlerGroup::rank() == 0) {
+      shared_->notes.any = 1;
+      if (!looked_up_) decide(envelope);
+    }
+    HandlerGroup::sync();
+    Bodies bodies{request() + envelope_words, envelope.body_bytes, response_ + envelope_words,
+                  bridge_.shape.body_capacity(), false};
+    const bool out_of_line = (envelope.flags & envelope_flags::out_of_line) != 0;
+    const bool found = !out_of_line || find_bodies(envelope, bodies);
+    const WorkerNotes& notes = shared_->notes;
+    const Status refused = notes.refused;
+
+    Handled handled{refused != Status::ok ? refused : Status::malformed, notes.detail, notes.where, 0};
+    Context context(envelope.key, (envelope.flags & envelope_flags::ask) != 0, *shared_);
+    if (found && refused == Status::ok) {
+      handled = dispatch(ActorList<Actors...>{}, shared_->notes, context, envelope.actor_type,
+                         envelope.message_type, bodies.request, bodies.request_bytes, bodies.response,
+                         bodies.response_capacity);
+    }
+    note_failure(handled);
+    if (HandlerGroup::rank() == 0) {
+      shared_->response_bytes = handled.response_bytes;
+      if (notes.created != 0 && !found) shared_->notes.gone = 1;
+    }
+    HandlerGroup::sync();
+    conclude(shared_->response_bytes, bodies.response_in_block);
+  }
+
+  // One thread: whether the message gets a handler, and of which actor.
+  GYRE_DEVICE void decide(const Envelope& envelope) {
+    WorkerNotes& notes = shared_->notes;
     if (command_.command() == Command::inactive) {
-      shared_->refused = Status::inactive;
-    } else if (envelope.deadline_us != 0 && int32_t(now_us_ - envelope.deadline_us) > 0) {
-      shared_->refused = Status::expired;
-      shared_->detail = now_us_ - envelope.deadline_us;
-      shared_->where = envelope.key;
+      notes.refused = Status::inactive;
+    } else if (envelope.deadline_us != 0 && int32_t(now_us() - envelope.deadline_us) > 0) {
+      notes.refused = Status::expired;
+      notes.detail = now_us() - envelope.deadline_us;
+      notes.where = envelope.key;
     } else {
       find_actor(envelope);
     }
   }
 
-  // One thread. The last actor is likely to be the next, too: states do not move.
-  GYRE_DEVICE void find_actor(const Envelope& envelope) {
-    const uint32_t types = uint32_t(envelope.actor_type) | uint32_t(envelope.message_type) << 16;
-    const bool same_actor = ((last_types_ ^ types) & 0xffffu) == 0 && last_key_ == envelope.key;
-    if (same_actor && last_state_ != nullptr) {
-      shared_->state = last_state_;
-    } else {
-      locate(ActorList<Actors...>{}, memory_, memory_.actors, envelope.actor_type, envelope, *shared_);
-      last_state_ = shared_->created == 0 ? shared_->state : nullptr;  // its on_start may fail
-    }
-    if (same_actor && last_types_ == types) return;
-    last_types_ = types;
-    last_key_ = envelope.key;
-    Memory::store(bridge_.last_words->packet,
-                  Packet{{uint32_t(envelope.key), uint32_t(envelope.key >> 32), types}, 1});
-  }
-
-  // The whole group.
-  GYRE_DEVICE void take(Decision decision) {
-    if (decision == Decision::corrupt) {
-      ++corrupt_;
-    } else {
-      const Envelope envelope = *reinterpret_cast<const Envelope*>(request_);
-      if ((envelope.flags & envelope_flags::control) != 0) {
-        acknowledge(envelope);
-      } else {
-        handle(envelope);
-      }
-    }
-    ++ticket_;
-    if (HandlerGroup::rank() == 0 && credits_.due(ticket_)) publish_credit();
-    HandlerGroup::sync();
-  }
-
-  GYRE_DEVICE void handle(const Envelope& envelope) {
-    Bodies bodies{request_ + envelope_words, envelope.body_bytes, response_ + envelope_words,
-                  bridge_.shape.body_capacity(), false};
-    const bool out_of_line = (envelope.flags & envelope_flags::out_of_line) != 0;
-    const bool found = !out_of_line || find_bodies(envelope, bodies);
-    const Status refused = shared_->refused;
-
-    Handled handled{refused != Status::ok ? refused : Status::malformed, shared_->detail, shared_->where, 0};
-    Context context(envelope, *bridge_.host_line, memory_, *shared_);
-    if (found && refused == Status::ok) {
-      handled =
-          dispatch(ActorList<Actors...>{}, *shared_, context, envelope.actor_type, envelope.message_type,
-                   bodies.request, bodies.request_bytes, bodies.response, bodies.response_capacity);
-    }
-    // Any thread may be one that failed: the first to say so is believed, whole.
-    if (handled.status != Status::ok && HandlerGroup::first_to_set(shared_->status, handled.status)) {
-      shared_->detail = handled.detail;
-      shared_->where = handled.where;
-    }
-    if (HandlerGroup::rank() == 0) shared_->response_bytes = handled.response_bytes;
-    HandlerGroup::sync();
-
+  // After the handler, where there was one, and a barrier: what becomes of a message that is not simply
+  // answered.
+  GYRE_DEVICE void conclude(uint32_t response_bytes, bool response_in_block) {
+    const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
+    const WorkerNotes& notes = shared_->notes;
     // What any thread wrote there, before the packets and the credit that the polling threads store, whatever
     // became of the message: the host may then use that memory again.
-    if ((bodies.response_in_block || shared_->buffers_used != 0) && polls()) Memory::fence();
-    stop_seen_ = shared_->command_seen == uint32_t(Command::stop);
-    const bool never_started = shared_->created != 0 && !found;
-    if ((shared_->gone != 0 || never_started) && HandlerGroup::rank() == 0) {
-      remove(ActorList<Actors...>{}, memory_, memory_.actors, envelope.actor_type, envelope.key);
-      last_state_ = nullptr;
+    if ((response_in_block || notes.buffers_used != 0) && polls()) Memory::fence();
+    stop_seen_ = notes.command_seen == uint32_t(Command::stop);
+    if (notes.gone != 0 || notes.created != 0) last_types_ = no_types;
+    if (notes.gone != 0 && HandlerGroup::rank() == 0) {
+      remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key);
     }
+    const Status status = notes.status;
     if ((envelope.flags & envelope_flags::ask) != 0) {
-      answer(envelope, bodies.response_in_block);
+      answer(envelope, response_bytes, response_in_block);
     } else {
-      ++(shared_->status == Status::ok ? tells_processed_ : tells_failed_);
-      if (shared_->status != Status::ok && HandlerGroup::rank() == 0) log_failed_tell(envelope);
+      ++(status == Status::ok ? tells_processed_ : tells_failed_);
+      if (status != Status::ok && HandlerGroup::rank() == 0) log_failed_tell(envelope);
     }
     // Builders write into zeroed memory: clear what this message used of the scratch.
     // A handler that failed in one thread alone may have written more than that thread knows of.
-    uint32_t dirty_bytes = shared_->response_bytes;
-    if (bodies.response_in_block) dirty_bytes = sizeof(ErrorBody);
+    uint32_t dirty_bytes = response_in_block ? 0 : response_bytes;
     if (dirty_bytes < sizeof(ErrorBody)) dirty_bytes = sizeof(ErrorBody);
-    if (shared_->status != Status::ok) dirty_bytes = bridge_.shape.body_capacity();
+    if (status != Status::ok) dirty_bytes = bridge_.shape.body_capacity();
     HandlerGroup::sync();
+    if (HandlerGroup::rank() == 0) shared_->notes = WorkerNotes{};
     const uint32_t dirty_words = envelope_words + dirty_bytes / sizeof(uint32_t);
     for (uint32_t i = HandlerGroup::rank(); i < dirty_words; i += HandlerGroup::size()) response_[i] = 0;
+    HandlerGroup::sync();
   }
 
   // Counters and failures of all before it are there when the host sees the reply.
@@ -271,7 +372,7 @@ class Worker {
 
   // From the OutOfLine in the slot; false if it names memory outside the arena.
   GYRE_DEVICE bool find_bodies(const Envelope& envelope, Bodies& bodies) {
-    const OutOfLine head = *reinterpret_cast<const OutOfLine*>(request_ + envelope_words);
+    const OutOfLine head = *reinterpret_cast<const OutOfLine*>(request() + envelope_words);
     const auto in_arena = [this](uint64_t offset, uint32_t bytes) {
       return offset % 16 == 0 && offset <= bridge_.arena_bytes && bytes <= bridge_.arena_bytes - offset;
     };
@@ -283,7 +384,7 @@ class Worker {
       bodies.request = bridge_.arena + head.request_offset;
       bodies.request_bytes = head.request_bytes;
     } else {
-      bodies.request = request_ + envelope_words + sizeof(OutOfLine) / sizeof(uint32_t);
+      bodies.request = request() + envelope_words + sizeof(OutOfLine) / sizeof(uint32_t);
       bodies.request_bytes = envelope.body_bytes - uint32_t(sizeof(OutOfLine));
     }
     if (head.reply_capacity != 0) {
@@ -296,15 +397,13 @@ class Worker {
     return true;
   }
 
-  // The whole group, after the handler; what it left is in `shared_`.
-  GYRE_DEVICE void answer(const Envelope& envelope, bool response_in_block) {
-    const Status status = shared_->status;
-    const uint32_t response_bytes = shared_->response_bytes;
+  GYRE_DEVICE void answer(const Envelope& envelope, uint32_t response_bytes, bool response_in_block) {
+    const WorkerNotes& notes = shared_->notes;
     void* const body = response_ + envelope_words;
-    if (status != Status::ok) {
+    if (notes.status != Status::ok) {
       ++error_replies_;
       if (HandlerGroup::rank() == 0) {
-        *static_cast<ErrorBody*>(body) = {status, shared_->detail, shared_->where};
+        *static_cast<ErrorBody*>(body) = {notes.status, notes.detail, notes.where};
       }
       reply(envelope, envelope_flags::error, sizeof(ErrorBody));
     } else if (response_in_block) {
@@ -318,31 +417,65 @@ class Worker {
   }
 
   // The whole group calls; the polling threads store.
-  GYRE_DEVICE void reply(const Envelope& request, uint8_t flags, uint32_t body_bytes) {
-    if (polls()) {
-      if (PollGroup::rank() == 0) {
-        Envelope envelope = request;
-        envelope.body_bytes = body_bytes;
-        envelope.flags = flags | (request.flags & envelope_flags::out_of_line);
-        if ((request.flags & envelope_flags::out_of_line) != 0) {
-          envelope.key = reinterpret_cast<const OutOfLine*>(request_ + envelope_words)->block;
-        }
-        *reinterpret_cast<Envelope*>(response_) = envelope;
-      }
-      PollGroup::sync();
-      publish<Memory>(PollGroup{}, bridge_.d2h, bridge_.shape, d2h_ticket_, response_, body_bytes);
+  GYRE_DEVICE void reply(const Envelope& asked, uint8_t flags, uint32_t body_bytes) {
+    if (!polls()) return;
+    Envelope envelope = asked;
+    envelope.body_bytes = body_bytes;
+    envelope.flags = flags | (asked.flags & envelope_flags::out_of_line);
+    if ((asked.flags & envelope_flags::out_of_line) != 0) {
+      envelope.key = reinterpret_cast<const OutOfLine*>(request() + envelope_words)->block;
     }
-    ++d2h_ticket_;
+    PollGroup::sync();
+    if (PollGroup::rank() == 0) *reinterpret_cast<Envelope*>(response_) = envelope;
+    PollGroup::sync();
+    publish<Memory>(PollGroup{}, replies_, bridge_.shape, response_, body_bytes);
+    reply_sent();
+  }
+
+  // Packet k of an answer with what the handler left in the response. The first three carry the envelope: the
+  // request's, but for the size and the flags. Any k below a group's size may be asked for.
+  GYRE_DEVICE Packet reply_packet(uint32_t k, uint32_t body_bytes) const {
+    const uint32_t* const words = (k < 3 ? request() : response_) + k * words_a_packet;
+    Packet packet{{words[0], words[1], words[2]}, replies_.stamp()};
+    const uint32_t first_of_body = response_[envelope_words];
+    if (k == 2) packet.data[1] &= 0x00ffffff;
+    packet.data[2] = k == 0 ? body_bytes : k == 2 ? first_of_body : packet.data[2];
+    return packet;
+  }
+  GYRE_DEVICE void reply_plain(const Packet& first, uint32_t body_bytes) {
+    const uint32_t bytes = uint32_t(sizeof(Envelope)) + body_bytes;
+    uint32_t k = PollGroup::rank();
+    if (k * data_bytes_a_packet < bytes) Memory::store(replies_.slot()[k], first);
+    for (k += PollGroup::size(); k * data_bytes_a_packet < bytes; k += PollGroup::size()) {
+      Memory::store(replies_.slot()[k], reply_packet(k, body_bytes));
+    }
+    if (replies_.stamps_whole_slot()) {
+      stamp_rest<Memory>(PollGroup{}, replies_, bridge_.shape, packets_for(body_bytes));
+    }
+    reply_sent();
+  }
+  GYRE_DEVICE void reply_sent() {
+    replies_.advance(bridge_.shape);
+    --replies_left_;
+    PollGroup::sync();
+  }
+  // Polling threads. What is behind the body, up to 16 bytes, is cleared too.
+  GYRE_DEVICE void clear(uint32_t body_bytes) {
+    if (!polls()) return;
+    Packet* const body = reinterpret_cast<Packet*>(response_ + envelope_words);
+    for (uint32_t i = PollGroup::rank(); i * sizeof(Packet) < body_bytes; i += PollGroup::size())
+      body[i] = Packet{};
   }
 
   GYRE_DEVICE void log_failed_tell(const Envelope& envelope) {
     const uint32_t stamp = uint32_t(tells_failed_);
-    const uint64_t where = shared_->where;
+    const uint64_t where = shared_->notes.where;
     Packet* entry = bridge_.failure_log + FailureLog::first_packet(bridge_.shape, tells_failed_);
-    Memory::store(*entry++, Packet{{uint32_t(shared_->status), shared_->detail, uint32_t(where)}, stamp});
+    Memory::store(*entry++,
+                  Packet{{uint32_t(shared_->notes.status), shared_->notes.detail, uint32_t(where)}, stamp});
     Memory::store(*entry++, Packet{{uint32_t(where >> 32), 0, 0}, stamp});
     for (uint32_t k = 0; k < packets_for(envelope.body_bytes); ++k) {
-      const uint32_t* const words = request_ + k * words_a_packet;
+      const uint32_t* const words = request() + k * words_a_packet;
       Memory::store(entry[k], Packet{{words[0], words[1], words[2]}, stamp});
     }
     publish_credit();
@@ -355,23 +488,24 @@ class Worker {
     Memory::store_relaxed(line.tells_processed, tells_processed_);
     Memory::store_relaxed(line.tells_failed, tells_failed_);
     Memory::store_relaxed(line.corrupt, corrupt_);
-    credits_.publish(ticket_);
+    credits_.publish(inbox_.ticket());
   }
 
   Bridge bridge_;
-  EngineMemory memory_;
-  uint32_t* request_;
+  uint8_t* actors_;  // the worker's tables
+  Inbox inbox_;      // polling threads'
   uint32_t* response_;
   WorkerShared* shared_;
+  RingCursor<Memory> replies_;  // polling threads'
+  uint32_t replies_left_ = 0;   // that there is room for, for all the worker knows
   CreditPublisher<Memory> credits_;
-  uint64_t ticket_ = 0;      // of the next request
-  uint64_t d2h_ticket_ = 0;  // of the next reply
-  uint64_t d2h_credit_seen_ = 0;
-  uint64_t looked_at_ = 0;  // clock_ticks() of the last look at command and clock
-  uint32_t now_us_ = 0;     // the worker's clock then
   CommandWord command_;
-  uint32_t last_types_ =
-      ~uint32_t(0);  // of the last message, as in LastWords; the one thread's that looks up actors
+  // What the inbox knows of the message in hand, for a group that has other threads than those that poll.
+  const uint32_t* request_ = nullptr;
+  RequestHead head_;
+  uint32_t now_us_ = 0;
+  // Of the last message, as in LastWords, if its actor is there to be used again.
+  uint32_t last_types_ = no_types;
   uint64_t last_key_ = 0;
   void* last_state_ = nullptr;
   uint64_t answered_ = 0;
@@ -380,8 +514,7 @@ class Worker {
   uint64_t tells_failed_ = 0;
   uint64_t corrupt_ = 0;
   bool stop_seen_ = false;  // a handler was told to stop: it was the last
-  uint32_t empty_polls_ = 0;
-  uint32_t polled_packets_ = idle_polled_packets;
+  bool looked_up_ = false;  // the message in hand is not for the last actor, and its own was looked up
 };
 
 }  // namespace gyre

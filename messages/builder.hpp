@@ -107,6 +107,13 @@ class Body {
     if (used_words_ == 0) allocate(1);
     return init_struct(body_, data_words, pointers);
   }
+  /// The same, first of all and where `capacity_bytes` is known to have room for it.
+  GYRE_DEVICE StructBuilder init_plain_root(uint32_t data_words, uint32_t pointers) {
+    const uint32_t words = data_words + pointers;
+    used_words_ = 1 + words;
+    store(body_, Pointer::to_struct(words == 0 ? -1 : 0, data_words, pointers).word);
+    return {this, body_ + 8, data_words * 8, pointers};
+  }
   /// Bytes from the base that make up the message so far, a multiple of 8.
   GYRE_DEVICE uint32_t used_bytes() const { return used_words_ * 8; }
   /// Whether an object did not fit. Stays true, and nothing is allocated any more: the message is not to be
@@ -141,9 +148,10 @@ class Body {
     if (fits) store(at, Pointer::to_struct(offset, data_words, pointers).word);
     return {this, target, fits ? data_words * 8 : 0, fits ? pointers : 0};
   }
-  GYRE_DEVICE Elements init_list(uint8_t* at, ElementSize element_size, uint32_t size, uint64_t bits) {
+  // `words`: that the elements take, whatever it is where the size is too large.
+  GYRE_DEVICE Elements init_list(uint8_t* at, ElementSize element_size, uint32_t size, uint32_t words) {
     uint8_t* const target = end();
-    if (!allocate(size <= Pointer::max_list_size ? (bits + 63) / 64 : no_room)) return {nullptr, 0};
+    if (!allocate(size <= Pointer::max_list_size ? words : no_room)) return {nullptr, 0};
     store(at, Pointer::to_list(offset_from(at, target), element_size, size).word);
     return {target, size};
   }
@@ -151,22 +159,25 @@ class Body {
     uint8_t* const tag = end();
     const uint64_t words = uint64_t(size) * (data_words + pointers);
     const bool possible = size <= Pointer::max_list_size && words <= Pointer::max_list_size;
-    if (!allocate(possible ? words + 1 : no_room)) return {nullptr, 0};
+    if (!allocate(possible ? uint32_t(words) + 1 : no_room)) return {nullptr, 0};
     store(at, Pointer::to_list(offset_from(at, tag), ElementSize::composite, uint32_t(words)).word);
     store(tag, Pointer::to_struct(int64_t(size), data_words, pointers).word);
     return {tag + 8, size};
   }
   GYRE_DEVICE uint8_t* end() const { return body_ + uint64_t(used_words_) * 8; }
+  // A body has less than 2^32 bytes, and what is allocated lies behind what leads to it.
   GYRE_DEVICE static int64_t offset_from(const uint8_t* at, const uint8_t* target) {
-    return ((target - at) >> 3) - 1;
+    const uint32_t bytes =
+        uint32_t(reinterpret_cast<uintptr_t>(target)) - uint32_t(reinterpret_cast<uintptr_t>(at));
+    return int64_t(bytes / 8) - 1;
   }
-  GYRE_DEVICE bool allocate(uint64_t words) {
+  GYRE_DEVICE bool allocate(uint32_t words) {
     full_ = full_ || words > capacity_words_ - used_words_;
-    used_words_ += full_ ? 0 : uint32_t(words);
+    used_words_ += full_ ? 0 : words;
     return !full_;
   }
 
-  static constexpr uint64_t no_room = ~uint64_t(0);  // words that no body has
+  static constexpr uint32_t no_room = 0xffffffff;  // words that no body has
 
   uint8_t* body_;
   uint32_t capacity_words_;
@@ -328,25 +339,24 @@ GYRE_DEVICE inline typename T::Builder Body::init(uint8_t* at, uint32_t size) {
   if constexpr (is_same<T, Text>) {
     // One more than max_list_size wraps to nothing that fits: the size is checked in 64 bits.
     const bool possible = size < Pointer::max_list_size;
-    const Elements bytes =
-        init_list(at, ElementSize::byte, possible ? size + 1 : ~0u, (uint64_t(size) + 1) * 8);
+    const Elements bytes = init_list(at, ElementSize::byte, possible ? size + 1 : ~0u, words_of<1>(size + 1));
     return {bytes.begin, bytes.size == 0 ? 0 : bytes.size - 1};
   } else if constexpr (is_same<T, Data>) {
-    const Elements bytes = init_list(at, ElementSize::byte, size, uint64_t(size) * 8);
+    const Elements bytes = init_list(at, ElementSize::byte, size, words_of<1>(size));
     return {bytes.begin, bytes.size};
   } else if constexpr (is_list<T>) {
     using Element = typename T::Element;
     if constexpr (Scalar<Element>) {
       const Elements list =
-          init_list(at, Pointer::element_size(sizeof(Element)), size, uint64_t(size) * sizeof(Element) * 8);
+          init_list(at, Pointer::element_size(sizeof(Element)), size, words_of<sizeof(Element)>(size));
       return {list.begin, list.size};
     } else if constexpr (is_bool<Element>) {
-      const Elements list = init_list(at, ElementSize::bit, size, size);
+      const Elements list = init_list(at, ElementSize::bit, size, size / 64 + (size % 64 != 0));
       return {list.begin, list.size};
     } else if constexpr (is_same<Element, Void>) {
       return typename T::Builder(init_list(at, ElementSize::none, size, 0).size);
     } else if constexpr (Blob<Element>) {
-      const Elements list = init_list(at, ElementSize::pointer, size, uint64_t(size) * 64);
+      const Elements list = init_list(at, ElementSize::pointer, size, size);
       return {this, list.begin, list.size};
     } else {
       const Elements list = init_composite(at, size, Element::data_words, Element::pointers);

@@ -117,6 +117,16 @@ class Message {
     const Slot slot{body_, max_depth, false, {type_id, Field::root}};
     return read_struct(slot, is(slot, words_ != 0, Malformed::out_of_bounds));
   }
+  /// Whether the root struct has just `data_words` and `pointers`, right behind its pointer: what it nearly
+  /// always is. `root_word`: the body's first word, where it has one.
+  GYRE_DEVICE bool is_plain_root(uint64_t root_word, uint32_t data_words, uint32_t pointers) const {
+    const uint32_t words = data_words + pointers;
+    return words_ > words && root_word == Pointer::to_struct(words == 0 ? -1 : 0, data_words, pointers).word;
+  }
+  /// What root() gives where is_plain_root says yes: a struct whose size a compiler knows.
+  GYRE_DEVICE StructReader plain_root(uint32_t data_words, uint32_t pointers) {
+    return {this, body_ + 8, data_words * 8, pointers, root_depth, false};
+  }
   /// Whether a pointer followed so far was malformed. Stays true.
   GYRE_DEVICE bool failed() const { return reason_ != Malformed::none; }
   /// Of the first failure: word offset of the pointer in the body, what was wrong, and the field it belongs
@@ -501,11 +511,13 @@ GYRE_DEVICE inline typename T::Reader Message::read(const Slot& slot) {
       // What it nearly always is: a list of just these elements, in the body.
       const Pointer pointer{load<uint64_t>(slot.at)};
       const uint32_t size = pointer.list_size();
-      const uint64_t words = (uint64_t(size) * sizeof(Element) + 7) / 8;
-      if (slot.depth == root_depth && pointer.kind() == Pointer::list_kind && words != 0 &&
-          pointer.list_element_size() == Pointer::element_size(sizeof(Element)) &&
-          in_body(body_, words_, slot.at, pointer, words, slot.trusted)) {
-        return {target_of(body_, slot.at, pointer, words, slot.trusted), size, uint32_t(sizeof(Element))};
+      const uint32_t words = words_of<sizeof(Element)>(size);
+      // Words of a body, offsets and sizes of lists have at most 29 bits: 32 are enough.
+      const int32_t target = int32_t(uint64_t(slot.at - body_) / 8) + 1 + int32_t(pointer.offset());
+      if (slot.depth == root_depth && !slot.trusted &&
+          pointer.is_list_of(Pointer::element_size(sizeof(Element))) && size != 0 && target >= 0 &&
+          uint32_t(target) + words <= words_) {
+        return {body_ + uint32_t(target) * 8, size, uint32_t(sizeof(Element))};
       }
     }
     const Elements list = read_list(slot);

@@ -57,6 +57,12 @@ GYRE_DEVICE inline T exclusive_or(T value, T mask) {
 /// How the elements of a list lie: the three bits of a list pointer.
 enum class ElementSize : uint32_t { none, bit, byte, two_bytes, four_bytes, eight_bytes, pointer, composite };
 
+/// Words that `size` elements of `bytes` bytes (1, 2, 4 or 8) take; at most 2^29 elements.
+template <uint32_t bytes>
+GYRE_DEVICE inline uint32_t words_of(uint32_t size) {
+  return (size + (8 / bytes - 1)) / (8 / bytes);
+}
+
 /// A pointer word taken apart, and nothing in it checked. Offsets and sizes are in words.
 struct Pointer {
   static constexpr uint32_t struct_kind = 0, list_kind = 1;
@@ -72,6 +78,10 @@ struct Pointer {
   GYRE_DEVICE uint32_t struct_pointers() const { return uint32_t(word >> 48); }
   GYRE_DEVICE ElementSize list_element_size() const { return ElementSize(uint32_t(word >> 32) & 7); }
   GYRE_DEVICE uint32_t list_size() const { return uint32_t(word >> 35); }
+  /// Whether it leads to a list of elements of that size.
+  GYRE_DEVICE bool is_list_of(ElementSize size) const {
+    return ((uint32_t(word) & 3) | (uint32_t(word >> 32) & 7) << 2) == (list_kind | uint32_t(size) << 2);
+  }
   /// Of the tag in front of a composite list: a struct pointer whose offset, but for its highest bit, is the
   /// number of elements.
   GYRE_DEVICE uint32_t tag_count() const { return uint32_t(word) >> 2 & max_list_size; }

@@ -23,6 +23,10 @@ class Engine {
   virtual std::string device_name() const = 0;
   /// The host's address of the region, Options::region_layout().region_bytes() bytes, zeroed up to the arena.
   virtual void* region() = 0;
+  /// Where workers read the inbound part, if that is not in the region.
+  virtual BarInbound bar_inbound() const { return {}; }
+  /// Why the transport is not the one that `auto` prefers; empty if it is, or was asked for.
+  virtual std::string transport_reason() const { return {}; }
   /// Whether the workers' clock is the host's.
   virtual bool shares_host_clock() const { return true; }
   /// Where buffers get their memory; it may be used from any thread, beside live workers too.

@@ -52,8 +52,10 @@ class ArrivedReply {
 /// Thread-safe; nothing here waits.
 class HostBridge {
  public:
-  explicit HostBridge(const Bridge& bridge)
+  /// `bridge`: the worker's, in the region. `bar`: what it reads of the host instead, where it does.
+  explicit HostBridge(const Bridge& bridge, const BarBridge& bar = {})
       : bridge_(bridge),
+        bar_(bar),
         claim_(bridge.worker_line->h2d_credit, bridge.shape.slots),
         tell_blocks_(bridge.shape.slots) {
     expect(0);
@@ -94,7 +96,10 @@ class HostBridge {
   }
   /// `payload`: envelope and body as words, padded to whole packets. The ticket must have been claimed.
   void publish(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
+    // Over BAR this is the copy that read_back reads. It comes first: once a worker can have the message, the
+    // slot may be another producer's.
     gyre::publish<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket, payload, body_bytes);
+    if (bar_.h2d != nullptr) publish_over_bar(ticket, payload, body_bytes);
   }
 
   /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
@@ -127,22 +132,18 @@ class HostBridge {
   /// Unpacks the request of a ticket that the worker never took; `nothing` if its producer has not published
   /// it yet.
   ReceiveOutcome read_back(uint64_t ticket, uint32_t* payload) const {
-    return receive<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket, 1, payload);
+    return receive<Memory>(bridge_.h2d, bridge_.shape, ticket, payload);
   }
 
   /// Commands the worker; what it will acknowledge. Waits for another thread that does the same.
   CommandWord command(Command command) {
     const std::lock_guard lock(command_mutex_);
-    commanded_ = commanded_.next(command);
-    Memory::store_release(bridge_.host_line->command, commanded_.word);
-    return commanded_;
+    return send(commanded_.next(command));
   }
   /// Commands once more what was commanded last.
   CommandWord command_again() {
     const std::lock_guard lock(command_mutex_);
-    commanded_ = commanded_.next(commanded_.command());
-    Memory::store_release(bridge_.host_line->command, commanded_.word);
-    return commanded_;
+    return send(commanded_.next(commanded_.command()));
   }
   /// The last command that the worker obeys.
   CommandWord acknowledged() const {
@@ -160,7 +161,8 @@ class HostBridge {
   }
 
   /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
-  /// unless another thread is doing that. `take` must not throw. Returns how many.
+  /// unless another thread is doing that; some dozens at the most, so that nobody serves others without end.
+  /// `take` must not throw. Returns how many.
   template <class Take>
   uint32_t drain(Take&& take) {
     if (!reply_there() || draining_.load(std::memory_order_relaxed) ||
@@ -181,6 +183,22 @@ class HostBridge {
   }
 
  private:
+  // Stores to such memory may overtake those before them. What a caller wrote into buffers before it asked is
+  // ordered by the claim, a locked instruction; a block of the arena has a fence of its own.
+  void publish_over_bar(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
+    Envelope envelope;
+    std::memcpy(&envelope, payload, sizeof envelope);
+    if ((envelope.flags & envelope_flags::out_of_line) != 0) Memory::store_fence();
+    publish_lines<Memory>(bar_.store, bar_.h2d, bridge_.shape, ticket, payload, body_bytes);
+  }
+  CommandWord send(CommandWord word) {
+    commanded_ = word;
+    CommandLine* const line = bar_.command_line != nullptr ? bar_.command_line : bridge_.command_line;
+    Memory::store_release(line->command, word.word);
+    if (bar_.command_line != nullptr) Memory::store_fence();
+    return word;
+  }
+
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
   static constexpr uint32_t most_at_once = 64;
 
@@ -220,6 +238,7 @@ class HostBridge {
   }
 
   Bridge bridge_;
+  BarBridge bar_;
   std::mutex command_mutex_;
   CommandWord commanded_;
   TicketClaim<Memory> claim_;

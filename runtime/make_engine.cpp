@@ -39,12 +39,10 @@ EngineKind chosen_engine(const Options& options) {
 std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options) {
   const bool on_cuda = chosen_engine(options) == EngineKind::cuda;
   const TransportKind transport = options.transport;
-  const bool fits = transport == TransportKind::automatic ||
-                    (on_cuda ? transport == TransportKind::pinned || transport == TransportKind::unified
-                             : transport == TransportKind::heap);
+  const bool fits = transport == TransportKind::automatic || (transport == TransportKind::heap) != on_cuda;
   if (!fits) {
     throw BadOptions("launching on the " +
-                     std::string(on_cuda ? "CUDA engine: its transports are pinned and unified"
+                     std::string(on_cuda ? "CUDA engine: its transports are bar, pinned and unified"
                                          : "CPU engine: its only transport is heap") +
                      ", and --transport says " + std::string(name(transport)));
   }

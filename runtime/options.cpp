@@ -24,6 +24,8 @@ std::string_view name(TransportKind kind) {
   switch (kind) {
     case TransportKind::automatic:
       return "auto";
+    case TransportKind::bar:
+      return "bar";
     case TransportKind::pinned:
       return "pinned";
     case TransportKind::heap:

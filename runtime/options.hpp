@@ -12,7 +12,7 @@
 namespace gyre {
 
 enum class EngineKind { automatic, cuda, cpu };
-enum class TransportKind { automatic, pinned, heap, unified };
+enum class TransportKind { automatic, bar, pinned, heap, unified };
 
 /// How a thread waits for the other side. It looks some hundred times in a row first, and polls for all who
 /// wait; any of them may find another's reply, which that one then sees at its next look.
@@ -30,10 +30,11 @@ inline constexpr uint64_t unified_region_bytes = uint64_t(256) << 20;
 
 /// Plain values with working defaults. Runtime::launch checks them all at once and throws BadOptions.
 struct Options {
-  EngineKind engine = EngineKind::automatic;           ///< CUDA where a device exists, else the CPU
-  int device = 0;                                      ///< CUDA device number
-  TransportKind transport = TransportKind::automatic;  ///< pinned (or unified) on CUDA, heap on the CPU
-  uint32_t workers = 1;                                ///< blocks on CUDA, threads on the CPU
+  EngineKind engine = EngineKind::automatic;  ///< CUDA where a device exists, else the CPU
+  int device = 0;                             ///< CUDA device number
+  /// On CUDA bar where it works, else pinned; unified on request. On the CPU heap.
+  TransportKind transport = TransportKind::automatic;
+  uint32_t workers = 1;  ///< blocks on CUDA, threads on the CPU
   uint32_t block = 32;   ///< CUDA threads a block, a multiple of 32; the CPU ignores it
   uint32_t blocks = 0;   ///< CUDA blocks of a grid-scoped actor set's one worker; 0: one a multiprocessor
   uint32_t slots = 256;  ///< slots a ring, a power of two

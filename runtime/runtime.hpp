@@ -72,6 +72,8 @@ class Runtime {
 
   EngineKind engine() const { return core()->engine().kind(); }
   TransportKind transport() const { return core()->engine().transport(); }
+  /// Where `auto` did not choose BAR on CUDA: why; else empty.
+  std::string transport_reason() const { return core()->engine().transport_reason(); }
   std::string device_name() const { return core()->engine().device_name(); }
   Lifecycle state() const { return core()->state(); }
   /// Why the engine failed; empty if it did not. Any thread.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <immintrin.h>
+#include <gyre/bridge/error.hpp>
 
 #include <atomic>
 #include <boost/lockfree/spsc_queue.hpp>
@@ -9,6 +10,7 @@
 
 #include "affinity.hpp"
 #include "echo_message.hpp"
+#include "threads.hpp"
 
 namespace gyre::bench {
 
@@ -71,7 +73,7 @@ Row measure_boost_spsc(const Plan& plan, uint32_t size) {
   EchoThread echo(words, plan.options.slots);
   const Pinned here(pthread_self(), plan.own_cpu), there(echo.handle(), plan.baseline_cpu);
   std::vector<uint64_t> reply(words);
-  row.summary = summarise(measure(
+  row.record(measure(
       plan, [&] { message.next(); },
       [&] {
         while (!echo.requests.try_push(message.words().data())) _mm_pause();
@@ -79,6 +81,34 @@ Row measure_boost_spsc(const Plan& plan, uint32_t size) {
         message.expect(reply);
       }));
   return row;
+}
+
+double measure_boost_spsc_one_way(uint32_t size, uint64_t messages, uint32_t slots) {
+  const size_t words = size / sizeof(uint64_t);
+  MessageQueue queue(words, slots);
+  constexpr uint32_t sender = 0;
+  std::vector<uint64_t> sent(words), taken(words);
+  std::atomic<bool> wrong{false};
+  const auto word = [](uint64_t message, size_t i) { return message * 0x9e3779b97f4a7c15u + i; };
+  const auto part = [&](uint32_t thread, uint64_t first, uint64_t end) {
+    for (uint64_t n = first; n < end && !wrong.load(std::memory_order_relaxed); ++n) {
+      if (thread == sender) {
+        for (size_t i = 0; i < words; ++i) sent[i] = word(n, i);
+        while (!queue.try_push(sent.data()) && !wrong.load(std::memory_order_relaxed)) _mm_pause();
+      } else {
+        while (!queue.try_pop(taken.data())) _mm_pause();
+        for (size_t i = 0; i < words; ++i) {
+          if (taken[i] == word(n, i)) continue;
+          wrong = true;
+          throw Error(fmt::format("boost-spsc one way: word {} of message {} came as 0x{:x}, not 0x{:x}", i,
+                                  n, taken[i], word(n, i)));
+        }
+      }
+    }
+  };
+  const uint64_t warm_up = (messages + 9) / 10;
+  return run_together(
+      2, [&](uint32_t t) { part(t, 0, warm_up); }, [&](uint32_t t) { part(t, warm_up, warm_up + messages); });
 }
 
 }  // namespace gyre::bench

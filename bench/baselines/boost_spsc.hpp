@@ -9,4 +9,9 @@ namespace gyre::bench {
 /// and popped whole; both spin. Throws Error.
 Row measure_boost_spsc(const Plan& plan, uint32_t size);
 
+/// Two threads, one queue: seconds for `messages` messages of `size` bytes (a multiple of 8) one way, each
+/// word checked, after a tenth as many that are not counted. `slots`: messages the queue has room for. Throws
+/// Error.
+double measure_boost_spsc_one_way(uint32_t size, uint64_t messages, uint32_t slots);
+
 }  // namespace gyre::bench

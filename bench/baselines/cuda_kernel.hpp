@@ -25,11 +25,16 @@ class CudaKernel {
   CudaKernel& operator=(const CudaKernel&) = delete;
 
   const cuda::Context& context() const { return device_->context; }
+  const cuda::Driver& driver() const { return device_->driver; }
+  /// What it launches in.
+  CUstream stream() const { return stream_; }
+  /// Throws Error unless `result` is success.
+  void check(CUresult result, std::string_view doing) const { driver().check(result, doing); }
 
-  /// Launches one block of `threads`, without waiting. `arguments`: addresses of the kernel's parameters.
-  /// Throws Error.
-  void launch(uint32_t threads, void** arguments) {
-    check(driver().cuLaunchKernel(function_, 1, 1, 1, threads, 1, 1, 0, stream_, arguments, nullptr),
+  /// Launches `blocks` blocks of `threads`, without waiting. `arguments`: addresses of the kernel's
+  /// parameters. Throws Error.
+  void launch(uint32_t threads, void** arguments, uint32_t blocks = 1) {
+    check(driver().cuLaunchKernel(function_, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments, nullptr),
           "launching a bare kernel");
   }
   /// Waits, for ever if need be, as the driver likes to wait. Throws Error.
@@ -40,7 +45,7 @@ class CudaKernel {
   /// The same within `timeout`.
   bool wait_until_ended(std::chrono::nanoseconds timeout) const;
   /// Throws Error if the kernel that ended failed.
-  void check_ended() { check(driver().cuStreamQuery(stream_), "running a bare kernel"); }
+  void check_ended() const { check(driver().cuStreamQuery(stream_), "running a bare kernel"); }
 
   /// The kernel does not end: leaves context, module and stream as they are, for good.
   void abandon() { (void)device_.release(); }
@@ -57,8 +62,6 @@ class CudaKernel {
   explicit CudaKernel(int device) : device_(std::make_unique<Device>(device)) {}
   int architecture() const;
   void load(const cuda::CompiledKernel& kernel);
-  const cuda::Driver& driver() const { return device_->driver; }
-  void check(CUresult result, std::string_view doing) const { driver().check(result, doing); }
 
   std::unique_ptr<Device> device_;
   CUmodule module_ = nullptr;

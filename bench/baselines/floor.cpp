@@ -57,7 +57,7 @@ Row measure_floor(const Plan& plan) {
   EchoThread echo;
   const Pinned here(pthread_self(), plan.own_cpu), there(echo.handle(), plan.baseline_cpu);
   uint64_t last = 0;
-  row.summary = summarise(measure(
+  row.record(measure(
       plan, [&] { message.next(); },
       [&] {
         echo.request.value.store(message.sequence(), std::memory_order_release);

@@ -7,13 +7,16 @@
 
 namespace gyre::bench {
 
-/// One persistent warp that echoes packets: as many as a Gyre message with a body of `size` bytes takes,
-/// through pinned rings of the same shape, stamped alike. No envelope, no dispatch, no client API; the host
-/// spins. No other kernel may live on the device. Throws EngineUnavailable, Error.
+/// Persistent warps that echo packets: as many as a Gyre message with a body of `size` bytes takes, through
+/// rings of the same shape on the plan's transport, stamped alike. As many workers as Gyre has, of which the
+/// first is asked; the plan's pollers each. No envelope, no dispatch, no client API; the host spins. No other
+/// kernel may live on the device. Throws EngineUnavailable, BadOptions, Error.
 Row measure_raw(const Plan& plan, uint32_t size);
 
-/// Its kernel, for messages with a body of `size` bytes on compute capability `architecture` (90: 9.0). Needs
-/// no GPU. Throws as cuda::compile_text.
-cuda::CompiledKernel compile_raw_kernel(int architecture, uint32_t size);
+/// Its kernel, for messages with a body of `size` bytes and 1 or 2 `pollers` on compute capability
+/// `architecture` (90: 9.0). Needs no GPU. Throws as cuda::compile_text.
+cuda::CompiledKernel compile_raw_kernel(int architecture, uint32_t size, uint32_t pollers);
+/// The kernel that takes all messages a poll finds; for any number of packets up to 32.
+cuda::CompiledKernel compile_raw_stream_kernel(int architecture, uint32_t pollers);
 
 }  // namespace gyre::bench

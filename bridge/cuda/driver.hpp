@@ -54,13 +54,23 @@ namespace gyre::cuda {
   X(cuDeviceGetPCIBusId)                         \
   X(cuMemsetD8Async)                             \
   X(cuModuleGetGlobal)                           \
-  X(cuMemcpyDtoH)
+  X(cuMemcpyDtoH)                                \
+  X(cuDeviceGetUuid)                             \
+  X(cuImportExternalMemory)                      \
+  X(cuExternalMemoryGetMappedBuffer)             \
+  X(cuDestroyExternalMemory)
 
 // Functions that not every driver has, each with the CUDA version that brought it and its type there (which the
 // toolkit's headers may lack, or have changed): null where the driver lacks it.
 #define GYRE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                    \
   X(cuOccupancyMaxActiveClusters, 11080, CUresult(int* clusters, CUfunction, const CUlaunchConfig*))       \
-  X(cuFuncGetParamInfo, 12040, CUresult(CUfunction, size_t index, size_t* offset, size_t* size))
+  X(cuFuncGetParamInfo, 12040, CUresult(CUfunction, size_t index, size_t* offset, size_t* size))          \
+  X(cuStreamBeginCapture, 10010, CUresult(CUstream, CUstreamCaptureMode))                                  \
+  X(cuStreamEndCapture, 10000, CUresult(CUstream, CUgraph*))                                               \
+  X(cuGraphInstantiateWithFlags, 11040, CUresult(CUgraphExec*, CUgraph, unsigned long long flags))         \
+  X(cuGraphLaunch, 10000, CUresult(CUgraphExec, CUstream))                                                 \
+  X(cuGraphExecDestroy, 10000, CUresult(CUgraphExec))                                                      \
+  X(cuGraphDestroy, 10000, CUresult(CUgraph))
 // clang-format on
 
 /// The driver's functions, by their names. A plain table.

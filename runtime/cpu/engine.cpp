@@ -52,7 +52,8 @@ CpuEngine::~CpuEngine() {
 
 void CpuEngine::stop_threads() noexcept {
   for (uint32_t worker = 0; worker < threads_->size(); ++worker) {
-    Memory::store_release(Bridge::of(region(), layout_, worker).host_line->command, uint64_t(Command::stop));
+    Memory::store_release(Bridge::of(region(), layout_, worker).command_line->command,
+                          uint64_t(Command::stop));
   }
   for (std::thread& thread : *threads_) thread.join();
   threads_->clear();

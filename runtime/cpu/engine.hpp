@@ -47,7 +47,7 @@ class CpuEngine final : public Engine {
   HeapRegion region_;
   ActorMemory actor_memory_;
   HostBufferMemory buffer_memory_;
-  EngineMemory memory_;
+  EngineMemory memory_{};
   std::vector<std::unique_ptr<CpuWorker>> workers_;
   // Apart, so that a forked child, which has no such threads, can leave it as it is.
   std::unique_ptr<std::vector<std::thread>> threads_ = std::make_unique<std::vector<std::thread>>();

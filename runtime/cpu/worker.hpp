@@ -26,8 +26,8 @@ template <class... Actors>
 class CpuWorkerOf final : public CpuWorker {
  public:
   CpuWorkerOf(const Bridge& bridge, const EngineMemory& memory, WaitPolicy wait)
-      : request_(bridge.shape.packets()),
-        response_(bridge.shape.packets()),
+      : request_(message_packets(bridge.shape)),
+        response_(message_packets(bridge.shape)),
         wait_(wait),
         worker_(bridge, memory, words(request_), words(response_), shared_) {}
 
@@ -50,7 +50,10 @@ class CpuWorkerOf final : public CpuWorker {
   }
 
  private:
-  // A packet's 16 bytes for its 12 of payload: enough, zeroed and 16-aligned.
+  // Zeroed and 16-aligned.
+  static size_t message_packets(const RingShape& shape) {
+    return (message_words(shape) * sizeof(uint32_t) + sizeof(Packet) - 1) / sizeof(Packet);
+  }
   static uint32_t* words(std::vector<Packet>& packets) { return packets.front().data; }
 
   std::vector<Packet> request_;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/cuda/unified.hpp>
+#include <gyre/device/inbox.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
@@ -50,7 +51,7 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   request.block = options.block;
   request.region_bytes = layout.region_bytes();
   request.device_bytes = actors.actor_bytes(options.actors_per_worker) * options.workers;
-  const uint32_t messages_in_hand = 2 * layout.shape.payload_bytes();
+  const uint32_t messages_in_hand = 2 * message_words(layout.shape) * uint32_t(sizeof(uint32_t));
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;
     request.block_a_multiprocessor = options.blocks == 0;
@@ -63,9 +64,7 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
 }
 
 CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
-    : transport_(options.transport == TransportKind::unified ? TransportKind::unified
-                                                             : TransportKind::pinned),
-      verbose_(options.verbose),
+    : verbose_(options.verbose),
       driver_(Driver::load()),
       lease_(options.device),
       limits_(read_limits(driver_, options.device)),
@@ -86,6 +85,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
   request_ = checked_request(described, options, limits_);
   kernel_limits_ = kernel_->limits(possible, limits_);
   refuse(launch_problems(request_, limits_, host_memory(), &kernel_limits_), limits_);
+  choose_transport(options.transport);
   region_ = make_region(transport_, context_, layout_);
   const Context::Current current(context_);
   buffer_memory_ = std::make_unique<CudaBufferMemory>(context_, options.max_buffers);
@@ -98,6 +98,23 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
   } catch (...) {
     release();
     throw;
+  }
+}
+
+// BAR is the fastest; what it needs is not everywhere, and tested here.
+void CudaEngine::choose_transport(TransportKind asked) {
+  transport_ = asked;
+  if (asked != TransportKind::automatic && asked != TransportKind::bar) return;
+  try {
+    bar_ = std::make_unique<BarMemory>(context_, layout_.inbound_bytes());
+    transport_ = TransportKind::bar;
+  } catch (const Error& error) {
+    if (asked == TransportKind::bar) {
+      throw EngineUnavailable(
+          fmt::format("launching with --transport bar: {}; or use --transport pinned", error.what()));
+    }
+    transport_ = TransportKind::pinned;
+    transport_reason_ = error.what();
   }
 }
 
@@ -132,6 +149,13 @@ void CudaEngine::release() noexcept {
 void CudaEngine::launch() {
   const Context::Current current(context_);
   arguments_.push_pointer("region", region_->device_address(), layout_.region_bytes());
+  if (bar_) {  // memory of Vulkan's, which the driver need not know as an allocation: BarMemory has tested it
+    arguments_.push("inbound", bar_->device_address(),
+                    fmt::format("{:#x}, {} bytes", bar_->device_address(), layout_.inbound_bytes()));
+  } else {
+    arguments_.push_pointer("inbound", region_->device_address() + layout_.inbound(),
+                            layout_.inbound_bytes());
+  }
   arguments_.push("layout", layout_,
                   fmt::format("{} workers, {} slots of {} bytes, arena of {} bytes", layout_.workers,
                               layout_.shape.slots, layout_.shape.slot_bytes, layout_.arena_bytes));
@@ -149,6 +173,8 @@ void CudaEngine::launch() {
 void CudaEngine::log_launch() const {
   log(fmt::format("{}, compute capability {}.{}, {} multiprocessors", limits_.name, limits_.compute_major,
                   limits_.compute_minor, limits_.multiprocessors));
+  log(fmt::format("transport {}{}", name(transport_),
+                  transport_reason_.empty() ? "" : "; bar: no, " + transport_reason_));
   log(fmt::format("kernel {}, compiled in {:.1f} ms", kernel_name_, compile_ms_));
   log(fmt::format("grid {} blocks, block {} threads, shared memory {} bytes a block dynamic and {} static",
                   request_.grid, request_.block, request_.dynamic_shared_bytes,
@@ -196,6 +222,7 @@ std::optional<std::string> CudaEngine::failure() {
 void CudaEngine::leak() {
   leaked_ = true;
   if (region_) region_->leak();
+  if (bar_) bar_->leak();
   if (buffer_memory_) buffer_memory_->leak();
   if (kernel_) kernel_->leak();
   context_.leak();

@@ -1,11 +1,12 @@
 // The CUDA engine: one persistent cooperative kernel, a block a worker.
 #pragma once
 
+#include <gyre/bridge/cuda/bar.hpp>
+#include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/bridge/cuda/region_memory.hpp>
 #include <gyre/bridge/error.hpp>
 #include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
-#include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 #include <gyre/runtime/cuda/memory.hpp>
 #include <gyre/runtime/engine.hpp>
@@ -27,6 +28,8 @@ class CudaEngine final : public Engine {
   TransportKind transport() const override { return transport_; }
   std::string device_name() const override { return limits_.name; }
   void* region() override { return region_->host_address(); }
+  BarInbound bar_inbound() const override { return bar_ ? bar_->inbound() : BarInbound{}; }
+  std::string transport_reason() const override { return transport_reason_; }
   bool shares_host_clock() const override { return false; }
   BufferMemory& buffer_memory() override { return *buffer_memory_; }
   double compile_ms() const override { return compile_ms_; }
@@ -40,16 +43,18 @@ class CudaEngine final : public Engine {
   void leak() override;
 
  private:
+  void choose_transport(TransportKind asked);
   void allocate_actors();
   CUresult query() const noexcept;
   void release() noexcept;
   void log_launch() const;
 
   RegionLayout layout_;
-  const TransportKind transport_;
+  TransportKind transport_ = TransportKind::pinned;
+  std::string transport_reason_;  // why it is not BAR, where that was to be chosen
   const bool verbose_;
   const ForkGuard fork_;
-  EngineMemory memory_;
+  EngineMemory memory_{};
   CUdeviceptr actor_memory_ = 0;
   Driver driver_;
   DeviceLease lease_;
@@ -60,6 +65,7 @@ class CudaEngine final : public Engine {
   std::unique_ptr<LoadedKernel> kernel_;
   std::string kernel_name_;
   std::unique_ptr<RegionMemory> region_;
+  std::unique_ptr<BarMemory> bar_;  // null unless transport_ is bar
   std::unique_ptr<CudaBufferMemory> buffer_memory_;
   CUstream stream_ = nullptr;
   ArgumentBlock arguments_;                    // kept until the kernel has ended

@@ -1,5 +1,8 @@
 // The benchmark's kernels compile with NVRTC. No GPU is needed.
+#include "bench/baselines/launches.hpp"
+#include "bench/baselines/naive_ring.hpp"
 #include "bench/baselines/raw.hpp"
+#include "bench/baselines/soak_kernel_host.hpp"
 #include "bench/baselines/views_on_gpu.hpp"
 #include "support/catch.hpp"
 
@@ -15,11 +18,37 @@ TEST_CASE("the raw kernel compiles for old and new architectures, without a warn
   const RingShape largest{.slots = 256, .slot_bytes = 16384};
   for (const int architecture : {75, 90, 120}) {
     for (const uint32_t size : {32u, 64u, 352u, 360u, 4096u, largest.body_capacity()}) {
-      const cuda::CompiledKernel kernel = bench::compile_raw_kernel(architecture, size);
-      INFO("sm_" << architecture << ", " << size << " bytes");
+      for (const uint32_t pollers : {1u, 2u}) {
+        const cuda::CompiledKernel kernel = bench::compile_raw_kernel(architecture, size, pollers);
+        INFO("sm_" << architecture << ", " << size << " bytes, " << pollers << " pollers");
+        CHECK(kernel.log == "");
+        CHECK(!kernel.cubin.empty());
+        CHECK(kernel.lowered_name.find("raw_echo") != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("the other baselines' kernels compile for old and new architectures, without a warning") {
+  if (!cuda::nvrtc_available()) {
+    WARN("skipped: NVRTC is not installed here");
+    return;
+  }
+  using Compile = cuda::CompiledKernel (*)(int);
+  const Compile stream_of_one = [](int architecture) {
+    return bench::compile_raw_stream_kernel(architecture, 1);
+  };
+  const Compile stream_of_two = [](int architecture) {
+    return bench::compile_raw_stream_kernel(architecture, 2);
+  };
+  for (const int architecture : {75, 90, 120}) {
+    for (const Compile compile : {stream_of_one, stream_of_two, Compile(bench::compile_naive_ring_kernel),
+                                  Compile(bench::compile_empty_kernel), Compile(bench::compile_add_kernel),
+                                  Compile(bench::compile_soak_kernel)}) {
+      const cuda::CompiledKernel kernel = compile(architecture);
+      INFO("sm_" << architecture << ", " << kernel.lowered_name);
       CHECK(kernel.log == "");
       CHECK(!kernel.cubin.empty());
-      CHECK(kernel.lowered_name.find("raw_echo") != std::string::npos);
     }
   }
 }

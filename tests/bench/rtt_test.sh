@@ -6,7 +6,7 @@ bench=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-"$bench" rtt --engine cpu --messages 2000 --size 64 --size 256 --json - >"$folder/rtt.json" 2>"$folder/text"
+"$bench" rtt --engine cpu --messages 2000 --size 64 --size 256 --gaps both --interleave 3 --json - >"$folder/rtt.json" 2>"$folder/text"
 
 python3 - "$folder/rtt.json" <<'CHECK'
 import json, sys
@@ -21,16 +21,27 @@ for field, value in {"engine": "cpu", "transport": "heap", "wait": "spin", "gpu"
     assert machine[field] == value, (field, machine)
 assert machine["cpus"] >= 1 and machine["clock_ns"] > 0, machine
 
-rows = document["rows"]
-found = sorted((row["name"], row["size"]) for row in rows)
-expected = [("boost-spsc", 64), ("boost-spsc", 256), ("floor", 8), ("gyre", 64), ("gyre", 256)]
+rows = [row for row in document["rows"] if not row["name"].startswith("caf")]
+found = sorted((row["name"], row["size"], row["gaps"]) for row in rows)
+expected = [(name, size, gaps)
+            for name, size in (("boost-spsc", 64), ("boost-spsc", 256), ("floor", 8), ("gyre", 64), ("gyre", 256),
+                               ("gyre vector-add", 200))
+            for gaps in ("none", "random")]
 assert found == expected, found
 for row in rows:
     assert row["transport"] == "heap" and row["wait"] == "spin" and row["checked"] is True, row
     assert row["messages"] == 2000, row
     assert 0 < row["p50_ns"] <= row["p99_ns"] <= row["p999_ns"] <= row["max_ns"], row
     assert 0 < row["mean_ns"] <= row["max_ns"] and row["messages_per_s"] > 0 and row["p50_ratio"] > 0, row
-    assert row["name"] != "boost-spsc" or row["p50_ratio"] == 1, row
+    assert row["name"] != "boost-spsc" or row["p50_ratio"] == row["p999_ratio"] == 1, row
+    assert not row["name"].startswith("gyre") or row["p50_to_gyre"] == 1, row
+    assert row["work"] == ("vector-add" if row["name"] == "gyre vector-add" else "echo"), row
+    rounds = row["rounds"]
+    assert len(rounds) == 3 and all(r["messages"] == 2000 for r in rounds), row
+    assert row["p50_ns"] == sorted(r["p50_ns"] for r in rounds)[1], row
+    buckets = [tuple(map(int, bucket.split(":"))) for bucket in row["histogram_ns"].split()]
+    assert sum(count for _, count in buckets) == 3 * 2000 and buckets == sorted(buckets), row
+    assert buckets[-1][0] <= max(r["max_ns"] for r in rounds) <= buckets[-1][0] * 1.008 + 1, row
 assert document["reference"] == "boost-spsc"
 CHECK
 
@@ -53,6 +64,9 @@ exits_with 2 "--size 63: must be a multiple of 8" rtt --engine cpu --size 63
 exits_with 2 "--size 24: must be a multiple of 8" rtt --engine cpu --size 24
 exits_with 2 "give --slot-bytes 576" rtt --engine cpu --size 360
 exits_with 2 "--slots 100: must be a power of two" rtt --engine cpu --slots 100
+exits_with 2 "--gaps" rtt --engine cpu --gaps some
+exits_with 2 "--pollers" rtt --engine cpu --pollers 3
+exits_with 2 "--interleave" rtt --engine cpu --interleave 0
 exits_with 2 "--messages" rtt --engine cpu --messages 0
 exits_with 2 "" rtt --no-such-option
 exits_with 2 "" no-such-subcommand

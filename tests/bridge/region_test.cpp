@@ -16,8 +16,11 @@ TEST_CASE("no two parts of a region overlap, and all lie within it") {
     parts.push_back({layout.worker_line(w), sizeof(WorkerLine)});
     parts.push_back({layout.last_words(w), sizeof(LastWords)});
     parts.push_back({layout.failure_log(w), FailureLog::bytes(layout.shape)});
-    parts.push_back({layout.h2d_ring(w), layout.shape.ring_bytes()});
     parts.push_back({layout.d2h_ring(w), layout.shape.ring_bytes()});
+  }
+  for (uint32_t w = 0; w < layout.workers; ++w) {
+    parts.push_back({layout.inbound() + layout.command_line(w), sizeof(CommandLine)});
+    parts.push_back({layout.inbound() + layout.h2d_ring(w), layout.shape.ring_bytes()});
   }
   uint64_t end = 0;
   for (const auto& [offset, bytes] : parts) {
@@ -25,6 +28,7 @@ TEST_CASE("no two parts of a region overlap, and all lie within it") {
     end = offset + bytes;
   }
   CHECK(end == layout.rings_bytes());
+  CHECK(layout.inbound_bytes() == layout.rings_bytes() - layout.inbound());
   CHECK(layout.arena() >= end);
   CHECK(layout.arena() % 4096 == 0);
   CHECK(layout.arena() + layout.arena_bytes == layout.region_bytes());
@@ -36,8 +40,30 @@ TEST_CASE("lines that different sides write lie 128 bytes apart") {
     for (uint32_t w = 0; w < 2; ++w) {
       CHECK(layout.host_line(w) % 128 == 0);
       CHECK(layout.worker_line(w) % 128 == 0);
+      CHECK((layout.inbound() + layout.command_line(w)) % 128 == 0);
+      CHECK(layout.command_line(w) % 64 == 0);
       CHECK(layout.h2d_ring(w) % 64 == 0);
       CHECK(layout.d2h_ring(w) % 64 == 0);
+    }
+  }
+}
+
+TEST_CASE("a bridge's inbound part is in the region, or where it is said to be") {
+  const RegionLayout layout{3, RingShape{4, 128, 1}};
+  HeapRegion region(layout.region_bytes(), layout.rings_bytes());
+  HeapRegion elsewhere(layout.inbound_bytes(), layout.inbound_bytes());
+  for (uint32_t w = 0; w < layout.workers; ++w) {
+    const Bridge here = Bridge::of(region.address(), layout, w);
+    const Bridge there = Bridge::of(region.address(), elsewhere.address(), layout, w);
+    CHECK(reinterpret_cast<char*>(here.command_line) ==
+          static_cast<char*>(region.address()) + layout.inbound() + w * layout.inbound_stride());
+    CHECK(reinterpret_cast<char*>(there.command_line) ==
+          static_cast<char*>(elsewhere.address()) + w * layout.inbound_stride());
+    for (const Bridge& bridge : {here, there}) {
+      CHECK(static_cast<void*>(bridge.h2d) == bridge.command_line + 1);
+      CHECK(bridge.host_line == here.host_line);
+      CHECK(bridge.d2h == here.d2h);
+      CHECK(bridge.arena == here.arena);
     }
   }
 }
@@ -52,6 +78,8 @@ TEST_CASE("a region's header says what the region holds, and the rest is zero") 
   CHECK(header.workers == 2);
   CHECK(header.region_bytes == layout.region_bytes());
   CHECK(header.worker_stride == layout.worker_stride());
+  CHECK(header.inbound_offset == layout.inbound());
+  CHECK(header.inbound_stride == layout.inbound_stride());
   CHECK(header.shape.slots == 4);
   CHECK(header.shape.slot_bytes == 128);
   CHECK(header.shape.first_lap == 9);

@@ -14,9 +14,6 @@ namespace {
 using namespace gyre;
 namespace wire = gyre::wire;
 
-const Envelope envelope{};
-const HostLine host_line{};
-const EngineMemory engine_memory;
 WorkerShared worker_shared_memory{};
 
 // A list of `size` uint32_t, 1, 2, …, whose first element lies `offset_words` words behind a 16-aligned
@@ -57,7 +54,7 @@ Handled handle_with_budget() {
       .init_rows(1)
       .init(0, 8);  // a row of 4 words
   Rereads<budget> actor;
-  Context context(envelope, host_line, engine_memory, worker_shared_memory);
+  Context context(0, true, worker_shared_memory);
   return handle<Rereads<budget>, Kinds>(actor, context, request, body.used_bytes(), response,
                                         sizeof response);
 }
@@ -65,7 +62,7 @@ Handled handle_with_budget() {
 }  // namespace
 
 TEST_CASE("transform and copy set every element, however the lists lie") {
-  const Context ctx(envelope, host_line, engine_memory, worker_shared_memory);
+  const Context ctx(0, true, worker_shared_memory);
   for (const uint32_t size : {0u, 1u, 3u, 4u, 5u, 31u, 64u, 101u}) {
     for (uint32_t offsets = 0; offsets < 8; ++offsets) {
       Numbers a(size, offsets & 1), b(size, offsets >> 1 & 1), out(size, offsets >> 2);
@@ -83,7 +80,7 @@ TEST_CASE("transform and copy set every element, however the lists lie") {
 
 TEST_CASE(
     "beyond the end of a shorter list transform gets zeros, and a longer one is not read past the result") {
-  const Context ctx(envelope, host_line, engine_memory, worker_shared_memory);
+  const Context ctx(0, true, worker_shared_memory);
   Numbers shorter(5, 0), longer(20, 0), out(12, 0);
   transform(
       ctx, out.list, [](uint32_t x, uint32_t y) { return 100 * x + y; }, shorter.read(), longer.read());
@@ -91,7 +88,7 @@ TEST_CASE(
 }
 
 TEST_CASE("for_each visits each element once, with its index") {
-  const Context ctx(envelope, host_line, engine_memory, worker_shared_memory);
+  const Context ctx(0, true, worker_shared_memory);
   Numbers numbers(9, 1);
   std::vector<uint32_t> seen(9);
   for_each(ctx, numbers.read(), [&](uint32_t i, uint32_t value) { seen[i] += value; });
@@ -103,4 +100,23 @@ TEST_CASE("an actor's own traversal_words bounds what it may read, in place of t
   const Handled refused = handle_with_budget<39>();
   CHECK(refused.status == Status::malformed);
   CHECK(MalformedField{refused.where}.reason() == uint8_t(wire::Malformed::traversal));
+}
+
+TEST_CASE("transform of buffers sets every element as far as the shortest goes, and none behind it") {
+  const Context ctx(0, true, worker_shared_memory);
+  for (const uint32_t size : {0u, 1u, 3u, 4u, 5u, 16u, 17u, 63u, 100u}) {
+    std::vector<Packet> memory_a(32), memory_b(32), memory_out(32);  // 16-aligned
+    auto* const a = reinterpret_cast<float*>(memory_a.data());
+    auto* const b = reinterpret_cast<float*>(memory_b.data());
+    auto* const out = reinterpret_cast<float*>(memory_out.data());
+    for (uint32_t i = 0; i < 128; ++i) {
+      a[i] = float(i);
+      b[i] = float(1000 * i);
+      out[i] = -1;
+    }
+    transform(
+        ctx, BufferSpan<float>(out, 120), [](float x, float y) { return x + y; }, BufferSpan<float>(a, size),
+        BufferSpan<float>(b, 110));
+    for (uint32_t i = 0; i < 128; ++i) CHECK(out[i] == (i < size ? float(1001 * i) : -1.0f));
+  }
 }

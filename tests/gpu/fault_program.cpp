@@ -1,5 +1,6 @@
-// gyre-gpu-fault pinned|unified: a handler writes through a wrong address. A process of its own, for CUDA is
-// lost to it afterwards. Exit 0 when all that was pending ended by name, and nothing hung; 77 without a GPU.
+// gyre-gpu-fault pinned|unified|bar: a handler writes through a wrong address. A process of its own, for CUDA
+// is lost to it afterwards. Exit 0 when all that was pending ended by name, and nothing hung; 77 without a
+// GPU.
 #include <unistd.h>
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/bridge/error.hpp>
@@ -27,15 +28,16 @@ int main(int argc, char** argv) {
     std::puts("skipped: no CUDA device here");
     return 77;
   }
-  const bool unified = argc > 1 && std::string(argv[1]) == "unified";
+  const std::string wanted = argc > 1 ? argv[1] : "pinned";
+  const TransportKind transport = wanted == "bar"       ? TransportKind::bar
+                                  : wanted == "unified" ? TransportKind::unified
+                                                        : TransportKind::pinned;
   alarm(60);
   const ActorSet actors = ActorSet::of<Faulty>(gyre_test_actors::sources);
   const Address<Faulty> faulty{};
   {
-    Runtime runtime =
-        Runtime::launch(actors, {.engine = EngineKind::cuda,
-                                 .transport = unified ? TransportKind::unified : TransportKind::pinned,
-                                 .timeout = std::chrono::seconds(30)});
+    Runtime runtime = Runtime::launch(
+        actors, {.engine = EngineKind::cuda, .transport = transport, .timeout = std::chrono::seconds(30)});
     Client client = runtime.client();
     const auto first = client.ask<ProbeRequest>(faulty, asking(Action::ANSWER, 1)).get();
     expect(first && first.value()->getValue() == 3, "an ask before the fault is answered");

@@ -1,4 +1,5 @@
-// The main function of the GPU tests: skipped (exit 77) where there is no GPU.
+// The main function of the GPU tests: skipped (exit 77) where there is no GPU. GYRE_TEST_TRANSPORT in the
+// environment (bar, pinned, unified) is the transport of every launch that leaves it to `auto`.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 #else
@@ -8,8 +9,49 @@
 #include <gyre/bridge/cuda/driver.hpp>
 
 #include <cstdio>
+#include <cstdlib>
+
+#include "gpu/transport.hpp"
+
+namespace gyre_test {
+
+std::optional<gyre::TransportKind> transport_of_environment() {
+  const char* const wanted = std::getenv("GYRE_TEST_TRANSPORT");
+  if (wanted == nullptr) return std::nullopt;
+  for (const gyre::TransportKind kind :
+       {gyre::TransportKind::bar, gyre::TransportKind::pinned, gyre::TransportKind::unified}) {
+    if (wanted == gyre::name(kind)) return kind;
+  }
+  std::fprintf(stderr, "GYRE_TEST_TRANSPORT=%s: must be bar, pinned or unified\n", wanted);
+  std::exit(2);
+}
+
+}  // namespace gyre_test
+
+#if defined(GYRE_TEST_WRAPS_ENGINE)
+#include <gyre/runtime/engine.hpp>
+
+// gyre::make_engine, by the linker's --wrap: what Runtime::launch calls is the wrapper.
+extern "C++" std::unique_ptr<gyre::Engine> make_the_engine(
+    const gyre::ActorSet&,
+    const gyre::Options&) __asm__("__real__ZN4gyre11make_engineERKNS_8ActorSetERKNS_7OptionsE");
+extern "C++" std::unique_ptr<gyre::Engine> make_engine_of_environment(
+    const gyre::ActorSet&,
+    const gyre::Options&) __asm__("__wrap__ZN4gyre11make_engineERKNS_8ActorSetERKNS_7OptionsE");
+
+std::unique_ptr<gyre::Engine> make_engine_of_environment(const gyre::ActorSet& actors,
+                                                         const gyre::Options& options) {
+  gyre::Options changed = options;
+  if (gyre::chosen_engine(options) == gyre::EngineKind::cuda &&
+      options.transport == gyre::TransportKind::automatic) {
+    changed.transport = gyre_test::transport_of_environment().value_or(gyre::TransportKind::automatic);
+  }
+  return make_the_engine(actors, changed);
+}
+#endif
 
 int main(int argc, char** argv) {
+  (void)gyre_test::transport_of_environment();  // to refuse what it is not
   if (gyre::cuda::Driver::device_count() == 0) {
     std::puts("skipped: no CUDA device here");
     return 77;

@@ -42,11 +42,11 @@ struct ModelMemory {
   static uint64_t fetch_or(Word& word, uint64_t bits) { return word.fetch_or(bits, rl::mo_acq_rel, RL_INFO); }
 };
 
-// Two producers, a consumer, a ring of two slots of four packets, laps that pass 2^32. Every message must
-// arrive once, whole, in its producer's order; none may be overwritten before it was read (its content says
-// so).
+// Two producers, a consumer, a ring of two slots of four packets, laps that pass 2^32: the second stamps
+// whole slots, and the third comes after it. Every message must arrive once, whole, in its producer's order;
+// none may be overwritten before it was read (its content says so).
 constexpr uint32_t producers = 2, each = 3;
-constexpr RingShape shape{2, 64, (uint64_t(1) << 32) - 2};
+constexpr RingShape shape{2, 64, (uint64_t(1) << 32) - 1};
 
 struct RingModel : rl::test_suite<RingModel, producers + 1> {
   ModelMemory::Cell cells[2 * 4];
@@ -86,8 +86,7 @@ struct RingModel : rl::test_suite<RingModel, producers + 1> {
     for (uint64_t ticket = 0; ticket < producers * each;) {
       uint32_t payload[12];
       rl::backoff wait;
-      while (gyre::receive<ModelMemory>(SingleThread{}, cells, shape, ticket, 1, payload) !=
-             ReceiveOutcome::message) {
+      while (gyre::receive<ModelMemory>(cells, shape, ticket, payload) != ReceiveOutcome::message) {
         wait.yield(RL_INFO);
       }
       gyre::Envelope envelope;

@@ -498,8 +498,8 @@ TEST_CASE("a slot of the reply ring that holds no message ends the runtime by na
 
 TEST_CASE("a request slot that holds no message is counted and passed over") {
   Stepped s({.slots = 4});
-  Packet* const ring =
-      reinterpret_cast<Packet*>(static_cast<char*>(s.engine->region()) + s.core->layout().h2d_ring(0));
+  Packet* const ring = reinterpret_cast<Packet*>(static_cast<char*>(s.engine->region()) +
+                                                 s.core->layout().inbound() + s.core->layout().h2d_ring(0));
   auto victim = s.ask(Action::ANSWER, 1, 5ms);
   Memory::store(ring[0], Packet{{0, 0, 0xffffffffu}, 1});
   auto next = s.ask(Action::ANSWER, 2);

@@ -2,6 +2,13 @@
 
 #include <cxxabi.h>
 #include <elf.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#if defined(GYRE_WITH_VULKAN)
+#include <gyre/bridge/cuda/vulkan.hpp>
+#endif
+#include <gyre/bridge/error.hpp>
 #include <gyre/bridge/region.hpp>
 #include <gyre/device/engine_memory.hpp>
 #include <gyre/runtime/backoff.hpp>
@@ -50,11 +57,30 @@ FakeDevice::FakeDevice() {
 
 namespace {
 
-enum class Kind { pinned, managed, device };
+enum class Kind { pinned, managed, device, imported };
 
 struct Allocation {
   Kind kind;
   size_t bytes;
+};
+// Frees what a program has given back, or left.
+void give_back(uintptr_t address, const Allocation& allocation) {
+  if (allocation.kind == Kind::imported) {
+    munmap(reinterpret_cast<void*>(address), allocation.bytes);
+  } else {
+    std::free(reinterpret_cast<void*>(address));
+  }
+}
+
+// Memory of another interface, by its file.
+struct Import {
+  Import(int file, size_t bytes) : file(file), bytes(bytes) {}
+  ~Import() { close(file); }
+  Import(const Import&) = delete;
+  Import& operator=(const Import&) = delete;
+
+  const int file;
+  const size_t bytes;
 };
 struct Module {
   std::map<std::string, std::vector<char>> globals;
@@ -123,7 +149,8 @@ struct FakeDriver::State {
   std::set<std::unique_ptr<Stream>> streams;
   std::map<Module*, std::vector<std::unique_ptr<Function>>> modules;
   std::vector<std::unique_ptr<Kernel>> orphans;  // kernels whose stream is gone
-  std::vector<uintptr_t> graveyard;              // freed while a kernel lived
+  std::map<uintptr_t, Allocation> graveyard;     // freed while a kernel lived
+  std::set<std::unique_ptr<Import>> imports;
 
   bool kernel_lives() const {
     const auto runs = [](const auto& kernel) { return kernel && kernel->running != 0; };
@@ -143,7 +170,8 @@ struct FakeDriver::State {
   CUresult allocate(Kind kind, size_t bytes, uintptr_t& address) {
     size_t used = 0;
     for (const auto& [at, allocation] : allocations) {
-      if ((allocation.kind == Kind::device) == (kind == Kind::device)) used += allocation.bytes;
+      const bool on_device = allocation.kind == Kind::device || allocation.kind == Kind::imported;
+      if (on_device == (kind == Kind::device)) used += allocation.bytes;
     }
     const size_t most = kind == Kind::device ? owner->device.memory_bytes : owner->device.host_memory_bytes;
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -162,22 +190,21 @@ struct FakeDriver::State {
       return CUDA_ERROR_INVALID_VALUE;
     }
     blocks(function);
-    allocations.erase(at);
     if (kernel_lives()) {
-      graveyard.push_back(address);
+      graveyard.insert(*at);
     } else {
-      std::free(reinterpret_cast<void*>(address));
+      give_back(at->first, at->second);
     }
+    allocations.erase(at);
     return CUDA_SUCCESS;
   }
   // The last retain is gone: the context takes along what is in it.
   void destroy_context() {
     blocks("cuDevicePrimaryCtxRelease");
-    reclaimed += allocations.size() + streams.size() + modules.size();
-    while (!allocations.empty()) {
-      graveyard.push_back(allocations.begin()->first);
-      allocations.erase(allocations.begin());
-    }
+    reclaimed += allocations.size() + streams.size() + modules.size() + imports.size();
+    graveyard.merge(allocations);
+    allocations.clear();
+    imports.clear();
     for (const auto& stream : streams) {
       if (stream->kernel) orphans.push_back(std::move(stream->kernel));
     }
@@ -379,7 +406,7 @@ struct FakeCalls {
   static CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr memory) {
     GYRE_FAKE_CALL(true);
     const auto at = s.find_allocation(memory, 1);
-    if (at == s.allocations.end()) return CUDA_ERROR_NOT_FOUND;
+    if (at == s.allocations.end() || at->second.kind == Kind::imported) return CUDA_ERROR_NOT_FOUND;
     if (base != nullptr) *base = at->first;
     if (bytes != nullptr) *bytes = at->second.bytes;
     return CUDA_SUCCESS;
@@ -387,7 +414,7 @@ struct FakeCalls {
   static CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr memory) {
     GYRE_FAKE_CALL(true);
     const auto at = s.find_allocation(memory, 1);
-    if (at == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (at == s.allocations.end() || at->second.kind == Kind::imported) return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *static_cast<unsigned int*>(value) =
@@ -419,6 +446,54 @@ struct FakeCalls {
     GYRE_FAKE_CALL(true);
     if (s.find_allocation(from, bytes) == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+    return CUDA_SUCCESS;
+  }
+
+  static CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice) {
+    GYRE_FAKE_CALL(false);
+    std::memcpy(uuid->bytes, FakeDriver::uuid().data(), sizeof uuid->bytes);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuImportExternalMemory(CUexternalMemory* result,
+                                         const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* handle) {
+    GYRE_FAKE_CALL(true);
+    struct stat about;
+    if (handle->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD || fstat(handle->handle.fd, &about) != 0 ||
+        size_t(about.st_size) != handle->size) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    auto import = std::make_unique<Import>(handle->handle.fd, handle->size);
+    *result = reinterpret_cast<CUexternalMemory>(import.get());
+    s.imports.insert(std::move(import));
+    return CUDA_SUCCESS;
+  }
+  static auto find_import(CUexternalMemory memory) {
+    return std::find_if(state().imports.begin(), state().imports.end(), [&](const auto& each) {
+      return reinterpret_cast<CUexternalMemory>(each.get()) == memory;
+    });
+  }
+  static CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* result, CUexternalMemory memory,
+                                                  const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* buffer) {
+    GYRE_FAKE_CALL(true);
+    const auto at = find_import(memory);
+    if (at == s.imports.end() || buffer->offset != 0 || buffer->size > (*at)->bytes) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    void* const mapped = mmap(nullptr, buffer->size, PROT_READ | PROT_WRITE, MAP_SHARED, (*at)->file, 0);
+    if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    *result = reinterpret_cast<CUdeviceptr>(mapped);
+    s.allocations[*result] = {Kind::imported, buffer->size};
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
+    GYRE_FAKE_CALL(true);
+    s.blocks("cuDestroyExternalMemory");
+    const auto at = find_import(memory);
+    if (at == s.imports.end()) {
+      s.note("cuDestroyExternalMemory of what was not imported");
+      return CUDA_ERROR_INVALID_HANDLE;
+    }
+    s.imports.erase(at);
     return CUDA_SUCCESS;
   }
 
@@ -581,10 +656,12 @@ struct FakeCalls {
     }
     // device/kernel.hpp: the parameters of worker_kernel.
     const CUdeviceptr region = *static_cast<const CUdeviceptr*>(arguments[0]);
-    const auto layout = *static_cast<const gyre::RegionLayout*>(arguments[1]);
-    const auto memory = *static_cast<const gyre::EngineMemory*>(arguments[2]);
+    const CUdeviceptr inbound = *static_cast<const CUdeviceptr*>(arguments[1]);
+    const auto layout = *static_cast<const gyre::RegionLayout*>(arguments[2]);
+    const auto memory = *static_cast<const gyre::EngineMemory*>(arguments[3]);
     if (s.fault_at_launch || layout.workers > grid ||
-        s.find_allocation(region, layout.region_bytes()) == s.allocations.end()) {
+        s.find_allocation(region, layout.region_bytes()) == s.allocations.end() ||
+        s.find_allocation(inbound, layout.inbound_bytes()) == s.allocations.end()) {
       s.fault = CUDA_ERROR_ILLEGAL_ADDRESS;
       return CUDA_SUCCESS;  // launches are asynchronous: the error comes later
     }
@@ -592,9 +669,9 @@ struct FakeCalls {
     (*at)->kernel = std::make_unique<Kernel>();
     Kernel& kernel = *(*at)->kernel;
     for (uint32_t worker = 0; worker < layout.workers; ++worker) {
-      kernel.workers.push_back(
-          actors.make_cpu_worker(gyre::Bridge::of(reinterpret_cast<void*>(region), layout, worker),
-                                 memory.of_worker(worker), gyre::WaitPolicy::polite));
+      kernel.workers.push_back(actors.make_cpu_worker(
+          gyre::Bridge::of(reinterpret_cast<void*>(region), reinterpret_cast<void*>(inbound), layout, worker),
+          memory.of_worker(worker), gyre::WaitPolicy::polite));
     }
     kernel.running = layout.workers;
     for (const auto& worker : kernel.workers) {
@@ -641,7 +718,8 @@ struct FakeCalls {
   }
   static CUresult cuFuncGetParamInfo(CUfunction, size_t index, size_t* offset, size_t* bytes) {
     GYRE_FAKE_CALL(true);
-    constexpr size_t sizes[] = {sizeof(CUdeviceptr), sizeof(gyre::RegionLayout), sizeof(gyre::EngineMemory)};
+    constexpr size_t sizes[] = {sizeof(CUdeviceptr), sizeof(CUdeviceptr), sizeof(gyre::RegionLayout),
+                                sizeof(gyre::EngineMemory)};
     if (index >= std::size(sizes)) return CUDA_ERROR_INVALID_VALUE;
     if (bytes != nullptr) *bytes = sizes[index];
     if (offset != nullptr) *offset = 0;
@@ -685,10 +763,28 @@ FakeDriver::FakeDriver(std::vector<gyre::ActorSet> actors) : state_(std::make_un
   active = this;
   contexts_of_this_thread.clear();
   Driver::replace_loader(table<FakeCalls>);
+  without_vulkan();
+}
+
+const std::array<unsigned char, 16>& FakeDriver::uuid() {
+  static constexpr std::array<unsigned char, 16> uuid{'f', 'a', 'k', 'e', 1, 2,  3,  4,
+                                                      5,   6,   7,   8,   9, 10, 11, 12};
+  return uuid;
+}
+
+void FakeDriver::without_vulkan() {
+#if defined(GYRE_WITH_VULKAN)
+  gyre::cuda::Vulkan::replace_loader([]() -> gyre::cuda::Vulkan {
+    throw gyre::EngineUnavailable("loading the Vulkan loader: the fake driver comes without one");
+  });
+#endif
 }
 
 FakeDriver::~FakeDriver() {
   Driver::replace_loader({});
+#if defined(GYRE_WITH_VULKAN)
+  gyre::cuda::Vulkan::replace_loader({});
+#endif
   state_->dead = true;
   std::vector<std::unique_ptr<Kernel>> kernels = std::move(state_->orphans);
   for (const auto& stream : state_->streams) {
@@ -697,16 +793,20 @@ FakeDriver::~FakeDriver() {
   for (const auto& kernel : kernels) {
     for (std::thread& thread : kernel->threads) thread.join();
   }
-  for (const auto& [address, allocation] : state_->allocations) std::free(reinterpret_cast<void*>(address));
-  for (const uintptr_t address : state_->graveyard) std::free(reinterpret_cast<void*>(address));
+  for (const auto& [address, allocation] : state_->allocations) give_back(address, allocation);
+  for (const auto& [address, allocation] : state_->graveyard) give_back(address, allocation);
   for (const auto& [module, functions] : state_->modules) delete module;
   active = nullptr;
 }
 
 FakeDriver::Live FakeDriver::live() const {
   const std::lock_guard lock(state_->mutex);
-  Live live{
-      state_->allocations.size(), 0, state_->streams.size(), state_->modules.size(), state_->retains, 0};
+  Live live;
+  live.allocations = state_->allocations.size();
+  live.streams = state_->streams.size();
+  live.modules = state_->modules.size();
+  live.retains = state_->retains;
+  live.imports = state_->imports.size();
   for (const auto& [address, allocation] : state_->allocations) live.bytes += allocation.bytes;
   for (const auto& stream : state_->streams) {
     if (stream->kernel) live.workers += stream->kernel->running;
@@ -718,7 +818,8 @@ FakeDriver::Live FakeDriver::live() const {
 std::string FakeDriver::Live::text() const {
   return std::to_string(allocations) + " allocations of " + std::to_string(bytes) + " bytes, " +
          std::to_string(streams) + " streams, " + std::to_string(modules) + " modules, " +
-         std::to_string(retains) + " retains, " + std::to_string(workers) + " workers";
+         std::to_string(retains) + " retains, " + std::to_string(imports) + " imports, " +
+         std::to_string(workers) + " workers";
 }
 
 bool FakeDriver::in_call() { return this_thread_is_in_call; }

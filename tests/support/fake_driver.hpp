@@ -6,6 +6,7 @@
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/runtime/actor_set.hpp>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,13 +42,17 @@ class FakeDriver {
 
   /// What was given out and not given back.
   struct Live {
-    size_t allocations = 0, bytes = 0, streams = 0, modules = 0, retains = 0, workers = 0;
+    size_t allocations = 0, bytes = 0, streams = 0, modules = 0, retains = 0, imports = 0, workers = 0;
     bool operator==(const Live&) const = default;
     std::string text() const;
   };
   Live live() const;
   /// Objects that were there when the last retain of their context went, which took them along.
   size_t reclaimed() const;
+  /// Of each of its devices.
+  static const std::array<unsigned char, 16>& uuid();
+  /// There is no Vulkan beside it: as it is from the start, and once a FakeVulkan has gone.
+  static void without_vulkan();
   /// True while the calling thread is in one of the fake's functions.
   static bool in_call();
   /// Contexts that the calling thread has pushed and not popped.

@@ -19,6 +19,7 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
   const std::map<std::string, EngineKind> engines = {
       {"auto", EngineKind::automatic}, {"cuda", EngineKind::cuda}, {"cpu", EngineKind::cpu}};
   const std::map<std::string, TransportKind> transports = {{"auto", TransportKind::automatic},
+                                                           {"bar", TransportKind::bar},
                                                            {"pinned", TransportKind::pinned},
                                                            {"heap", TransportKind::heap},
                                                            {"unified", TransportKind::unified}};
@@ -34,7 +35,8 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
          "auto (default: cuda where there is a GPU, else cpu), cuda, cpu");
   command.add_option("--device", options.device, "CUDA device number")->capture_default_str();
   choice("--transport", options.transport, transports,
-         "auto (default), pinned or unified (CUDA), heap (CPU)");
+         "auto (default: bar where it works, else pinned; heap on the CPU), bar, pinned or unified (CUDA), "
+         "heap");
   command.add_option("--workers", options.workers, "workers: blocks on CUDA, threads on the CPU")
       ->capture_default_str();
   command.add_option("--block", options.block, "CUDA threads a worker, a multiple of 32")

@@ -5,10 +5,11 @@
 
 #if defined(GYRE_WITH_CUDA)
 #include <unistd.h>
+#include <gyre/bridge/cuda/bar.hpp>
+#include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
-#include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 
 #include <atomic>
@@ -91,6 +92,24 @@ Finding check_nvrtc(int driver_version) {
   }
 }
 
+// Whether the fastest transport works: by making and testing a little of its memory, without a kernel.
+Finding check_transport(const cuda::Driver& driver, int ordinal) {
+  const std::string what = fmt::format("device {} transport", ordinal);
+  try {
+    const cuda::Context context(driver, ordinal);
+    const cuda::BarMemory bar(context, mebibyte);
+    const bool whole_lines = bar.inbound().store == LineStore::movdir64b;
+    return {what, Health::ok,
+            fmt::format("bar: yes, {} MiB of the device's memory can be written by the host, {}",
+                        bar.heap_bytes() / mebibyte,
+                        whole_lines ? "64 bytes at once (MOVDIR64B)" : "16 bytes at once"),
+            ""};
+  } catch (const Error& error) {
+    return {what, Health::warn, fmt::format("bar: no, {}", error.what()),
+            "mend that for lower latency; --transport auto uses pinned memory until then"};
+  }
+}
+
 void check_device(const cuda::Driver& driver, int ordinal, Findings& findings, bool& usable) {
   const std::string what = fmt::format("device {}", ordinal);
   try {
@@ -102,6 +121,7 @@ void check_device(const cuda::Driver& driver, int ordinal, Findings& findings, b
     if (problems.empty()) {
       usable = true;
       findings.push_back({what, Health::ok, found, ""});
+      findings.push_back(check_transport(driver, ordinal));
     } else {
       for (const std::string& problem : problems) {
         findings.push_back(

@@ -58,4 +58,26 @@ std::optional<GpuUse> gpu_use(const std::string& pci_bus_id) {
   return use;
 }
 
+std::optional<double> gpu_joules(const std::string& pci_bus_id) {
+  const Library library;
+  const auto init = library.find<int()>("nvmlInit_v2");
+  const auto shutdown = library.find<int()>("nvmlShutdown");
+  const auto by_bus_id = library.find<int(const char*, NvmlDevice*)>("nvmlDeviceGetHandleByPciBusId_v2");
+  const auto energy_of =
+      library.find<int(NvmlDevice, unsigned long long*)>("nvmlDeviceGetTotalEnergyConsumption");
+  if (init == nullptr || shutdown == nullptr || by_bus_id == nullptr || energy_of == nullptr ||
+      init() != nvml_success) {
+    return std::nullopt;
+  }
+  std::optional<double> joules;
+  NvmlDevice device = nullptr;
+  unsigned long long millijoules = 0;
+  if (by_bus_id(pci_bus_id.c_str(), &device) == nvml_success &&
+      energy_of(device, &millijoules) == nvml_success) {
+    joules = double(millijoules) / 1e3;
+  }
+  shutdown();
+  return joules;
+}
+
 }  // namespace gyre::tools

@@ -1,5 +1,5 @@
-// NVIDIA's management library, as far as gyre doctor asks it: who else is on a GPU. Loaded where it is
-// installed.
+// NVIDIA's management library, as far as Gyre's programs ask it: who else is on a GPU, and what energy it
+// took. Loaded where it is installed.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +17,8 @@ struct GpuUse {
 
 /// Of the GPU with that PCI bus id ("0000:1b:00.0"); nothing where NVML is not installed or does not tell.
 std::optional<GpuUse> gpu_use(const std::string& pci_bus_id);
+
+/// The energy that GPU has taken since its driver was loaded, in joules; nothing where NVML does not tell.
+std::optional<double> gpu_joules(const std::string& pci_bus_id);
 
 }  // namespace gyre::tools

@@ -438,7 +438,8 @@ LaunchReport validate_one_launch(const Settings& settings, const Options& option
   report.options = options;
   report.region_bytes = runtime.region_bytes();
   report.timings = runtime.timings();
-  step(fmt::format("engine {} on {}, transport {}", report.engine, report.device, report.transport));
+  step(fmt::format("engine {} on {}, transport {}{}", report.engine, report.device, report.transport,
+                   runtime.transport_reason().empty() ? "" : "; bar: no, " + runtime.transport_reason()));
   if (runtime.engine() == EngineKind::cuda)
     step(fmt::format("actors {} in {:.1f} ms",
                      report.timings.compiled_from_cache ? "found compiled" : "compiled",

@@ -19,8 +19,8 @@ bool without_nvrtc() {
 }
 
 bool releases(const std::string& function) {
-  for (const char* const name :
-       {"cuMemFreeHost", "cuMemFree", "cuStreamDestroy", "cuModuleUnload", "cuDevicePrimaryCtxRelease"}) {
+  for (const char* const name : {"cuMemFreeHost", "cuMemFree", "cuDestroyExternalMemory", "cuStreamDestroy",
+                                 "cuModuleUnload", "cuDevicePrimaryCtxRelease"}) {
     if (function == name) return true;
   }
   return false;

@@ -1,0 +1,38 @@
+// The actors of the throughput benchmark.
+#pragma once
+
+#include <bench/actors/ping.view.hpp>
+#include <gyre/device/parallel.hpp>
+
+namespace gyre_bench {
+
+/// What a ping with `value` is answered: another number for each.
+GYRE_DEVICE constexpr uint64_t ping_answer(uint64_t value) { return (value + 1) * 0x9e3779b97f4a7c15u; }
+
+/// Answers by ping_answer. Has no state.
+struct Ping {
+  GYRE_DEVICE void on(gyre::Context&, view::PingRequest::Reader in, view::PingResponse::Builder out) {
+    out.set_value(ping_answer(in.value()));
+  }
+};
+
+/// Adds up what it is told.
+struct Counter {
+  using Handles = gyre::Handles<view::Count, view::CountedRequest>;
+
+  uint64_t messages = 0;
+  uint64_t sum = 0;
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Count::Reader in) {
+    const uint64_t value = in.value();
+    if (ctx.rank() != 0) return;
+    ++messages;
+    sum += value;
+  }
+  GYRE_DEVICE void on(gyre::Context& ctx, view::CountedRequest::Reader in, view::Counted::Builder out) {
+    ctx.sync();
+    out.set_value(in.sum() ? sum : messages);
+  }
+};
+
+}  // namespace gyre_bench

@@ -1,0 +1,55 @@
+// Asks and tells by one thread, many in flight.
+#pragma once
+
+#include <gyre/gyre.hpp>
+
+#include <vector>
+
+#include "histogram.hpp"
+
+namespace gyre::bench {
+
+/// The actors of bench/actors/ping.hpp.
+ActorSet ping_actors();
+
+/// One thread's part of the work: `messages` messages, to the actors with these keys in turn, `burst` to
+/// each.
+struct PingShare {
+  std::vector<uint64_t> keys;
+  uint64_t messages = 0;
+  uint32_t window = 64;      ///< asks in flight
+  uint64_t first_value = 0;  ///< of the messages' values, which go up by one
+  static constexpr uint32_t burst = 8;
+
+  uint64_t key(uint64_t message) const { return keys[message / burst % keys.size()]; }
+};
+
+/// Shares of `messages` messages among `threads` threads and `workers` workers: thread t sends to the workers
+/// t, t + threads, …, or shares one where there are fewer workers than threads. `window`: asks in flight a
+/// thread; 0: as many as its workers' rings take, 64 a worker at most.
+std::vector<PingShare> share_pings(uint64_t messages, uint32_t threads, uint32_t workers, uint32_t slots,
+                                   uint32_t window);
+
+/// Asks, keeping the window full, and checks every answer. Returns the sum of the answers modulo 2^64.
+/// Throws Error for a wrong or a missing answer. Ends early where the user interrupts.
+uint64_t ask_pings(Client& client, const PingShare& share);
+/// What an open loop found.
+struct OfferedLoad {
+  Histogram latency_ns;    ///< from the moment a message was meant to be sent, whenever it was
+  double seconds = 0;      ///< from the first message to the last answer
+  uint64_t sent_late = 0;  ///< messages sent more than 1 µs after their moment
+};
+/// Offers the share's messages at random moments, `per_s` a second on average (a Poisson process), whether
+/// answers come or not, and checks every answer. A message that cannot be sent at its moment, because the
+/// thread or the ring is busy, is sent later, and the time it waited counts: nothing that was slow is left
+/// out. Throws Error for a wrong or a missing answer. Ends early where the user interrupts.
+OfferedLoad offer_pings(Client& client, const PingShare& share, double per_s);
+/// Tells. Returns the sum of the values modulo 2^64. Throws Error where one is refused.
+uint64_t tell_counts(Client& client, const PingShare& share);
+/// What the counters with these keys were told in all.
+struct CountedInAll {
+  uint64_t messages = 0, sum = 0;
+};
+CountedInAll counted(Client& client, const std::vector<uint64_t>& keys);
+
+}  // namespace gyre::bench

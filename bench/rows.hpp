@@ -1,0 +1,46 @@
+// The table of round-trip rows, and its JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "measure.hpp"
+
+namespace gyre::bench {
+
+/// The rows of one run, each measured once a round.
+class Rows {
+ public:
+  /// `reference`: the name of the row that ratios are to.
+  explicit Rows(std::string reference = {}) : reference_(std::move(reference)) {}
+
+  /// Adds a round's row: to the row of the same name, size, gaps and workers, or as a new one. Rows without
+  /// messages were interrupted and are left out.
+  void add(Row row);
+  const std::vector<Row>& all() const { return rows_; }
+  const std::string& reference() const { return reference_; }
+  void set_reference(std::string reference) { reference_ = std::move(reference); }
+
+  /// The row that `row` is compared with: of that name and the same gaps, and if there are several of the
+  /// same workers, then of the same size. Null where there is none.
+  const Row* find(const std::string& name, const Row& row) const;
+  /// Gyre's row of the same work.
+  const Row* gyre_row(const Row& row) const;
+
+  void print(std::FILE* out) const;
+  nlohmann::json to_json() const;
+
+ private:
+  std::string reference_;
+  std::vector<Row> rows_;
+};
+
+/// Calls every case in turn, `rounds` times over, and adds what it returns, until it is interrupted. False
+/// where it was.
+bool measure_interleaved(Rows& rows, uint32_t rounds, const std::vector<std::function<Row()>>& cases);
+
+}  // namespace gyre::bench

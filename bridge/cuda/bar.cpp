@@ -1,0 +1,171 @@
+#include <gyre/bridge/cuda/bar.hpp>
+#include <gyre/bridge/error.hpp>
+
+#if defined(GYRE_WITH_VULKAN)
+#include <unistd.h>
+#include <gyre/bridge/cuda/vulkan.hpp>
+
+#include <cstdio>
+#include <cstring>
+#endif
+
+namespace gyre::cuda {
+
+#if defined(GYRE_WITH_VULKAN)
+
+namespace {
+
+constexpr uint64_t granule = uint64_t(2) << 20;  // a large page: what Vulkan and CUDA both allocate in
+
+VulkanMemory::Uuid uuid_of(const Context& context) {
+  CUuuid uuid{};
+  context.driver().check(context.driver().cuDeviceGetUuid(&uuid, context.device()),
+                         "reading the device's UUID");
+  VulkanMemory::Uuid bytes;
+  std::memcpy(bytes.data(), uuid.bytes, bytes.size());
+  return bytes;
+}
+
+const char* name(LineStore how) {
+  return how == LineStore::movdir64b ? "by MOVDIR64B" : "by four 16-byte stores";
+}
+
+// Another for every line, every packet of it, and each way to store it.
+Line pattern(uint64_t line, LineStore how) {
+  Line made;
+  for (uint32_t k = 0; k < Line::size; ++k) {
+    const uint32_t seed = (uint32_t(line) * Line::size + k) * 2654435761u + uint32_t(how) + 1;
+    made.packets[k] = {{seed, ~seed, seed ^ 0x5a5a5a5au}, seed | 1};
+  }
+  return made;
+}
+
+}  // namespace
+
+BarMemory::BarMemory(const Context& context, uint64_t bytes)
+    : context_(context),
+      bytes_((bytes + granule - 1) / granule * granule),
+      store_(HostMemory::best_line_store()),
+      vulkan_(std::make_unique<VulkanMemory>(uuid_of(context), bytes_)) {
+  try {
+    const Context::Current current(context_);
+    import();
+    test();
+    touch();
+  } catch (...) {
+    free();
+    throw;
+  }
+}
+
+// The descriptor is CUDA's once it has taken it.
+void BarMemory::import() {
+  const Driver& driver = context_.driver();
+  CUDA_EXTERNAL_MEMORY_HANDLE_DESC handle{};
+  handle.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+  handle.handle.fd = vulkan_->export_descriptor();
+  handle.size = bytes_;
+  const CUresult imported = driver.cuImportExternalMemory(&external_, &handle);
+  if (imported != CUDA_SUCCESS) close(handle.handle.fd);
+  driver.check(imported, "importing device memory from Vulkan into CUDA");
+  CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer{};
+  buffer.size = bytes_;
+  driver.check(driver.cuExternalMemoryGetMappedBuffer(&device_, external_, &buffer),
+               "mapping device memory from Vulkan for CUDA");
+}
+
+void BarMemory::zero() {
+  context_.driver().check(context_.driver().cuMemsetD8Async(device_, 0, bytes_, nullptr),
+                          "zeroing device memory from Vulkan");
+}
+
+// On the default stream, behind zero(); done when it returns.
+void BarMemory::expect(uint64_t line, const Line& expected, const std::string& doing) {
+  Line found;
+  context_.driver().check(context_.driver().cuMemcpyDtoH(&found, device_ + line * sizeof(Line), sizeof(Line)),
+                          "reading device memory from Vulkan back");
+  if (std::memcmp(&found, &expected, sizeof(Line)) == 0) return;
+  uint64_t at = 0, words[2][sizeof(Line) / sizeof(uint64_t)];
+  std::memcpy(words[0], &expected, sizeof(Line));
+  std::memcpy(words[1], &found, sizeof(Line));
+  while (words[0][at] == words[1][at]) ++at;
+  char text[160];
+  std::snprintf(text, sizeof text, "line %llu, word %llu: %#llx expected, %#llx found",
+                static_cast<unsigned long long>(line), static_cast<unsigned long long>(at),
+                static_cast<unsigned long long>(words[0][at]), static_cast<unsigned long long>(words[1][at]));
+  throw EngineUnavailable(
+      "testing device memory that the host writes (BAR1), " + doing + ": " + text +
+      "; this machine does not keep what the transport needs, and a message would be lost: please report it");
+}
+
+// What is stored here is found there, and nothing beside it; in each way that this processor has, at the
+// start, at the end, and where a line's neighbours are not written.
+void BarMemory::test() {
+  const uint64_t last = bytes_ / sizeof(Line) - 1, middle = last / 2 | 1;
+  const uint64_t stored[] = {0, 1, middle, last};
+  const uint64_t beside[] = {2, middle - 1, middle + 1, last - 1};
+  Packet* const cells = static_cast<Packet*>(vulkan_->host_address());
+  zero();
+  for (const LineStore how : {LineStore::four_packets, LineStore::movdir64b}) {
+    if (how == LineStore::movdir64b && store_ != how) continue;
+    for (const uint64_t line : stored) expect(line, Line{}, "zeroed by CUDA");
+    for (const uint64_t line : stored) {
+      HostMemory::store_line(how, cells + line * Line::size, pattern(line, how));
+    }
+    HostMemory::store_fence();
+    for (const uint64_t line : stored) expect(line, pattern(line, how), std::string("stored ") + name(how));
+    for (const uint64_t line : beside) expect(line, Line{}, std::string("beside one stored ") + name(how));
+    zero();
+  }
+  for (const uint64_t line : stored) expect(line, Line{}, "zeroed again by CUDA");
+}
+
+// Each page once, and nothing but zeros: no message is to wait until the host has mapped a page.
+void BarMemory::touch() {
+  Packet* const cells = static_cast<Packet*>(vulkan_->host_address());
+  for (uint64_t at = 0; at < bytes_; at += 4096) {
+    HostMemory::store_line(store_, cells + at / sizeof(Packet), Line{});
+  }
+  HostMemory::store_fence();
+}
+
+BarInbound BarMemory::inbound() const { return {vulkan_->host_address(), store_}; }
+
+uint64_t BarMemory::heap_bytes() const { return vulkan_->heap_bytes(); }
+
+void BarMemory::leak() {
+  leaked_ = true;
+  vulkan_->leak();
+}
+
+BarMemory::~BarMemory() {
+  if (!leaked_) free();
+}
+
+// Where the context is dead CUDA's calls fail, and its mapping went with it; Vulkan's part goes all the same.
+void BarMemory::free() noexcept {
+  {
+    const Context::Current current(context_, std::nothrow);
+    if (device_ != 0) context_.driver().cuMemFree(device_);
+    if (external_ != nullptr) context_.driver().cuDestroyExternalMemory(external_);
+  }
+  vulkan_.reset();
+}
+
+#else
+
+class VulkanMemory {};
+
+BarMemory::BarMemory(const Context& context, uint64_t bytes)
+    : context_(context), bytes_(bytes), store_(LineStore::four_packets) {
+  throw EngineUnavailable(
+      "this Gyre was built without Vulkan's headers; install them (Debian: libvulkan-dev) and build again");
+}
+BarMemory::~BarMemory() = default;
+BarInbound BarMemory::inbound() const { return {}; }
+uint64_t BarMemory::heap_bytes() const { return 0; }
+void BarMemory::leak() {}
+
+#endif
+
+}  // namespace gyre::cuda

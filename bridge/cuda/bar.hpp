@@ -1,0 +1,53 @@
+// Device memory that the CPU writes through the device's BAR1: posted writes that the device finds in its own
+// memory, so that its polling costs no bus crossing. The CPU never reads it.
+#pragma once
+
+#include <gyre/bridge/cuda/driver.hpp>
+#include <gyre/bridge/region.hpp>
+
+#include <memory>
+#include <string>
+
+namespace gyre::cuda {
+
+class VulkanMemory;
+
+/// Such memory, at one address for the host and another for the device: allocated by Vulkan, imported into
+/// CUDA, zeroed, and tested. Make and destroy it while no kernel lives on the device: either may wait for
+/// that. Not thread-safe.
+class BarMemory {
+ public:
+  /// `bytes` at least. Throws EngineUnavailable where something that it needs is not there, or the test
+  /// failed, and Error where CUDA fails: which step, and what to do. `context` must outlive this.
+  BarMemory(const Context& context, uint64_t bytes);
+  /// Unless leaked, gives all back.
+  ~BarMemory();
+  BarMemory(const BarMemory&) = delete;
+  BarMemory& operator=(const BarMemory&) = delete;
+
+  /// For the host to write, as lines or single words.
+  BarInbound inbound() const;
+  CUdeviceptr device_address() const { return device_; }
+  /// Bytes of such memory that the device has in all.
+  uint64_t heap_bytes() const;
+  /// Gives it up, for ever: somebody may still read it, or this is a forked child.
+  void leak();
+
+ private:
+  void import();
+  void zero();
+  void test();
+  void touch();
+  void expect(uint64_t line, const Line& expected, const std::string& doing);
+  void free() noexcept;
+
+  const Context& context_;
+  const uint64_t bytes_;
+  const LineStore store_;
+  std::unique_ptr<VulkanMemory> vulkan_;
+  CUexternalMemory external_ = nullptr;
+  CUdeviceptr device_ = 0;
+  bool leaked_ = false;
+};
+
+}  // namespace gyre::cuda

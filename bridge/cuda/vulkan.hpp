@@ -1,0 +1,87 @@
+// Device memory that the CPU may write: Vulkan is the interface by which NVIDIA's driver gives it out without
+// another kernel module. The Vulkan loader is loaded at run time.
+#pragma once
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace gyre::cuda {
+
+/// The Vulkan loader: all else is found through its one function. A plain value.
+struct Vulkan {
+  PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
+
+  /// libvulkan.so.1. Throws EngineUnavailable: what to install.
+  static Vulkan load();
+  /// From now on load() takes what `loader` gives, and libvulkan.so.1 again if `loader` is empty; returns
+  /// what was in force. For tests. Any thread.
+  static std::function<Vulkan()> replace_loader(std::function<Vulkan()> loader);
+};
+
+/// "VK_ERROR_OUT_OF_DEVICE_MEMORY (-2): what to do".
+std::string explain(VkResult result);
+
+/// Memory of a device that the host has mapped, uncached and write-combining, and that another interface of
+/// the device can import. Not for use beside a live kernel on the device: making and destroying it may wait
+/// for that. One thread's.
+class VulkanMemory {
+ public:
+  using Uuid = std::array<uint8_t, VK_UUID_SIZE>;
+
+  /// `bytes` of the device with that UUID. Throws EngineUnavailable: the step that failed, its VkResult, what
+  /// to do.
+  VulkanMemory(const Uuid& device, uint64_t bytes);
+  /// Unless leaked, gives all back.
+  ~VulkanMemory();
+  VulkanMemory(const VulkanMemory&) = delete;
+  VulkanMemory& operator=(const VulkanMemory&) = delete;
+
+  void* host_address() const { return host_; }
+  /// Bytes of such memory that the device has in all.
+  uint64_t heap_bytes() const { return heap_bytes_; }
+  /// A file descriptor that stands for the memory, the caller's to close. Throws EngineUnavailable.
+  int export_descriptor() const;
+  /// Gives it up, for ever.
+  void leak() { leaked_ = true; }
+
+ private:
+  void create_instance();
+  VkPhysicalDevice find(const Uuid& uuid) const;
+  uint32_t choose_memory_type(VkPhysicalDevice physical, uint64_t bytes);
+  void create_device(VkPhysicalDevice physical);
+  void allocate(uint32_t memory_type, uint64_t bytes);
+  void free() noexcept;
+
+  const Vulkan vulkan_;
+// clang-format off
+#define GYRE_VULKAN_FUNCTIONS(X)        \
+  X(vkDestroyInstance)                  \
+  X(vkEnumeratePhysicalDevices)         \
+  X(vkGetPhysicalDeviceProperties2)     \
+  X(vkGetPhysicalDeviceMemoryProperties) \
+  X(vkCreateDevice)                     \
+  X(vkDestroyDevice)                    \
+  X(vkGetDeviceProcAddr)                \
+  X(vkAllocateMemory)                   \
+  X(vkFreeMemory)                       \
+  X(vkMapMemory)
+// clang-format on
+#define GYRE_VULKAN_MEMBER(name) PFN_##name name = nullptr;
+  GYRE_VULKAN_FUNCTIONS(GYRE_VULKAN_MEMBER)
+#undef GYRE_VULKAN_MEMBER
+  PFN_vkGetMemoryFdKHR vkGetMemoryFdKHR = nullptr;
+
+  VkInstance instance_ = nullptr;
+  VkDevice device_ = nullptr;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  void* host_ = nullptr;
+  uint64_t heap_bytes_ = 0;
+  bool leaked_ = false;
+};
+
+}  // namespace gyre::cuda

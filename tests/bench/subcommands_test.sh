@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# gyre-bench's subcommands but rtt and views, on the CPU engine with few messages: rows and fields are there and make
+# sense; bad usage exits with 2. No time is asserted. Use: subcommands_test.sh GYRE_BENCH
+set -euo pipefail
+bench=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cpu=(--engine cpu --json "$folder/result.json")
+
+# measures NAME ARGUMENTS...: runs that subcommand, then the Python on standard input with `rows` and `document`.
+measures() {
+  local name=$1
+  rm -f "$folder/result.json"
+  "$bench" "$@" "${cpu[@]}" >"$folder/text" 2>&1 || { echo "gyre-bench $*: exit $?"; cat "$folder/text"; exit 1; }
+  { cat <<'HEAD'; cat; } >"$folder/check.py"
+import json, sys
+with open(sys.argv[1]) as file:
+    document = json.load(file)
+rows = document["rows"]
+assert document["benchmark"] == sys.argv[2], document["benchmark"]
+assert document["machine"]["engine"] == "cpu", document["machine"]
+def one(**wanted):
+    found = [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
+    assert len(found) == 1, (wanted, rows)
+    return found[0]
+HEAD
+  python3 "$folder/check.py" "$folder/result.json" "$name" || { cat "$folder/text"; exit 1; }
+  for word in machine: "not measured:"; do
+    grep -q -- "$word" "$folder/text" || { echo "$name does not say '$word':"; cat "$folder/text"; exit 1; }
+  done
+}
+
+measures throughput --messages 5000 --tells --workers 1 2 --threads 2 --interleave 2 <<'CHECK'
+def answer(value): return (value + 1) * 0x9e3779b97f4a7c15
+def values(threads, messages): return [(t << 48) + i for t in range(threads) for i in range(messages // threads)]
+for workers in (1, 2):
+    asks, tells = one(name="gyre", workers=workers), one(name="gyre tells", workers=workers)
+    assert asks["checksum"] == sum(map(answer, values(2, 5000))) % 2**64, asks
+    assert tells["checksum"] == sum(values(2, 5000)) % 2**64, tells
+    assert asks["messages"] == tells["messages"] == 5000
+assert one(name="boost-spsc")["rate_ratio"] == 1
+assert len(rows) == 5 and all(len(row["rounds"]) == 2 and row["messages_per_s"] in row["rounds"] for row in rows), rows
+CHECK
+
+measures payload --bytes 4096 40000 --depth 3 --total-bytes 600000 <<'CHECK'
+for size in (4096, 40000):
+    for name in ("memcpy", "gyre messages", "gyre pinned", "gyre device", "gyre device, copied"):
+        row = one(name=name, bytes=size)
+        assert row["messages"] >= 6 and row["gb_per_s_in"] > row["gb_per_s_out"] > 0, row
+    assert one(name="memcpy", bytes=size)["rate_ratio"] == 1
+assert len(rows) == 10, rows
+CHECK
+
+measures launch --runs 3 --cold <<'CHECK'
+for name in ("gyre", "bare", "gyre cold"):
+    row = one(name=name)
+    assert row["runs"] == 3 == len(row["samples_ns"]), row
+    assert 0 < row["launch_p50_ns"] < row["p50_ns"] <= row["p99_ns"] <= row["max_ns"] or name == "bare", row
+    assert row["terminate_max_ns"] > 0 and row["p50_ratio"] > 0, row
+assert one(name="bare")["p50_ratio"] == 1
+CHECK
+
+measures workers --messages 500 --workers 1 3 --interleave 2 <<'CHECK'
+assert one(name="gyre", workers=1)["p50_to_alone"] == 1
+assert one(name="gyre", workers=3)["p50_to_alone"] > 0
+assert all(row["messages"] == 500 and len(row["rounds"]) == 2 and row["checked"] for row in rows) and len(rows) == 2, rows
+CHECK
+
+measures sweep --messages 5000 --seconds 0.02 --loads 0.2 0.5 <<'CHECK'
+assert document["machine"]["capacity_per_s"] > 0
+for load in (0.2, 0.5):
+    row = one(load=load)
+    assert abs(row["offered_per_s"] - load * document["machine"]["capacity_per_s"]) < 1, row
+    assert row["messages"] == max(1, int(row["offered_per_s"] * 0.02)), row
+    assert 0 < row["p50_ns"] <= row["p99_ns"] <= row["p999_ns"] <= row["max_ns"], row
+    assert sum(int(bucket.split(":")[1]) for bucket in row["histogram_ns"].split()) == row["messages"], row
+CHECK
+
+measures soak --messages 20000 --threads 3 --workers 2 --packets 3-32 --preempt <<'CHECK'
+row, = rows
+assert row["messages"] == 20000 and row["threads"] == 3 and row["workers"] == 2, row
+assert 3 * 20000 < row["packets"] < 32 * 20000 and row["checksum"] != 0, row
+CHECK
+grep -q "none lost, none doubled, none torn, none out of order" "$folder/text"
+
+measures idle --seconds 0.1 <<'CHECK'
+assert [row["name"] for row in rows] == ["nothing launched", "workers idle"], rows
+assert all(row["seconds"] >= 0.1 and row["processors"] >= 0 and "watts" not in row for row in rows), rows
+CHECK
+
+# exits_with CODE TEXT ARGUMENTS...: that exit status, and an error that says TEXT.
+exits_with() {
+  local code=$1 text=$2 status=0
+  shift 2
+  "$bench" "$@" >"$folder/out" 2>"$folder/error" || status=$?
+  if [ "$status" != "$code" ] || ! cat "$folder/out" "$folder/error" | grep -q -- "$text"; then
+    echo "gyre-bench $*: exit $status, not $code with '$text':"
+    cat "$folder/out" "$folder/error"
+    exit 1
+  fi
+}
+exits_with 2 "--slots 100: must be a power of two" throughput --engine cpu --slots 100
+exits_with 2 "--workers" throughput --engine cpu --workers 0
+exits_with 2 "--bytes 6: must be a multiple of 4" payload --engine cpu --bytes 6
+exits_with 2 "--runs" launch --engine cpu --runs 0
+exits_with 2 "--size 33: must be a multiple of 8" workers --engine cpu --size 33
+exits_with 2 "--loads" sweep --engine cpu --loads 0
+exits_with 2 "--packets 2-4: must be a number or a range, 3 to 32" soak --engine cpu --packets 2-4
+exits_with 2 "--packets 5-4: must be" soak --engine cpu --packets 5-4
+exits_with 2 "--seconds" idle --engine cpu --seconds 0
+for command in throughput payload launch workers sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
+status=0
+"$bench" --help | grep -q sample && status=1
+[ "$status" = 0 ] || { echo "gyre-bench --help shows what is not for users"; exit 1; }
+echo "gyre-bench's subcommands: as they should be"
