@@ -226,12 +226,19 @@ TEST_CASE("each line of the region has one writer") {
     parts.push_back({layout.worker_line(w), layout.worker_line(w) + sizeof(WorkerLine), false});
     parts.push_back({layout.last_words(w), layout.last_words(w) + sizeof(LastWords), false});
     parts.push_back({layout.failure_log(w), layout.failure_log(w) + FailureLog::bytes(layout.shape), false});
-    parts.push_back({layout.h2d_ring(w), layout.h2d_ring(w) + ring, true});
     parts.push_back({layout.d2h_ring(w), layout.d2h_ring(w) + ring, false});
+  }
+  for (uint32_t w = 0; w < layout.workers; ++w) {
+    const uint64_t inbound = layout.inbound();
+    parts.push_back({inbound + layout.command_line(w), inbound + layout.h2d_ring(w), true});
+    parts.push_back(
+        {inbound + layout.h2d_ring(w), inbound + layout.h2d_ring(w) + layout.shape.ring_bytes(), true});
   }
   for (size_t i = 0; i < parts.size(); ++i) {
     INFO("part " << i);
     CHECK(parts[i].begin % 64 == 0);
+    // x86 prefetches the neighbour of a line: two writers' lie 128 bytes apart.
+    if (i != 0 && parts[i].hosts != parts[i - 1].hosts) CHECK(parts[i].begin % 128 == 0);
     CHECK(parts[i].begin < parts[i].end);
     CHECK(parts[i].end == (i + 1 < parts.size() ? parts[i + 1].begin : layout.rings_bytes()));
   }
