@@ -186,11 +186,11 @@ struct InitPlainRoot {
 };
 
 template <class Response>
-GYRE_DEVICE constexpr uint32_t root_bytes() {
+GYRE_DEVICE constexpr bool root_fits(uint32_t capacity_bytes) {
   if constexpr (requires { Response::data_words; }) {
-    return 8 * (1 + Response::data_words + Response::pointers);
+    return capacity_bytes >= 8 * (1 + Response::data_words + Response::pointers);
   } else {
-    return 0;
+    return true;
   }
 }
 
@@ -226,7 +226,7 @@ GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, uint64_t root_wor
                                Conclude&& conclude) {
   wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
   if (!message.is_plain_root(root_word, Request::data_words, Request::pointers) ||
-      response_capacity < detail::root_bytes<ResponseOf<Actor, Request>>()) {
+      !detail::root_fits<ResponseOf<Actor, Request>>(response_capacity)) {
     return Taken::no;
   }
   wire::Body reply(response, response_capacity);

@@ -2,6 +2,7 @@
 #include <gyre/bridge/cuda/vulkan.hpp>
 #include <gyre/bridge/error.hpp>
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -27,6 +28,7 @@ Vulkan load_library() {
         "loading the Vulkan loader: libvulkan.so.1 was not found; install it (Debian: libvulkan1)");
   }
   Vulkan vulkan;
+  vulkan.keeps_instance = true;
   vulkan.get_instance_proc_addr =
       reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
   if (vulkan.get_instance_proc_addr == nullptr) {
@@ -136,7 +138,10 @@ VulkanMemory::~VulkanMemory() {
 void VulkanMemory::free() noexcept {
   if (memory_ != VK_NULL_HANDLE) vkFreeMemory(device_, memory_, nullptr);  // unmaps it
   if (device_ != nullptr) vkDestroyDevice(device_, nullptr);
-  if (instance_ != nullptr && vkDestroyInstance != nullptr) vkDestroyInstance(instance_, nullptr);
+  if (instance_ == nullptr || vkDestroyInstance == nullptr) return;
+  static std::atomic<bool> kept{false};
+  if (vulkan_.keeps_instance && !kept.exchange(true)) return;
+  vkDestroyInstance(instance_, nullptr);
 }
 
 void VulkanMemory::create_instance() {

@@ -15,6 +15,10 @@ namespace gyre::cuda {
 /// The Vulkan loader: all else is found through its one function. A plain value.
 struct Vulkan {
   PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
+  /// The first instance made by it stays, for the process: with the last one the loader closes NVIDIA's
+  /// driver, which after some dozens of launches cannot be opened any more (VK_ERROR_INCOMPATIBLE_DRIVER;
+  /// H200, driver 580, 2026-11-21).
+  bool keeps_instance = false;
 
   /// libvulkan.so.1. Throws EngineUnavailable: what to install.
   static Vulkan load();
