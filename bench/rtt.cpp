@@ -35,6 +35,7 @@ struct Settings {
   std::string gaps = "none";
   uint32_t rounds = 1;
   bool pin = false;
+  bool brief = false;
   std::string json_file;
 };
 
@@ -89,18 +90,19 @@ class Cases {
 };
 
 // The rows of every size, and those that have none once.
-void add_cases(Cases& cases, const std::vector<uint32_t>& sizes, bool on_cuda) {
+void add_cases(Cases& cases, const std::vector<uint32_t>& sizes, bool on_cuda, bool brief) {
   for (const uint32_t size : sizes) {
     cases.add([size](const Plan& plan) { return measure_gyre_echo(plan, size).row; });
 #if defined(GYRE_WITH_CUDA)
     if (on_cuda) {
       cases.add([size](const Plan& plan) { return measure_raw(plan, size); });
-      if (size <= NaiveRing::most_bytes)
+      if (size <= NaiveRing::most_bytes && !brief)
         cases.add([size](const Plan& plan) { return measure_naive_ring(plan, size); });
     }
 #endif
     if (!on_cuda) cases.add([size](const Plan& plan) { return measure_boost_spsc(plan, size); });
   }
+  if (brief) return;
   cases.add([](const Plan& plan) { return measure_gyre_vector_add(plan).row; });
 #if defined(GYRE_WITH_CUDA)
   if (on_cuda) {
@@ -136,7 +138,7 @@ int rtt(Settings& settings) {
   for (const char* gaps : {"none", "random"}) {
     if (settings.gaps != gaps && settings.gaps != "both") continue;
     cases.plan().random_gaps = gaps == std::string("random");
-    add_cases(cases, settings.sizes, on_cuda);
+    add_cases(cases, settings.sizes, on_cuda, settings.brief);
   }
 
   print(out, machine);
@@ -216,6 +218,8 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
       ->check(CLI::Range(1u, 2u))
       ->type_name("N")
       ->capture_default_str();
+  command->add_flag("--brief", settings->brief,
+                    "measure Gyre's row and the one it is compared with, no others");
   command->add_flag("--pin", settings->pin,
                     "pin the measuring thread to the first CPU, a baseline's second thread to the second");
   command->footer(
