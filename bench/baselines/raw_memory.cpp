@@ -17,7 +17,8 @@ RawRings rings_in(char* base, char* inbound, const RegionLayout& layout) {
           .credit = base + layout.worker_line(0) + offsetof(WorkerLine, h2d_credit),
           .h2d_stride = layout.inbound_stride(),
           .d2h_stride = layout.worker_stride(),
-          .line_stride = layout.worker_stride(),
+          .command_stride = layout.inbound_stride(),
+          .credit_stride = layout.worker_stride(),
           .shape = layout.shape};
 }
 

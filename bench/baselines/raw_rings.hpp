@@ -14,7 +14,7 @@ struct RawRings {
   char* d2h;
   char* command;  ///< a word: 0 while the kernel shall run
   char* credit;   ///< a word: H2D tickets that the worker is done with; for soak alone
-  uint64_t h2d_stride, d2h_stride, line_stride;  ///< bytes from one worker's to the next
+  uint64_t h2d_stride, d2h_stride, command_stride, credit_stride;  ///< bytes from one worker's to the next
   RingShape shape;
 
   GYRE_DEVICE Packet* request(uint32_t worker, uint64_t ticket) const {
@@ -24,12 +24,12 @@ struct RawRings {
     return reinterpret_cast<Packet*>(d2h + worker * d2h_stride) + shape.first_packet(ticket);
   }
   GYRE_DEVICE Memory::Word& command_word(uint32_t worker) const {
-    return *reinterpret_cast<Memory::Word*>(command + worker * line_stride);
+    return *reinterpret_cast<Memory::Word*>(command + worker * command_stride);
   }
   GYRE_DEVICE Memory::Word& credit_word(uint32_t worker) const {
-    return *reinterpret_cast<Memory::Word*>(credit + worker * line_stride);
+    return *reinterpret_cast<Memory::Word*>(credit + worker * credit_stride);
   }
 };
-static_assert(sizeof(RawRings) == 72, "it is a kernel's parameter");
+static_assert(sizeof(RawRings) == 80, "it is a kernel's parameter");
 
 }  // namespace gyre::bench
