@@ -107,8 +107,10 @@ TEST_CASE("Gyre's host bridges find the same rings and credits") {
     Memory::store_release(rings.credit_word(worker), 1);
     CHECK(bridge.try_claim(ticket) == ClaimOutcome::claimed);
     uint32_t right = 0;
-    CHECK(bridge.drain([&](const uint32_t* got) {
-      right += got != nullptr && std::equal(payload, payload + 24, got);
+    CHECK(bridge.drain([&](const ArrivedReply* reply) {
+      alignas(16) uint32_t got[24] = {};
+      if (reply != nullptr) reply->unpack(reinterpret_cast<std::byte*>(got));
+      right += reply != nullptr && std::equal(payload, payload + 24, got);
     }) == shape.slots);
     CHECK(right == shape.slots);
   }
