@@ -283,6 +283,7 @@ class Worker {
       shared_->notes.any = 1;
       if (!looked_up_) decide(envelope);
     }
+    if (!looked_up_) last_types_ = no_types;  // the last words are of another now
     HandlerGroup::sync();
     Bodies bodies{request() + envelope_words, envelope.body_bytes, response_ + envelope_words,
                   bridge_.shape.body_capacity(), false};
@@ -465,6 +466,7 @@ class Worker {
     Packet* const body = reinterpret_cast<Packet*>(response_ + envelope_words);
     for (uint32_t i = PollGroup::rank(); i * sizeof(Packet) < body_bytes; i += PollGroup::size())
       body[i] = Packet{};
+    PollGroup::sync();
   }
 
   GYRE_DEVICE void log_failed_tell(const Envelope& envelope) {

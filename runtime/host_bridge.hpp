@@ -24,7 +24,12 @@ inline Envelope envelope_of(const uint32_t* payload) {
 /// A message that lies whole in a slot of the D2H ring, for as long as HostBridge::drain hands it out.
 class ArrivedReply {
  public:
-  explicit ArrivedReply(const Packet* slot) : slot_(slot) { gyre::unpack(slot, 1, &head_); }
+  /// `body_capacity`: of a slot; a body that claims to be larger, because something wrote over the slot since
+  /// it was looked at, is cut.
+  ArrivedReply(const Packet* slot, uint32_t body_capacity) : slot_(slot) {
+    gyre::unpack(slot, 1, &head_);
+    head_.envelope.body_bytes = std::min(head_.envelope.body_bytes, body_capacity);
+  }
 
   const Envelope& envelope() const { return head_.envelope; }
   /// The body's first 16 bytes: all of an ErrorBody, or of an OutOfLineReply.
@@ -183,12 +188,10 @@ class HostBridge {
   }
 
  private:
-  // Stores to such memory may overtake those before them. What a caller wrote into buffers before it asked is
-  // ordered by the claim, a locked instruction; a block of the arena has a fence of its own.
+  // Stores to such memory may overtake those before them: that a call is pending, and what its message refers
+  // to, come first.
   void publish_over_bar(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
-    Envelope envelope;
-    std::memcpy(&envelope, payload, sizeof envelope);
-    if ((envelope.flags & envelope_flags::out_of_line) != 0) Memory::store_fence();
+    Memory::store_fence();
     publish_lines<Memory>(bar_.store, bar_.h2d, bridge_.shape, ticket, payload, body_bytes);
   }
   CommandWord send(CommandWord word) {
@@ -228,7 +231,7 @@ class HostBridge {
       const ReceiveOutcome outcome = look(slot, next_stamp_.load(std::memory_order_relaxed));
       if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));
       if (outcome != ReceiveOutcome::message) break;
-      const ArrivedReply reply(slot);
+      const ArrivedReply reply(slot, bridge_.shape.body_capacity());
       take(&reply);
       expect(++ticket);
       if (++count % 16 == 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);

@@ -206,3 +206,18 @@ TEST_CASE("a head that names memory outside the arena is a malformed message") {
   }
   for (const DeadLetter& letter : s.core->take_dead_letters()) CHECK(letter.reason == Status::malformed);
 }
+
+TEST_CASE("the last words name the actor whose message was taken up last, whichever way the message went") {
+  Stepped s;
+  const auto ask = [&](uint64_t key, uint32_t words) {
+    auto future = s.client->ask<ProbeRequest>(Address<Probe>{.key = key}, echoing(words));
+    s.work();
+    REQUIRE(future.get().has_value());
+    const LastWords* const said = Bridge::of(s.engine->region(), s.core->layout(), 0).last_words;
+    return Memory::load(said->packet).data[0];
+  };
+  CHECK(ask(1, 1) == 1);
+  CHECK(ask(2, 10'000) == 2);  // out of line: the long way
+  CHECK(ask(1, 1) == 1);
+  CHECK(ask(1, 10'000) == 1);
+}
