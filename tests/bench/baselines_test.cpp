@@ -290,6 +290,7 @@ TEST_CASE("raw streams: all of every worker comes back, whoever sends and takes"
       const StreamFigures figures = measure_raw_stream(options, 16, 3000, threads, 0, threads == 2 ? 2 : 1);
       INFO(workers << " workers, " << threads << " threads");
       CHECK(figures.messages == 3000);
+      CHECK(figures.seconds > 0);
       CHECK(figures.threads == std::min(threads, threads >= 2 * workers ? 2 * workers : workers));
       if (checksum == 0) checksum = figures.checksum;
       CHECK(figures.checksum == checksum);  // the same messages, in whatever order
