@@ -9,7 +9,7 @@
 #include <cmath>
 #include <deque>
 #include <gyre_bench_actors_sources.hpp>
-#include <optional>
+#include <span>
 
 #include "common_options.hpp"
 #include "gaps.hpp"
@@ -59,21 +59,24 @@ std::vector<PingShare> share_pings(uint64_t messages, uint32_t threads, uint32_t
 }
 
 uint64_t ask_pings(Client& client, const PingShare& share) {
-  std::vector<std::optional<Answer>> in_flight(share.window);
+  const uint64_t batch = std::clamp<uint64_t>(share.window / 2, 1, 16);
+  std::vector<Answer> in_flight(share.window);
   uint64_t sum = 0;
   for (uint64_t sent = 0, taken = 0; taken < share.messages;) {
-    if (sent == share.messages || sent - taken == share.window) {
-      sum += take(*in_flight[taken % share.window], share.first_value + taken);
+    const uint64_t place = sent % share.window;
+    const uint64_t next = std::min({batch, share.messages - sent, share.window - place});
+    if (next == 0 || sent - taken + next > share.window) {
+      sum += take(in_flight[taken % share.window], share.first_value + taken);
       ++taken;
     } else if (tools::interrupt_requested()) {
       return sum;  // futures that nobody reads abandon their calls, whose replies are counted all the same
     } else {
-      const auto fill = [value = share.first_value + sent](gyre_bench::PingRequest::Builder request) {
-        request.setValue(value);
-      };
-      in_flight[sent % share.window].emplace(
-          client.ask<gyre_bench::PingRequest>(Address<Ping>{share.key(sent)}, fill));
-      ++sent;
+      client.ask_many<gyre_bench::PingRequest>([&](size_t i) { return Address<Ping>{share.key(sent + i)}; },
+                                               std::span(in_flight).subspan(place, next),
+                                               [&](size_t i, gyre_bench::PingRequest::Builder request) {
+                                                 request.setValue(share.first_value + sent + i);
+                                               });
+      sent += next;  // what was refused says so when it is taken
     }
   }
   return sum;
@@ -130,13 +133,19 @@ OfferedLoad offer_pings(Client& client, const PingShare& share, double per_s) {
 
 uint64_t tell_counts(Client& client, const PingShare& share) {
   uint64_t sum = 0;
-  for (uint64_t sent = 0; sent < share.messages; ++sent) {
-    const uint64_t value = share.first_value + sent;
-    const auto fill = [value](gyre_bench::Count::Builder count) { count.setValue(value); };
-    const auto told = client.tell<gyre_bench::Count>(Address<Counter>{share.key(sent)}, fill);
-    if (!told) throw Error(fmt::format("telling {}: {}", value, told.error().message()), told.error().status);
-    sum += value;
-    if (tools::interrupt_requested()) break;
+  for (uint64_t sent = 0; sent < share.messages && !tools::interrupt_requested();) {
+    const uint64_t next = std::min<uint64_t>(share.messages - sent, 256);
+    const auto told = client.tell_many<gyre_bench::Count>(
+        [&](size_t i) { return Address<Counter>{share.key(sent + i)}; }, next,
+        [&](size_t i, gyre_bench::Count::Builder count) {
+          count.setValue(share.first_value + sent + i);
+          sum += share.first_value + sent + i;
+        });
+    if (!told) {
+      throw Error(fmt::format("telling {}: {}", sent + told.sent, told.refused.message()),
+                  told.refused.status);
+    }
+    sent += next;
   }
   return sum;
 }

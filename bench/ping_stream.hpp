@@ -30,8 +30,9 @@ struct PingShare {
 std::vector<PingShare> share_pings(uint64_t messages, uint32_t threads, uint32_t workers, uint32_t slots,
                                    uint32_t window);
 
-/// Asks, keeping the window full, and checks every answer. Returns the sum of the answers modulo 2^64.
-/// Throws Error for a wrong or a missing answer. Ends early where the user interrupts.
+/// Asks, up to 16 at a time by ask_many, keeping the window as full as that, and checks every answer. Returns
+/// the sum of the answers modulo 2^64. Throws Error for a wrong or a missing answer. Ends early where the
+/// user interrupts.
 uint64_t ask_pings(Client& client, const PingShare& share);
 /// What an open loop found.
 struct OfferedLoad {
@@ -44,7 +45,7 @@ struct OfferedLoad {
 /// thread or the ring is busy, is sent later, and the time it waited counts: nothing that was slow is left
 /// out. Throws Error for a wrong or a missing answer. Ends early where the user interrupts.
 OfferedLoad offer_pings(Client& client, const PingShare& share, double per_s);
-/// Tells. Returns the sum of the values modulo 2^64. Throws Error where one is refused.
+/// Tells, by tell_many. Returns the sum of the values modulo 2^64. Throws Error where one is refused.
 uint64_t tell_counts(Client& client, const PingShare& share);
 /// What the counters with these keys were told in all.
 struct CountedInAll {

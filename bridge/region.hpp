@@ -174,6 +174,7 @@ struct Bridge {
   uint64_t arena_bytes;
   const HandlerTypes* handler_types;  ///< every worker's
   uint32_t handlers;
+  bool inbound_in_region;  ///< with the rest: seen from a GPU, a look at the H2D ring crosses the bus
 
   /// With the inbound part that lies in the region.
   GYRE_DEVICE static Bridge of(void* region, const RegionLayout& layout, uint32_t worker) {
@@ -194,7 +195,8 @@ struct Bridge {
                   reinterpret_cast<uint8_t*>(base + layout.arena()),
                   layout.arena_bytes,
                   reinterpret_cast<const HandlerTypes*>(base + layout.handler_types()),
-                  layout.handlers};
+                  layout.handlers,
+                  sent == base + layout.inbound()};
   }
 };
 

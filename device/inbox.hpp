@@ -83,6 +83,35 @@ class Lookout {
   bool asked_ = false;
 };
 
+/// How long the first look after a message waits, in clock_ticks(). In a conversation the host's next message
+/// comes some time after the reply, and a look that just misses it costs a whole crossing of the bus: the
+/// first look waits until most of the time it finds its message. Each miss by one look makes it later, each
+/// hit a little earlier: some one in a hundred misses. A stream waits for nothing.
+class LookDelay {
+ public:
+  static constexpr uint32_t later = 96;
+  static constexpr uint32_t longest = 1600;  ///< about what a look over the bus takes
+
+  /// Without `looks_cross_bus` it stays 0.
+  GYRE_DEVICE explicit LookDelay(bool looks_cross_bus) : longest_(looks_cross_bus ? longest : 0) {}
+  GYRE_DEVICE uint32_t ticks() const { return ticks_; }
+
+  /// A message was found after so many looks that found nothing; `in_stream`: with another, by one look.
+  GYRE_DEVICE void found(uint32_t empty_looks, bool in_stream) {
+    if (in_stream) {
+      ticks_ = 0;
+    } else if (empty_looks == 1) {
+      ticks_ = ticks_ + later < longest_ ? ticks_ + later : longest_;
+    } else if (empty_looks == 0 && ticks_ != 0) {
+      --ticks_;
+    }
+  }
+
+ private:
+  uint32_t ticks_ = 0;
+  uint32_t longest_;
+};
+
 /// The requests of one worker, in order. The polling threads' alone. One look is for one message or, where
 /// they come faster than they are taken, for as many as the threads have packets for.
 class Inbox {
@@ -96,7 +125,8 @@ class Inbox {
         command_line_(bridge.command_line),
         next_(bridge.h2d, bridge.shape),
         memory_(kept(memory)),
-        request_(memory_) {
+        request_(memory_),
+        delay_(bridge.inbound_in_region) {
     set_width(idle_log_width);
   }
 
@@ -131,6 +161,7 @@ class Inbox {
     ++taken_;
     there_ = width_ < 32 ? there_ >> width_ : 0;
     request_ += width_ * words_a_packet;
+    if constexpr (delays_first_look) delay_.found(empty_looks_, taken_ > 1);
     // Messages that were there when they were looked for, several times in a row, may have others behind
     // them.
     in_a_row_ = empty_looks_ == 0 || in_a_row_ < 0 ? in_a_row_ + 1 : 0;
@@ -160,6 +191,9 @@ class Inbox {
   // Loads the first packets of so many messages and unpacks them side by side: what is there is unpacked
   // before it is known to be whole, and nobody looks at it if it is not.
   GYRE_DEVICE void glimpse(uint32_t messages) {
+    if constexpr (delays_first_look) {
+      if (empty_looks_ == 0 && delay_.ticks() != 0) wait_ticks(delay_.ticks());
+    }
     if (messages > next_.left_of_lap()) messages = next_.left_of_lap();
     const bool polls = message_ < messages;
     Packet packet{{0, 0, 0}, 0};
@@ -175,7 +209,7 @@ class Inbox {
 
   GYRE_DEVICE Decision nothing() {
     // A look for several that found one is not repeated soon: it takes longer.
-    if (window_ > 1 && taken_ == 1) in_a_row_ = -64;
+    if (window_ > 1 && taken_ == 1) in_a_row_ = delay_.ticks() == 0 ? -64 : -1024;
     window_ = 1;
     seen_ = 0;
     ++empty_looks_;
@@ -207,6 +241,7 @@ class Inbox {
   RingCursor<Memory> next_;
   uint32_t* memory_;
   const uint32_t* request_;
+  LookDelay delay_;
   RequestHead head_;
   Lookout lookout_;
   uint32_t empty_looks_ = 0;

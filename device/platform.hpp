@@ -99,6 +99,14 @@ inline constexpr uint32_t look_interval = 64'000;
 __device__ inline uint64_t clock_ticks() { return uint64_t(clock64()); }
 inline constexpr bool looks_at_each_poll = false;
 
+/// Whether a look takes so long that its moment is worth choosing.
+inline constexpr bool delays_first_look = true;
+__device__ inline void wait_ticks(uint32_t ticks) {
+  const uint32_t began = uint32_t(clock64());
+  while (uint32_t(clock64()) - began < ticks) {
+  }
+}
+
 #else
 
 struct HandlerGroup {
@@ -133,6 +141,8 @@ inline constexpr uint32_t look_interval = 50'000;
 inline uint64_t clock_ticks() { return __rdtsc(); }
 /// On the CPU the command word is in the cache.
 inline constexpr bool looks_at_each_poll = true;
+inline constexpr bool delays_first_look = false;
+inline void wait_ticks(uint32_t) {}
 
 #endif
 
