@@ -7,24 +7,7 @@ if(GYRE_TOOLS OR GYRE_BENCH)
   find_package(CLI11 CONFIG REQUIRED)        # libcli11-dev
   find_package(nlohmann_json CONFIG REQUIRED)  # nlohmann-json3-dev
 endif()
-find_program(CAPNP_COMPILER capnp REQUIRED)
-find_program(CAPNP_CXX_PLUGIN capnpc-c++ REQUIRED)
-
-# libcapnp-dev. Not by its CMake package, which also looks for OpenSSL and libatomic for parts Gyre does not use.
-if(GYRE_STATIC)
-  set(capnp_names libcapnp.a)
-  set(kj_names libkj.a)
-else()
-  set(capnp_names capnp)
-  set(kj_names kj)
-endif()
-find_path(CAPNP_INCLUDE_DIR NAMES capnp/message.h REQUIRED)
-find_library(CAPNP_LIBRARY NAMES ${capnp_names} REQUIRED)
-find_library(KJ_LIBRARY NAMES ${kj_names} REQUIRED)
-add_library(gyre_capnp INTERFACE)
-add_library(gyre::capnp ALIAS gyre_capnp)
-target_include_directories(gyre_capnp SYSTEM INTERFACE ${CAPNP_INCLUDE_DIR})
-target_link_libraries(gyre_capnp INTERFACE ${CAPNP_LIBRARY} ${KJ_LIBRARY} Threads::Threads)
+include(gyre_capnp)
 
 # The CUDA toolkit: only its headers; driver and NVRTC are loaded at run time.
 if(GYRE_CUDA STREQUAL "OFF")

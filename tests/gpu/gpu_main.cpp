@@ -7,11 +7,13 @@
 #include <catch2/catch.hpp>
 #endif
 #include <gyre/bridge/cuda/driver.hpp>
+#include <gyre/runtime/engine.hpp>
 
 #include <cstdio>
 #include <cstdlib>
 
 #include "gpu/transport.hpp"
+#include "support/engine_under_test.hpp"
 
 namespace gyre_test {
 
@@ -27,9 +29,6 @@ std::optional<gyre::TransportKind> transport_of_environment() {
 }
 
 }  // namespace gyre_test
-
-#if defined(GYRE_TEST_WRAPS_ENGINE)
-#include <gyre/runtime/engine.hpp>
 
 // gyre::make_engine, by the linker's --wrap: what Runtime::launch calls is the wrapper.
 extern "C++" std::unique_ptr<gyre::Engine> make_the_engine(
@@ -48,7 +47,8 @@ std::unique_ptr<gyre::Engine> make_engine_of_environment(const gyre::ActorSet& a
   }
   return make_the_engine(actors, changed);
 }
-#endif
+
+const gyre::EngineKind gyre_test::engine_under_test = gyre::EngineKind::cuda;
 
 int main(int argc, char** argv) {
   (void)gyre_test::transport_of_environment();  // to refuse what it is not

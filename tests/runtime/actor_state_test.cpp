@@ -1,10 +1,11 @@
-// Actors with state by key, on either engine. Compiled twice, as both_engines_test.cpp.
+// Actors with state by key, on either engine.
 #include <atomic>
 #include <thread>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/counters.hpp"
+#include "support/engine_under_test.hpp"
 
 using namespace gyre;
 using namespace gyre_counters;
@@ -13,7 +14,7 @@ using namespace std::chrono_literals;
 namespace {
 
 Runtime launch_counters(Options options = {}) {
-  options.engine = EngineKind::GYRE_TEST_ENGINE;
+  options.engine = gyre_test::engine_under_test;
   return Runtime::launch(counter_actors(), options);
 }
 

@@ -1,5 +1,4 @@
-// What must hold on either engine. Compiled twice: into runtime_tests for the CPU, into gyre-gpu-tests for
-// CUDA.
+// What must hold on either engine.
 #include <fmt/format.h>
 #include <gyre/gyre.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/engine_under_test.hpp"
 #include "support/stepped.hpp"
 
 using namespace gyre;
@@ -22,10 +22,7 @@ using messages::VectorAddRequest;
 namespace {
 
 Options on_this_engine(Options options = {}) {
-  options.engine = EngineKind::GYRE_TEST_ENGINE;
-#if defined(GYRE_TEST_TRANSPORT)
-  options.transport = TransportKind::GYRE_TEST_TRANSPORT;
-#endif
+  options.engine = gyre_test::engine_under_test;
   return options;
 }
 
@@ -39,7 +36,7 @@ bool same(float a, float b) {
 
 }  // namespace
 
-TEST_CASE("three laps of the smallest ring, one ask after another, each answered", "[gpu]") {
+TEST_CASE("three laps of the smallest ring, one ask after another, each answered", "[gpu][unified]") {
   Runtime runtime = launch_probe({.slots = 2});
   Client client = runtime.client();
   for (uint64_t i = 0; i < 6; ++i) {
@@ -49,7 +46,7 @@ TEST_CASE("three laps of the smallest ring, one ask after another, each answered
   CHECK(runtime.terminate().books.balanced());
 }
 
-TEST_CASE("laps pass 2^32 under way, and no message is lost or doubled", "[gpu]") {
+TEST_CASE("laps pass 2^32 under way, and no message is lost or doubled", "[gpu][unified]") {
   Runtime runtime = launch_probe({.slots = 4, .first_lap = (uint64_t(1) << 32) - 3});
   Client client = runtime.client();
   for (uint64_t i = 0; i < 4 * 10; ++i) {
@@ -68,7 +65,7 @@ TEST_CASE("laps pass 2^32 under way, and no message is lost or doubled", "[gpu]"
   CHECK(books.balanced());
 }
 
-TEST_CASE("every operation on random bits gives the bits that the CPU gives", "[gpu]") {
+TEST_CASE("every operation on random bits gives the bits that the CPU gives", "[gpu][unified]") {
   Runtime runtime = Runtime::launch(builtin_actors(), on_this_engine({.slot_bytes = 2048}));
   Client client = runtime.client();
   std::mt19937 random(7);
@@ -99,7 +96,7 @@ TEST_CASE("every operation on random bits gives the bits that the CPU gives", "[
   }
 }
 
-TEST_CASE("VectorAdd says what is wrong with a request it cannot compute", "[gpu]") {
+TEST_CASE("VectorAdd says what is wrong with a request it cannot compute", "[gpu][unified]") {
   Runtime runtime = Runtime::launch(builtin_actors(), on_this_engine());
   Client client = runtime.client();
   const auto ask = [&](uint32_t a, uint32_t b, uint16_t operation) {
@@ -123,7 +120,7 @@ TEST_CASE("VectorAdd says what is wrong with a request it cannot compute", "[gpu
   CHECK(ask(3, 3, 3).value()->getSuccess());
 }
 
-TEST_CASE("each kind of failure is answered by name, and the next message is answered", "[gpu]") {
+TEST_CASE("each kind of failure is answered by name, and the next message is answered", "[gpu][unified]") {
   Runtime runtime = launch_probe();
   Client client = runtime.client();
   const auto outcome = [&](Action action, uint64_t argument) {
@@ -145,7 +142,7 @@ TEST_CASE("each kind of failure is answered by name, and the next message is ans
   CHECK(books.balanced());
 }
 
-TEST_CASE("tells are processed in order, counted, and ask for no reply's room", "[gpu]") {
+TEST_CASE("tells are processed in order, counted, and ask for no reply's room", "[gpu][unified]") {
   Runtime runtime = launch_probe({.slots = 4});
   Client client = runtime.client();
   uint64_t sum = 0;
@@ -161,7 +158,7 @@ TEST_CASE("tells are processed in order, counted, and ask for no reply's room", 
   CHECK(books.balanced());
 }
 
-TEST_CASE("four threads on three workers: every reply is the one asked for", "[gpu]") {
+TEST_CASE("four threads on three workers: every reply is the one asked for", "[gpu][unified]") {
   Runtime runtime = launch_probe({.workers = 3, .slots = 16, .timeout = std::chrono::seconds(60)});
   std::atomic<uint64_t> wrong{0};
   std::vector<std::thread> threads;
@@ -184,7 +181,7 @@ TEST_CASE("four threads on three workers: every reply is the one asked for", "[g
   CHECK(books.balanced());
 }
 
-TEST_CASE("one thread that only sends and never reads does not deadlock", "[gpu]") {
+TEST_CASE("one thread that only sends and never reads does not deadlock", "[gpu][unified]") {
   Runtime runtime = launch_probe({.slots = 4, .timeout = std::chrono::seconds(60)});
   Client client = runtime.client();
   for (uint64_t i = 0; i < 20'000; ++i) {
@@ -197,7 +194,7 @@ TEST_CASE("one thread that only sends and never reads does not deadlock", "[gpu]
   CHECK(books.balanced());
 }
 
-TEST_CASE("a timed-out ask and its late reply, on a worker that is busy", "[gpu]") {
+TEST_CASE("a timed-out ask and its late reply, on a worker that is busy", "[gpu][unified]") {
   Runtime runtime = launch_probe();
   Client client = runtime.client();
   auto slow = client.ask<ProbeRequest>(probe, asking(Action::WORK, 500'000'000));  // half a second
@@ -214,7 +211,7 @@ TEST_CASE("a timed-out ask and its late reply, on a worker that is busy", "[gpu]
   CHECK(books.balanced());
 }
 
-TEST_CASE("terminate finishes the message in hand and dead-letters a full ring behind it", "[gpu]") {
+TEST_CASE("terminate finishes the message in hand and dead-letters a full ring behind it", "[gpu][unified]") {
   Runtime runtime = launch_probe({.slots = 64});
   Client client = runtime.client();
   // A handler that works for an hour unless it is told to stop.
@@ -252,7 +249,7 @@ TEST_CASE("terminate finishes the message in hand and dead-letters a full ring b
   CHECK(runtime.take_dead_letters().size() == dead + tells);
 }
 
-TEST_CASE("terminate of an idle runtime leaves nothing in flight", "[gpu]") {
+TEST_CASE("terminate of an idle runtime leaves nothing in flight", "[gpu][unified]") {
   Runtime runtime = launch_probe({.workers = 2});
   const Termination report = runtime.terminate();
   WARN(fmt::format("terminated in {:.3f} ms, idle", report.terminate_ms));
@@ -262,7 +259,7 @@ TEST_CASE("terminate of an idle runtime leaves nothing in flight", "[gpu]") {
 }
 
 TEST_CASE("terminate under a flood from four threads: every future completes and the books balance",
-          "[gpu]") {
+          "[gpu][unified]") {
   for (int round = 0; round < 5; ++round) {
     Runtime runtime = launch_probe({.workers = 2, .slots = 16});
     std::atomic<uint64_t> replies{0}, ended{0}, wrong{0};
@@ -298,7 +295,7 @@ TEST_CASE("terminate under a flood from four threads: every future completes and
   }
 }
 
-TEST_CASE("drain under way is ended by terminate, not waited for", "[gpu]") {
+TEST_CASE("drain under way is ended by terminate, not waited for", "[gpu][unified]") {
   Runtime runtime = launch_probe();
   Client client = runtime.client();
   auto long_work =
@@ -314,7 +311,7 @@ TEST_CASE("drain under way is ended by terminate, not waited for", "[gpu]") {
   CHECK(drained == Status::terminated);
 }
 
-TEST_CASE("spinning and polite waiting give the same answers", "[gpu]") {
+TEST_CASE("spinning and polite waiting give the same answers", "[gpu][unified]") {
   for (const WaitPolicy wait : {WaitPolicy::polite, WaitPolicy::spin}) {
     Runtime runtime = launch_probe({.slots = 8, .wait = wait});
     Client client = runtime.client();
@@ -325,7 +322,7 @@ TEST_CASE("spinning and polite waiting give the same answers", "[gpu]") {
   }
 }
 
-TEST_CASE("slots of every size carry what fits them", "[gpu]") {
+TEST_CASE("slots of every size carry what fits them", "[gpu][unified]") {
   for (const uint32_t slot_bytes : {128u, 192u, 512u, 1024u, 4096u, 16384u}) {
     Runtime runtime = launch_probe({.slots = 4, .slot_bytes = slot_bytes});
     Client client = runtime.client();
@@ -342,7 +339,7 @@ TEST_CASE("slots of every size carry what fits them", "[gpu]") {
   }
 }
 
-TEST_CASE("a runtime may be moved, and its destructor ends it", "[gpu]") {
+TEST_CASE("a runtime may be moved, and its destructor ends it", "[gpu][unified]") {
   std::unique_ptr<Client> client;
   {
     Runtime first = launch_probe();

@@ -1,4 +1,4 @@
-// Buffers on either engine. Compiled twice: into runtime_tests for the CPU, into gyre-gpu-tests for CUDA.
+// Buffers on either engine.
 #include <fmt/format.h>
 #include <gyre/runtime/builtin_actors.hpp>
 
@@ -10,6 +10,7 @@
 
 #include "support/abacus.hpp"
 #include "support/catch.hpp"
+#include "support/engine_under_test.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -28,7 +29,7 @@ constexpr bool sanitized = false;
 constexpr MemoryKind kinds[] = {MemoryKind::device, MemoryKind::pinned, MemoryKind::unified};
 
 Options on_this_engine(Options options = {}) {
-  options.engine = EngineKind::GYRE_TEST_ENGINE;
+  options.engine = gyre_test::engine_under_test;
   return options;
 }
 Runtime launch(Options options = {}) { return Runtime::launch(abacus_actors(), on_this_engine(options)); }

@@ -1,4 +1,4 @@
-// What a child of fork() may do with its parent's runtime: nothing, by name. Compiled for both engines.
+// What a child of fork() may do with its parent's runtime: nothing, by name.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/catch.hpp"
+#include "support/engine_under_test.hpp"
 #include "support/stepped.hpp"
 
 using namespace gyre;
@@ -14,7 +15,7 @@ using namespace gyre_test;
 
 namespace {
 
-Options on_this_engine() { return {.engine = EngineKind::GYRE_TEST_ENGINE, .workers = 2, .slots = 8}; }
+Options on_this_engine() { return {.engine = gyre_test::engine_under_test, .workers = 2, .slots = 8}; }
 
 #if defined(GYRE_THREAD_SANITIZER)
 constexpr bool can_fork = false;  // ThreadSanitizer ends children that start threads

@@ -1,5 +1,4 @@
-// Messages larger than a slot, on either engine. Compiled twice: into runtime_tests for the CPU, into
-// gyre-gpu-tests for CUDA.
+// Messages larger than a slot, on either engine.
 #include <gyre/gyre.hpp>
 
 #include <atomic>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/engine_under_test.hpp"
 #include "support/stepped.hpp"
 
 using namespace gyre;
@@ -15,10 +15,7 @@ using namespace gyre_test;
 namespace {
 
 Runtime launch_probe(Options options = {}) {
-  options.engine = EngineKind::GYRE_TEST_ENGINE;
-#if defined(GYRE_TEST_TRANSPORT)
-  options.transport = TransportKind::GYRE_TEST_TRANSPORT;
-#endif
+  options.engine = gyre_test::engine_under_test;
   return Runtime::launch(probe_actors(), options);
 }
 
@@ -45,7 +42,8 @@ bool right(const Result<Reply<ProbeResponse>>& reply, uint32_t words, uint64_t f
 
 }  // namespace
 
-TEST_CASE("requests and replies of every size from a slot's to a million words come back whole", "[gpu]") {
+TEST_CASE("requests and replies of every size from a slot's to a million words come back whole",
+          "[gpu][unified]") {
   Runtime runtime = launch_probe({.block = 64, .timeout = std::chrono::seconds(60)});
   Client client = runtime.client();
   for (const uint32_t words :
@@ -56,7 +54,7 @@ TEST_CASE("requests and replies of every size from a slot's to a million words c
 }
 
 TEST_CASE("large messages of four threads, many in flight and between small ones, are each the one asked for",
-          "[gpu]") {
+          "[gpu][unified]") {
   Runtime runtime =
       launch_probe({.workers = 3, .slots = 16, .timeout = std::chrono::seconds(60), .arena_bytes = 4 << 20});
   std::atomic<uint64_t> wrong{0};
@@ -88,7 +86,7 @@ TEST_CASE("large messages of four threads, many in flight and between small ones
   CHECK(books.balanced());
 }
 
-TEST_CASE("large tells in a small arena wait for room and are all processed", "[gpu]") {
+TEST_CASE("large tells in a small arena wait for room and are all processed", "[gpu][unified]") {
   Runtime runtime = launch_probe({.slots = 16, .timeout = std::chrono::seconds(60), .arena_bytes = 64 << 10});
   Client client = runtime.client();
   uint64_t sum = 0;
@@ -103,7 +101,8 @@ TEST_CASE("large tells in a small arena wait for room and are all processed", "[
   CHECK(runtime.terminate().books.balanced());
 }
 
-TEST_CASE("a handler that fails in its last thread alone leaves nothing of its response behind", "[gpu]") {
+TEST_CASE("a handler that fails in its last thread alone leaves nothing of its response behind",
+          "[gpu][unified]") {
   Runtime runtime = launch_probe({.block = 128, .timeout = std::chrono::seconds(60)});
   Client client = runtime.client();
   for (uint64_t round = 1; round <= 50; ++round) {
@@ -125,7 +124,7 @@ TEST_CASE("a handler that fails in its last thread alone leaves nothing of its r
   CHECK(runtime.terminate().books.balanced());
 }
 
-TEST_CASE("terminate beside large messages in flight completes them all", "[gpu]") {
+TEST_CASE("terminate beside large messages in flight completes them all", "[gpu][unified]") {
   for (int round = 0; round < 5; ++round) {
     Runtime runtime = launch_probe({.workers = 2, .slots = 16, .timeout = std::chrono::seconds(60)});
     Client client = runtime.client();

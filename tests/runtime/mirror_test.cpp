@@ -1,5 +1,4 @@
-// Messages of every kind of field through a worker and back, on either engine. Compiled twice: into
-// runtime_tests for the CPU, into gyre-gpu-tests for CUDA. GYRE_TEST_MESSAGES says how many random messages.
+// Messages of every kind of field through a worker and back, on either engine.
 #include <capnp/dynamic.h>
 #include <gyre/gyre.hpp>
 #include <gyre_mirror_actors_sources.hpp>
@@ -10,6 +9,7 @@
 
 #include "support/actors/mirror.hpp"
 #include "support/catch.hpp"
+#include "support/engine_under_test.hpp"
 #include "tests/messages/kinds.official.hpp"
 #include "tests/messages/random_message.hpp"
 
@@ -20,7 +20,7 @@ using gyre::test::Kinds;
 namespace {
 
 Runtime launch_mirror(Options options = {}) {
-  options.engine = EngineKind::GYRE_TEST_ENGINE;
+  options.engine = gyre_test::engine_under_test;
   options.slot_bytes = 16384;
   return Runtime::launch(ActorSet::of<Mirror>(gyre_mirror_actors::sources), options);
 }
@@ -28,7 +28,7 @@ Runtime launch_mirror(Options options = {}) {
 uint64_t random_messages() {
   const char* const said = std::getenv("GYRE_TEST_MESSAGES");
   if (said != nullptr) return std::strtoull(said, nullptr, 10);
-  return EngineKind::GYRE_TEST_ENGINE == EngineKind::cuda ? 100'000 : 10'000;
+  return gyre_test::engine_under_test == EngineKind::cuda ? 100'000 : 10'000;
 }
 
 // Whether two values are the same bits: == of the official library says that no NaN equals another.

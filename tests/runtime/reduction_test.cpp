@@ -1,5 +1,4 @@
-// A reduction over a buffer, on either engine; on CUDA by a block, and by the whole grid. Compiled twice, as
-// both_engines_test.cpp.
+// A reduction over a buffer, on either engine; on CUDA by a block, and by the whole grid.
 #include <fmt/format.h>
 #include <gyre/gyre.hpp>
 #include <gyre_reduction_actors_sources.hpp>
@@ -9,6 +8,7 @@
 
 #include "support/actors/reduction.hpp"
 #include "support/catch.hpp"
+#include "support/engine_under_test.hpp"
 
 using namespace gyre;
 using namespace gyre_reduction;
@@ -58,18 +58,18 @@ uint64_t wrong_sums(Runtime& runtime, uint64_t elements, uint64_t asks, uint64_t
 }  // namespace
 
 TEST_CASE("a reduction over a device buffer, every sum as it should be", "[gpu]") {
-  const bool on_gpu = EngineKind::GYRE_TEST_ENGINE == EngineKind::cuda;
+  const bool on_gpu = gyre_test::engine_under_test == EngineKind::cuda;
   Runtime runtime =
-      Runtime::launch(reduction_actors(), {.engine = EngineKind::GYRE_TEST_ENGINE, .block = 256});
+      Runtime::launch(reduction_actors(), {.engine = gyre_test::engine_under_test, .block = 256});
   CHECK(wrong_sums(runtime, 100'000, 200, on_gpu ? 256 : 1) == 0);
   CHECK(runtime.terminate().books.balanced());
 }
 
 TEST_CASE("a grid-scoped reduction, every sum as it should be", "[gpu]") {
-  const bool on_gpu = EngineKind::GYRE_TEST_ENGINE == EngineKind::cuda;
+  const bool on_gpu = gyre_test::engine_under_test == EngineKind::cuda;
   Runtime runtime =
       Runtime::launch(reduction_actors().grid_scoped(),
-                      {.engine = EngineKind::GYRE_TEST_ENGINE, .block = 512, .blocks = on_gpu ? 20u : 0u});
+                      {.engine = gyre_test::engine_under_test, .block = 512, .blocks = on_gpu ? 20u : 0u});
   CHECK(wrong_sums(runtime, 300'000, 200, on_gpu ? 20 * 512 : 1) == 0);
   CHECK(runtime.terminate().books.balanced());
 }
@@ -77,10 +77,11 @@ TEST_CASE("a grid-scoped reduction, every sum as it should be", "[gpu]") {
 // Not among the tests that run by default: gyre-gpu-tests "[grid-sums]".
 TEST_CASE("10,000 sums of up to 2^24 floats by every multiprocessor", "[.][grid-sums]") {
   Runtime runtime = Runtime::launch(reduction_actors().grid_scoped(),
-                                    {.engine = EngineKind::GYRE_TEST_ENGINE, .block = 1024, .blocks = 132});
+                                    {.engine = gyre_test::engine_under_test, .block = 1024, .blocks = 132});
   const auto begin = std::chrono::steady_clock::now();
   CHECK(wrong_sums(runtime, uint64_t(1) << 24, 10'000, 132 * 1024) == 0);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   CHECK(runtime.terminate().books.balanced());
-  WARN(fmt::format("10,000 sums over at most 2^24 floats in {:.2f} s, the buffer's filling included", seconds));
+  WARN(fmt::format("10,000 sums over at most 2^24 floats in {:.2f} s, the buffer's filling included",
+                   seconds));
 }

@@ -14,11 +14,14 @@
 #include <optional>
 #include <string_view>
 
+#include "support/engine_under_test.hpp"
 #include "support/fake_driver.hpp"
 #if defined(GYRE_WITH_VULKAN)
 #include "support/fake_vulkan.hpp"
 #endif
 #include "support/stepped.hpp"
+
+const gyre::EngineKind gyre_test::engine_under_test = gyre::EngineKind::cuda;
 
 int main(int argc, char** argv) {
   if (!gyre::cuda::nvrtc_available()) {

@@ -1,0 +1,49 @@
+# The package: cmake --install build/release --prefix DIR. Found by find_package(gyre CONFIG), which brings the targets
+# gyre::runtime, gyre::device (the built-in actors), gyre::messages, and gyre_add_messages and gyre_add_actors.
+include(CMakePackageConfigHelpers)
+
+set_target_properties(gyre_headers PROPERTIES EXPORT_NAME headers)
+set_target_properties(gyre_messages PROPERTIES EXPORT_NAME messages)
+set_target_properties(gyre_bridge PROPERTIES EXPORT_NAME bridge)
+set_target_properties(gyre_builtin_actors PROPERTIES EXPORT_NAME device)
+set_target_properties(gyre_runtime PROPERTIES EXPORT_NAME runtime)
+set(libraries gyre_headers gyre_messages gyre_bridge gyre_builtin_actors gyre_runtime)
+if(GYRE_WITH_CUDA)
+  set_target_properties(gyre_bridge_cuda PROPERTIES EXPORT_NAME bridge_cuda)
+  list(APPEND libraries gyre_bridge_cuda)
+endif()
+install(TARGETS ${libraries} capnpc-gyre EXPORT gyre_targets)
+foreach(program gyre gyre-bench)
+  if(TARGET ${program})
+    install(TARGETS ${program})
+  endif()
+endforeach()
+
+# Headers: all that users include, and what a kernel includes; none that needs CUDA's.
+set(installed_headers ${CMAKE_INSTALL_INCLUDEDIR}/gyre)
+foreach(folder messages bridge device runtime)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${installed_headers}/${folder}
+          FILES_MATCHING PATTERN "*.hpp" PATTERN cuda EXCLUDE PATTERN compiler EXCLUDE)
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/runtime/gyre.hpp DESTINATION ${installed_headers})
+get_target_property(views gyre_messages GYRE_VIEWS)
+foreach(view IN LISTS views)
+  get_filename_component(folder "${view}" DIRECTORY)
+  string(REGEX REPLACE "\\.view\\.hpp$" "" name "${PROJECT_BINARY_DIR}/generated/${view}")
+  install(FILES "${name}.view.hpp" "${name}.official.hpp" "${name}.capnp.h"
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+  file(REAL_PATH "${name}.capnp" schema)
+  install(FILES "${schema}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+endforeach()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gyre)
+install(EXPORT gyre_targets NAMESPACE gyre:: DESTINATION ${package_dir} FILE gyre-targets.cmake)
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/gyre_add_actors.cmake ${PROJECT_SOURCE_DIR}/cmake/embed_sources.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/schema_imports.cmake ${PROJECT_SOURCE_DIR}/cmake/gyre_capnp.cmake
+        DESTINATION ${package_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/gyre-config.cmake.in
+                              ${PROJECT_BINARY_DIR}/gyre-config.cmake INSTALL_DESTINATION ${package_dir}
+                              PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/gyre-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/gyre-config.cmake ${PROJECT_BINARY_DIR}/gyre-config-version.cmake
+        DESTINATION ${package_dir})

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# package_test.sh BUILD_DIR SOURCE_DIR COMPILER...: Gyre is installed from BUILD_DIR, moved elsewhere, and a project that
+# knows nothing else is built with each compiler and run. A compiler that is not here is named and left out, but for the
+# first.
+set -euo pipefail
+build="$(realpath "$1")" source="$(realpath "$2")"
+shift 2
+dir="$(mktemp -d)"
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+fail() {
+  echo "FAILED: $1"
+  [[ ! -f log ]] || tail -n 60 log
+  exit 1
+}
+
+cmake --install "$build" --prefix "$dir/installed" >log 2>&1 || fail "installing"
+mv installed gyre
+if grep -rlIF -e "$source" -e "$build" -e "$dir/installed" gyre; then
+  fail "the installed files above name the folder they were made in"
+fi
+for file in include/gyre/gyre.hpp include/gyre/messages/vector_add.official.hpp include/gyre/messages/buffer.capnp; do
+  [[ -f gyre/$file && ! -L gyre/$file ]] || fail "$file is not installed as a file"
+done
+if grep -rlE '#include <(cuda|nvrtc|vulkan|fmt|spdlog|CLI|nlohmann|prometheus)' gyre/include; then
+  fail "the headers above include what users need not have"
+fi
+timeout 120 gyre/bin/gyre validate --engine cpu --messages 1000 >log 2>&1 || fail "running the installed gyre"
+
+# The project, without the tests beside it.
+mkdir project
+cp -R "$source"/tests/consumer/{CMakeLists.txt,main.cpp,actors,schemas,imports} project/
+
+tested=0
+for compiler; do
+  if ! command -v "$compiler" >/dev/null; then
+    ((tested > 0)) || fail "$compiler is not installed"
+    echo "$compiler is not installed: left out"
+    continue
+  fi
+  binary="build-$(basename "$compiler")"
+  cmake -G Ninja -S project -B "$binary" "-DCMAKE_PREFIX_PATH=$dir/gyre" "-DCMAKE_CXX_COMPILER=$compiler" >log 2>&1 ||
+    fail "configuring with $compiler"
+  cmake --build "$binary" --parallel 2 --target consumer >log 2>&1 || fail "building with $compiler"
+  timeout 120 "$binary/consumer" >out 2>&1 || fail "running what $compiler built: $(cat out)"
+  for line in 'sold: 24' 'sold, in tens: 30' 'rounded: to tens' 'prices: 3 60 -900 '; do
+    grep -qxF -- "$line" out || fail "the line «$line» is missing from what $compiler built: $(cat out)"
+  done
+  grep -qE 'compiled for (sm_90$|a GPU:)' out || fail "nothing said of NVRTC: $(cat out)"
+  tested=$((tested + 1))
+  echo "$compiler: ok"
+done
+echo ok

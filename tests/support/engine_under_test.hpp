@@ -1,0 +1,11 @@
+// The cases that hold on either engine are compiled once and linked into one executable an engine.
+#pragma once
+
+#include <gyre/runtime/options.hpp>
+
+namespace gyre_test {
+
+/// What this executable runs them on: cpu or cuda. Each executable defines it.
+extern const gyre::EngineKind engine_under_test;
+
+}  // namespace gyre_test

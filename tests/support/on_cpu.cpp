@@ -1,0 +1,3 @@
+#include "support/engine_under_test.hpp"
+
+const gyre::EngineKind gyre_test::engine_under_test = gyre::EngineKind::cpu;
