@@ -73,7 +73,10 @@ class Runtime {
   std::vector<DeadLetter> take_dead_letters() { return core()->take_dead_letters(); }
 
   /// How many callbacks and coroutines threw, and what the first of them did. Any thread.
-  CallbackFailures callback_failures() const { return core()->poller().failures(); }
+  CallbackFailures callback_failures() const {
+    core()->refuse_if_forked("asking what callbacks threw");
+    return core()->poller().failures();
+  }
 
   EngineKind engine() const { return core()->engine().kind(); }
   TransportKind transport() const { return core()->engine().transport(); }

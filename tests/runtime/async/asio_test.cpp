@@ -1,4 +1,6 @@
 // async_ask: asks by Boost.Asio's completion tokens. Compiled for both engines.
+#include <utility>  // boost/asio/awaitable.hpp of Boost 1.74 does not include it, and needs it
+
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
