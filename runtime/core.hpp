@@ -12,6 +12,7 @@
 #include <gyre/runtime/engine.hpp>
 #include <gyre/runtime/host_bridge.hpp>
 #include <gyre/runtime/scratch.hpp>
+#include <gyre/runtime/stats.hpp>
 #include <gyre/runtime/tally.hpp>
 #include <gyre/runtime/worker_clock.hpp>
 
@@ -23,10 +24,6 @@
 #include <vector>
 
 namespace gyre {
-
-/// created → launched → active ⇄ inactive → draining → terminated, and failed from anywhere.
-enum class Lifecycle { launched, active, inactive, draining, terminated, failed };
-std::string_view name(Lifecycle state);
 
 /// What Runtime::terminate reports.
 struct Termination {
@@ -142,6 +139,11 @@ class Core {
   Result<void> wait_for_workers(std::chrono::nanoseconds timeout);
 
   Books books() const;
+  /// Throws Error in a forked child, and std::bad_alloc.
+  Stats stats() const;
+  const Timings& timings() const { return timings_; }
+  /// Before anybody else has the core.
+  void set_timings(const Timings& timings) { timings_ = timings; }
   /// Dead letters since the last call, oldest first.
   std::vector<DeadLetter> take_dead_letters();
   /// Dead letters that the bounded log had no room for.
@@ -189,9 +191,12 @@ class Core {
   void check_engine();
   void fail(std::string_view cause) noexcept;
   void collect_failed_tells();
-  void bury_unprocessed(HostBridge& bridge, Status reason);
+  void bury_unprocessed(uint32_t worker, Status reason);
   void end_calls_in_flight(Status reason);
   Books count_books() const;
+  size_t handler_number(const Envelope& envelope) const;
+  void count_unprocessed(uint32_t worker, const Envelope& envelope);
+  WorkerStats worker_stats(uint32_t worker, int64_t now_ns) const;
 
   const ForkGuard fork_;
   const ActorSet actors_;
@@ -216,6 +221,9 @@ class Core {
   int64_t launched_at_ns_ = 0;
 
   Tally<Count> books_;
+  // Messages that a worker never took, by worker and handler; one more a worker for those of no handler.
+  std::vector<std::atomic<uint64_t>> unprocessed_;
+  Timings timings_;
 
   DeadLetters dead_letters_;
   mutable std::mutex lifecycle_mutex_;  // drain and terminate, one at a time; never on the message path

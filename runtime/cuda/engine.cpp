@@ -4,8 +4,7 @@
 #include <gyre/device/inbox.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
-
-#include <cstdio>
+#include <gyre/runtime/log.hpp>
 
 namespace gyre::cuda {
 
@@ -26,8 +25,6 @@ LaunchRequest checked_request(const ActorSet& actors, const Options& options, co
   }
   return request;
 }
-
-void log(const std::string& line) { fmt::print(stderr, "gyre: {}\n", line); }
 
 std::unique_ptr<RegionMemory> make_region(TransportKind transport, const Context& context,
                                           const RegionLayout& layout) {
@@ -165,7 +162,7 @@ void CudaEngine::launch() {
   arguments_.push("memory", memory_);
   arguments_.refer_to("memory.actors", actor_memory_, request_.device_bytes);
   arguments_.check(driver_, kernel_->function(), kernel_name_);
-  if (verbose_) log_launch();
+  if (verbose_ || log_level() <= LogLevel::debug) log_launch();
   driver_.check(
       driver_.cuLaunchCooperativeKernel(kernel_->function(), request_.grid, 1, 1, request_.block, 1, 1,
                                         request_.dynamic_shared_bytes, stream_, arguments_.addresses()),
@@ -174,6 +171,7 @@ void CudaEngine::launch() {
 }
 
 void CudaEngine::log_launch() const {
+  const auto log = [](const std::string& line) { detail::log_line(LogLevel::info, line); };
   log(fmt::format("{}, compute capability {}.{}, {} multiprocessors", limits_.name, limits_.compute_major,
                   limits_.compute_minor, limits_.multiprocessors));
   log(fmt::format("transport {}{}", name(transport_),
