@@ -13,6 +13,7 @@
 #include <gyre/runtime/engine.hpp>
 #include <gyre/runtime/host_bridge.hpp>
 #include <gyre/runtime/scratch.hpp>
+#include <gyre/runtime/stats.hpp>
 #include <gyre/runtime/tally.hpp>
 #include <gyre/runtime/worker_clock.hpp>
 
@@ -24,10 +25,6 @@
 #include <vector>
 
 namespace gyre {
-
-/// created → launched → active ⇄ inactive → draining → terminated, and failed from anywhere.
-enum class Lifecycle { launched, active, inactive, draining, terminated, failed };
-std::string_view name(Lifecycle state);
 
 /// What Runtime::terminate reports.
 struct Termination {
@@ -149,6 +146,11 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<void> wait_for_workers(std::chrono::nanoseconds timeout);
 
   Books books() const;
+  /// Throws Error in a forked child, and std::bad_alloc.
+  Stats stats() const;
+  const Timings& timings() const { return timings_; }
+  /// Before anybody else has the core.
+  void set_timings(const Timings& timings) { timings_ = timings; }
   /// Dead letters since the last call, oldest first.
   std::vector<DeadLetter> take_dead_letters();
   /// Dead letters that the bounded log had no room for.
@@ -198,9 +200,12 @@ class Core : public std::enable_shared_from_this<Core> {
   void check_engine();
   void fail(std::string_view cause) noexcept;
   void collect_failed_tells();
-  void bury_unprocessed(HostBridge& bridge, Status reason);
+  void bury_unprocessed(uint32_t worker, Status reason);
   void end_calls_in_flight(Status reason);
   Books count_books() const;
+  size_t handler_number(const Envelope& envelope) const;
+  void count_unprocessed(uint32_t worker, const Envelope& envelope);
+  WorkerStats worker_stats(uint32_t worker, int64_t now_ns) const;
 
   const ForkGuard fork_;
   const ActorSet actors_;
@@ -225,6 +230,9 @@ class Core : public std::enable_shared_from_this<Core> {
   int64_t launched_at_ns_ = 0;
 
   Tally<Count> books_;
+  // Messages that a worker never took, by worker and handler; one more a worker for those of no handler.
+  std::vector<std::atomic<uint64_t>> unprocessed_;
+  Timings timings_;
 
   DeadLetters dead_letters_;
   mutable std::mutex lifecycle_mutex_;  // drain and terminate, one at a time; never on the message path

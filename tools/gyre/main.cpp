@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   add_validate(app, chosen);
   add_doctor(app, chosen);
   add_errors(app, chosen);
+  add_stat(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -431,6 +431,7 @@ LaunchReport validate_one_launch(const Settings& settings, const Options& option
   };
   const auto begin = Clock::now();
   Runtime runtime = Runtime::launch(builtin_actors(), options);
+  const auto metrics = serve_metrics(runtime);
   LaunchReport report;
   report.engine = std::string(name(runtime.engine()));
   report.device = runtime.device_name();
