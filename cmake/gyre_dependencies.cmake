@@ -31,6 +31,16 @@ if(GYRE_TOOLS OR GYRE_BENCH)
 endif()
 include(gyre_capnp)
 
+if(GYRE_TOOLS)  # messages given as JSON
+  if(GYRE_STATIC)
+    find_library(CAPNP_JSON_LIBRARY NAMES libcapnp-json.a REQUIRED)
+  else()
+    find_library(CAPNP_JSON_LIBRARY NAMES capnp-json REQUIRED)
+  endif()
+  add_library(gyre_capnp_json INTERFACE)
+  target_link_libraries(gyre_capnp_json INTERFACE ${CAPNP_JSON_LIBRARY} gyre::capnp)
+endif()
+
 # The CUDA toolkit: only its headers; driver and NVRTC are loaded at run time.
 if(GYRE_CUDA STREQUAL "OFF")
   set(GYRE_WITH_CUDA OFF)

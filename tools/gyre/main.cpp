@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   std::function<int()> chosen;
   add_validate(app, chosen);
   add_doctor(app, chosen);
+  add_inspect(app, chosen);
   add_errors(app, chosen);
   add_stat(app, chosen);
   try {
