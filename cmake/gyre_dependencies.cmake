@@ -31,14 +31,20 @@ if(GYRE_TOOLS OR GYRE_BENCH)
 endif()
 include(gyre_capnp)
 
-if(GYRE_TOOLS)  # messages given as JSON
+if(GYRE_TOOLS)  # messages given as JSON, in programs
   if(GYRE_STATIC)
-    find_library(CAPNP_JSON_LIBRARY NAMES libcapnp-json.a REQUIRED)
+    find_library(CAPNP_JSON_STATIC_LIBRARY NAMES libcapnp-json.a REQUIRED)
+    set(json_library ${CAPNP_JSON_STATIC_LIBRARY})
   else()
     find_library(CAPNP_JSON_LIBRARY NAMES capnp-json REQUIRED)
+    set(json_library ${CAPNP_JSON_LIBRARY})
   endif()
   add_library(gyre_capnp_json INTERFACE)
-  target_link_libraries(gyre_capnp_json INTERFACE ${CAPNP_JSON_LIBRARY} gyre::capnp)
+  target_link_libraries(gyre_capnp_json INTERFACE ${json_library} gyre::capnp)
+endif()
+if(GYRE_C)  # and in the shared library
+  find_library(CAPNPC_LIBRARY NAMES capnpc REQUIRED)
+  find_library(CAPNP_JSON_LIBRARY NAMES capnp-json REQUIRED)
 endif()
 
 # The CUDA toolkit: only its headers; driver and NVRTC are loaded at run time.

@@ -245,6 +245,26 @@ class Client {
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
 
+  /// As ask_by_number, with a refusal apart from the outcome; without waiting for room if `when_full` says
+  /// so.
+  Result<Future<Reply<capnp::AnyPointer>>> send_ask_by_number(MessageNumbers numbers, uint64_t key,
+                                                              const Encoded& content,
+                                                              const AskOptions& options,
+                                                              detail::WhenFull when_full) {
+    auto sent =
+        send_ask(detail::Destination{core_->worker_of(key), numbers.actor_type, numbers.message_type, key},
+                 content, options, when_full);
+    if (!sent) return sent.error();
+    return Future<Reply<capnp::AnyPointer>>(detail::CallHandle(core_, sent.value()));
+  }
+  /// A tell by numbers.
+  Result<void> send_tell_by_number(MessageNumbers numbers, uint64_t key, const Encoded& content,
+                                   const TellOptions& options, detail::WhenFull when_full) {
+    return send_tell(
+        detail::Destination{core_->worker_of(key), numbers.actor_type, numbers.message_type, key}, content,
+        options, when_full);
+  }
+
   /// Largest request or response body that fits a slot, in bytes.
   uint32_t body_capacity() const { return core_->shape().body_capacity(); }
   /// Largest body that can be sent at all, in bytes: the arena's size. An ask needs room for its reply

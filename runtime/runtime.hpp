@@ -43,6 +43,12 @@ class Runtime {
   Buffer<T> allocate(MemoryKind kind, uint64_t elements) {
     return Buffer<T>(core(), kind, elements);
   }
+  /// The same of elements whose type is known at run time alone, `element_bytes` each; what Buffer is made
+  /// of.
+  detail::BufferOwner allocate(MemoryKind kind, messages::view::ElementType element, uint64_t element_bytes,
+                               uint64_t elements) {
+    return detail::BufferOwner(core(), kind, element, element_bytes, elements);
+  }
   /// Why this engine has no memory of that kind; empty if it has.
   std::string refusal(MemoryKind kind) const { return core()->buffers().memory().refusal(kind); }
   /// The memory of all buffers; empty() after terminate() once the buffers are gone. Any thread.
@@ -80,6 +86,8 @@ class Runtime {
     return core()->poller().failures();
   }
 
+  /// The actor types that were launched, with the handlers that the engine found them to have.
+  const ActorSet& actors() const { return core()->actors(); }
   EngineKind engine() const { return core()->engine().kind(); }
   TransportKind transport() const { return core()->engine().transport(); }
   /// Where `auto` did not choose BAR on CUDA: why; else empty.
