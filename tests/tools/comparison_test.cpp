@@ -40,10 +40,12 @@ struct Response {
 std::string vector_add_request() {
   capnp::MallocMessageBuilder message;
   auto request = message.initRoot<capnp::schema::CodeGeneratorRequest>();
-  const capnp::schema::Node::Reader nodes[] = {
-      capnp::Schema::from<VectorAddRequest>().getProto(), capnp::Schema::from<VectorAddResponse>().getProto(),
-      capnp::Schema::from<VectorAddResponse::Error>().getProto(), capnp::Schema::from<Operation>().getProto(),
-      capnp::Schema::from<messages::BufferHandle>().getProto()};
+  const capnp::schema::Node::Reader nodes[] = {capnp::Schema::from<VectorAddRequest>().getProto(),
+                                               capnp::Schema::from<VectorAddResponse>().getProto(),
+                                               capnp::Schema::from<VectorAddResponse::Error>().getProto(),
+                                               capnp::Schema::from<Operation>().getProto(),
+                                               capnp::Schema::from<messages::BufferHandle>().getProto(),
+                                               capnp::Schema::from<messages::ElementType>().getProto()};
   auto list = request.initNodes(uint32_t(std::size(nodes)));
   for (uint32_t i = 0; i < std::size(nodes); ++i) list.setWithCaveats(i, nodes[i]);
   const auto words = capnp::messageToFlatArray(message);
