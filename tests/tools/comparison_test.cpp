@@ -1,6 +1,5 @@
 // What gyre validate --against compares: floating point numbers, replies, messages that it makes.
 #include <capnp/message.h>
-#include <capnp/schema.capnp.h>
 #include <capnp/serialize.h>
 #include <gyre/bridge/error.hpp>
 #include <gyre/messages/vector_add.official.hpp>
@@ -14,11 +13,13 @@
 #include "against.hpp"
 #include "programs.hpp"
 #include "support/catch.hpp"
+#include "support/message_schemas.hpp"
 #include "temporary_folder.hpp"
 
 using namespace gyre;
 using namespace gyre::tools;
 using gyre_test::containing;
+using gyre_test::vector_add_request;
 using messages::Operation;
 using messages::VectorAddRequest;
 using messages::VectorAddResponse;
@@ -35,21 +36,6 @@ struct Response {
   capnp::MallocMessageBuilder message;
   VectorAddResponse::Builder root;
 };
-
-// What the schema compiler would write of VectorAdd's schema.
-std::string vector_add_request() {
-  capnp::MallocMessageBuilder message;
-  auto request = message.initRoot<capnp::schema::CodeGeneratorRequest>();
-  const capnp::schema::Node::Reader nodes[] = {
-      capnp::Schema::from<VectorAddRequest>().getProto(), capnp::Schema::from<VectorAddResponse>().getProto(),
-      capnp::Schema::from<VectorAddResponse::Error>().getProto(), capnp::Schema::from<Operation>().getProto(),
-      capnp::Schema::from<messages::BufferHandle>().getProto()};
-  auto list = request.initNodes(uint32_t(std::size(nodes)));
-  for (uint32_t i = 0; i < std::size(nodes); ++i) list.setWithCaveats(i, nodes[i]);
-  const auto words = capnp::messageToFlatArray(message);
-  const auto bytes = words.asChars();
-  return {bytes.begin(), bytes.size()};
-}
 
 template <class Message>
 typename Message::Reader read(const TestMessage& message,

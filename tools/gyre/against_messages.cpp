@@ -42,8 +42,9 @@ std::vector<std::vector<std::byte>> read_json(const std::string& text, capnp::St
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     capnp::MallocMessageBuilder message;
     try {
-      capnp::JsonCodec().decode(kj::arrayPtr(line.data(), line.size()),
-                                message.initRoot<capnp::DynamicStruct>(schema));
+      capnp::JsonCodec codec;
+      codec.setRejectUnknownFields(true);
+      codec.decode(kj::arrayPtr(line.data(), line.size()), message.initRoot<capnp::DynamicStruct>(schema));
     } catch (const kj::Exception& exception) {
       throw Error(fmt::format("reading --messages-file {}, line {}: it is no {} in JSON: {}", file, number,
                               schema.getShortDisplayName().cStr(), exception.getDescription().cStr()));
@@ -110,9 +111,12 @@ std::vector<TestMessage> make_messages(const ActorSet& actors, const MessageSche
     all += fmt::format(" {} ({})", name, actors.actor_name(handler.actor_type));
     if (source.request.empty() || source.request == name) handlers.push_back(&handler);
   }
+  if (all.empty()) {
+    throw BadOptions(
+        "comparing replies: the actors answer nothing, they take tells alone; name others by --types");
+  }
   if (handlers.empty()) {
-    throw BadOptions(fmt::format("--request {}: the actors answer{}", source.request,
-                                 all.empty() ? " nothing: there are no replies to compare" : all));
+    throw BadOptions(fmt::format("--request {}: the actors answer{}", source.request, all));
   }
   std::vector<TestMessage> messages;
   const auto add = [&](const Handler* handler, std::vector<std::byte> stream) {

@@ -112,7 +112,8 @@ class RandomMessage {
       }
       case capnp::schema::Type::ENUM:  // now and then one that no schema knows
         if (ordinary_) {
-          return capnp::DynamicEnum(type.asEnum(), uint16_t(bits % type.asEnum().getEnumerants().size()));
+          const uint32_t known = type.asEnum().getEnumerants().size();
+          return capnp::DynamicEnum(type.asEnum(), uint16_t(known == 0 ? 0 : bits % known));
         }
         return capnp::DynamicEnum(type.asEnum(), uint16_t(bits % 64 == 0 ? bits >> 8 : (bits >> 8) % 4));
       default:

@@ -1,0 +1,64 @@
+// gyre validate --against with the CUDA engine on one side, on a driver in ordinary memory.
+#include <gyre/runtime/builtin_actors.hpp>
+#include <gyre/runtime/cuda/program.hpp>
+#include <gyre/runtime/gyre.hpp>
+
+#include "against.hpp"
+#include "support/catch.hpp"
+#include "support/fake_driver.hpp"
+#include "support/message_schemas.hpp"
+
+using namespace gyre;
+using namespace gyre::tools;
+
+namespace {
+
+bool without_nvrtc() {
+  if (cuda::nvrtc_available()) return false;
+  WARN("NVRTC is not installed: not tested");
+  return true;
+}
+
+// Both runtimes, and messages for them.
+struct Engines {
+  gyre_test::FakeDriver fake{{builtin_actors()}};
+  ActorSet actors = builtin_actors();
+  MessageSchemas schemas{gyre_test::vector_add_request()};
+  AgainstSettings settings;
+  Runtime tested = Runtime::launch(actors, {.engine = EngineKind::cuda, .transport = TransportKind::pinned});
+  Runtime reference = Runtime::launch(actors, {.engine = EngineKind::cpu});
+
+  EngineComparison compare(uint64_t count) {
+    settings.ignored = {"processingNs"};
+    MessageSource source;
+    source.request = "VectorAddRequest";
+    source.count = count;
+    return compare_engines(tested, reference, actors, make_messages(actors, schemas, source), schemas,
+                           settings);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the CUDA engine and the CPU engine answer alike") {
+  if (without_nvrtc()) return;
+  Engines engines;
+  const EngineComparison result = engines.compare(100);
+  CHECK(result.messages == 100);
+  CHECK(result.same == 100);
+  CHECK(result.comparison.differences() == 0);
+  CHECK(engines.tested.terminate().books.balanced());
+}
+
+TEST_CASE("a device fault is a difference, and ends the comparison") {
+  if (without_nvrtc()) return;
+  Engines engines;
+  engines.fake.fault();
+  const EngineComparison result = engines.compare(100);
+  CHECK(result.messages == 1);
+  CHECK(result.same == 0);
+  REQUIRE(result.comparison.first());
+  CHECK(result.comparison.first()->path == "the outcome");
+  CHECK(result.comparison.first()->tested == "engine_failed");
+  CHECK_FALSE(engines.tested.failure().empty());
+}
