@@ -3,7 +3,8 @@
 
 The texts are taken from the sources: what is thrown at set-up (Error, BadOptions, EngineUnavailable), the lines of
 what is wrong with options and launches, and what Failure::message() says. What a text takes from the run stands as …
-on the page. `error_texts.py SOURCE_DIR --rows` prints the rows that the page should have.
+on the page. `error_texts.py SOURCE_DIR --write` mends the page: it adds rows that are missing, whose last column a
+person then fills in where the text does not say all, and removes those whose text is gone.
 """
 import re
 import sys
@@ -26,6 +27,16 @@ CALLS = {"runtime/options.cpp": {"wrong"}, "runtime/cuda/launch_check.cpp": {"wr
          "runtime/actor_set.cpp": {"refuse"}}
 RETURNS = {"runtime/errors.cpp": "Failure", "runtime/cpu/engine.cpp": "Error", "runtime/cuda/engine.cpp": "Error",
            "runtime/cuda/memory.cpp": "Error"}
+# Which table of the page is whose: the first that fits.
+TABLES = [("runtime/runtime.cpp", "Options"), ("runtime/options", "Options"), ("runtime/make_engine", "Options"),
+          ("runtime/cpu/engine", "Options"), ("runtime/cpu/actor_memory", "Options"),
+          ("runtime/actor_", "Actor sets"), ("runtime/cuda/launch_check", "A launch on a GPU"),
+          ("runtime/cuda/engine", "A launch on a GPU"), ("runtime/core", "A launch on a GPU"),
+          ("bridge/cuda/device_lease", "A launch on a GPU"), ("runtime/cuda/arguments", "A launch on a GPU"),
+          ("bridge/cuda/driver", "The CUDA driver and NVRTC"), ("bridge", "Transports"),
+          ("runtime/buffer", "Buffers"), ("runtime/cuda/memory", "Buffers"), ("runtime/cpu/memory", "Buffers"),
+          ("runtime/cuda", "The CUDA driver and NVRTC"), ("runtime", "Messages"), ("tools", "The programs")]
+AS_IT_SAYS = "do as the text says"
 NO_ERRORS = {"nothing failed", "unknown status", "CPU, … worker thread…"}
 THROWN = {"Error", "BadOptions", "EngineUnavailable"}
 
@@ -130,31 +141,56 @@ def texts_of_sources(root):
     return found
 
 
-def rows_of_page(root):
-    page = (root / "docs/errors.md").read_text()
-    if HEADING not in page:
-        return set()
-    row = re.compile(r"^\| ([A-Za-z]+) \| `` ?(.*?) ?`` \|", re.MULTILINE)
-    return {(source, text) for source, text in row.findall(page[page.index(HEADING):])}
+ROW = re.compile(r"^\| ([A-Za-z]+) \| `` ?(.*?) ?`` \| (.*) \|$")
+
+
+def rows_of_page(lines):
+    """(kind, text): last column, of the rows below the heading."""
+    rows = map(ROW.match, lines[lines.index(HEADING):] if HEADING in lines else [])
+    return {(row[1], row[2]): row[3] for row in rows if row}
+
+
+def mended(lines, wanted):
+    """The page's lines with a row for each of `wanted` in its file's table, and no others; what rows say is kept."""
+    remarks = rows_of_page(lines)
+    tables = {}
+    for (kind, text), name in sorted(wanted.items(), key=lambda item: (item[1], item[0][1])):
+        table = next(title for prefix, title in TABLES if name.startswith(prefix))
+        tables.setdefault(table, []).append(f"| {kind} | `` {text} `` | {remarks.get((kind, text), AS_IT_SAYS)} |")
+    begin, result, table = lines.index(HEADING), [], None
+    for number, line in enumerate(lines):
+        if number < begin or not ROW.match(line):
+            result.append(line)
+        if number > begin and line.startswith("### "):
+            table = line[4:]
+        if number > begin and line.startswith("| --- "):
+            result += tables.pop(table, [])
+    if tables:
+        raise ValueError(f"docs/errors.md has no table {', '.join(tables)}")
+    return result
 
 
 def main():
     root = Path(sys.argv[1])
+    page = root / "docs/errors.md"
+    lines = page.read_text().split("\n")
     wanted = texts_of_sources(root)
-    if sys.argv[2:] == ["--rows"]:
-        for (source, text), name in sorted(wanted.items(), key=lambda item: (item[1], item[0])):
-            print(f"| {source} | `` {text} `` | {name} |")
+    if sys.argv[2:] == ["--write"]:
+        page.write_text("\n".join(mended(lines, wanted)))
         return 0
-    there = rows_of_page(root)
-    for source, text in sorted(set(wanted) - there):
-        print(f"FAILED: {wanted[source, text]} says, and docs/errors.md does not: | {source} | `` {text} `` |")
-    for source, text in sorted(there - set(wanted)):
-        print(f"FAILED: docs/errors.md has, and no source says: | {source} | `` {text} `` |")
+    there = rows_of_page(lines)
+    for kind, text in sorted(set(wanted) - set(there)):
+        print(f"FAILED: {wanted[kind, text]} says, and docs/errors.md does not: | {kind} | `` {text} `` |")
+    for kind, text in sorted(set(there) - set(wanted)):
+        print(f"FAILED: docs/errors.md has, and no source says: | {kind} | `` {text} `` |")
     if len(wanted) < 100:
         print(f"FAILED: only {len(wanted)} texts were found in the sources; this script does not read them any more")
         return 1
-    print(f"{len(wanted)} texts in the sources, {len(there)} on the page")
-    return int(set(wanted) != there)
+    if set(wanted) != set(there):
+        print("tests/tools/error_texts.py . --write mends the page")
+        return 1
+    print(f"{len(wanted)} texts in the sources, all on the page")
+    return 0
 
 
 if __name__ == "__main__":
