@@ -50,7 +50,6 @@ class Reply {
  public:
   using Reader = typename Response::Reader;
 
-  /// Of a call whose reply has come; Future::get makes it.
   Reply(detail::CallHandle handle, Reader reader) : handle_(std::move(handle)), reader_(reader) {}
 
   const Reader& operator*() const { return reader_; }
@@ -78,14 +77,11 @@ class Future<Reply<Response>> {
  public:
   /// Of no ask: its outcome is `terminated`.
   Future() = default;
-  /// Of an ask in flight; Client::ask makes it.
   explicit Future(detail::CallHandle handle) : handle_(std::move(handle)) {}
   /// Of an ask that was refused.
   explicit Future(const Failure& refused) : refused_(refused) {}
-  /// The other is empty then: its outcome is `terminated`.
   Future(Future&& other) noexcept
       : handle_(std::move(other.handle_)), refused_(std::exchange(other.refused_, emptied())) {}
-  /// Abandons the call it had, as the destructor does.
   Future& operator=(Future&& other) noexcept {
     handle_ = std::move(other.handle_);
     refused_ = std::exchange(other.refused_, emptied());

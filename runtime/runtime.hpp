@@ -26,9 +26,7 @@ class Runtime {
   /// at once), EngineUnavailable (no such engine here: why, and what to install), Error.
   static Runtime launch(ActorSet actors, const Options& options = {});
 
-  /// The other may only be destroyed, or assigned to.
   Runtime(Runtime&&) noexcept = default;
-  /// Terminates what this one ran.
   Runtime& operator=(Runtime&& other) noexcept;
   /// terminate() with the default deadline.
   ~Runtime();
