@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
 
 extern char** environ;
 
@@ -93,26 +92,6 @@ ChildOutput run_self(const std::vector<std::string>& arguments, const std::vecto
                                       : fmt::format("signal {}", WTERMSIG(status))));
   }
   return output;
-}
-
-TemporaryFolder::TemporaryFolder() {
-  path_ = (std::filesystem::temp_directory_path() / "gyre-bench-XXXXXX").string();
-  if (mkdtemp(path_.data()) == nullptr)
-    throw Error(fmt::format("making a temporary folder {}: {}", path_, std::strerror(errno)));
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-void TemporaryFolder::empty() const {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
-    std::filesystem::remove_all(entry.path(), error);
-    if (error) break;
-  }
-  if (error) throw Error(fmt::format("emptying the temporary folder {}: {}", path_, error.message()));
 }
 
 }  // namespace gyre::bench

@@ -20,21 +20,4 @@ uint64_t monotonic_ns();
 /// not exit with 0.
 ChildOutput run_self(const std::vector<std::string>& arguments, const std::vector<std::string>& environment);
 
-/// A folder of its own for temporary files, removed with all that is in it.
-class TemporaryFolder {
- public:
-  /// Throws Error.
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  /// Removes all that is in it. Throws Error.
-  void empty() const;
-
- private:
-  std::string path_;
-};
-
 }  // namespace gyre::bench

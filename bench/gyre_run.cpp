@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "watching.hpp"
+
 namespace gyre::bench {
 
 Termination run_on_gyre(const ActorSet& actors, const Options& options, const std::string& row,
                         const std::function<void(Runtime&)>& body) {
   Runtime runtime = Runtime::launch(actors, options);
+  const auto metrics = tools::serve_metrics(runtime);
   try {
     body(runtime);
   } catch (const Error& error) {

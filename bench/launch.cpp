@@ -188,7 +188,7 @@ int launch(Settings& settings) {
   const Machine machine = machine_of(options);
   options.engine = machine.engine;
   options.transport = machine.transport;
-  const TemporaryFolder warm, cold, bare_folder;
+  const tools::TemporaryFolder warm, cold, bare_folder;
   std::vector<std::string> bare = as_arguments("bare-sample", options);
 #if defined(GYRE_WITH_CUDA)
   if (machine.engine == EngineKind::cuda) {

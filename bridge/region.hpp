@@ -1,7 +1,8 @@
 // The region: one block of memory that holds all that host and engine both touch. Offsets only, never
 // pointers.
 //
-//   RegionHeader | HandlerTypes | worker 0: HostLine WorkerLine LastWords FailureLog  D2H ring | worker 1: …
+//   RegionHeader | HandlerTypes
+//   | worker 0: HostLine WorkerLine LastWords HandlerCounts FailureLog  D2H ring | worker 1: …
 //   | inbound part: worker 0: CommandLine  H2D ring | worker 1: … | arena
 //
 // The inbound part is what the host says to workers without being asked. It may lie elsewhere too, in device
@@ -11,6 +12,7 @@
 // One writer per cache line. Lines lie 128 bytes apart: x86 prefetches the neighbour of a 64-byte line.
 #pragma once
 
+#include <gyre/bridge/handler_counts.hpp>
 #include <gyre/bridge/packet.hpp>
 #include <gyre/bridge/ring.hpp>
 
@@ -58,6 +60,7 @@ struct alignas(128) WorkerLine {
   uint64_t corrupt;          ///< slots that held no message
   uint64_t acknowledged;     ///< the last CommandWord::word the worker obeys
   uint64_t clock_ns;         ///< the worker's clock when it read that; stored before it
+  uint64_t heartbeat_ns;     ///< the worker's clock, stored each millisecond between messages; 0: not yet
 };
 
 /// What a worker is doing, or did last: read by the host after a fault. Written by the worker, where the
@@ -105,7 +108,7 @@ static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(RegionHeader, inbo
               "the region's fields lie alike on both sides");
 
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
-inline constexpr uint32_t region_version = 4;
+inline constexpr uint32_t region_version = 5;
 
 /// What the host says handler n is for, actor by actor: Cap'n Proto type ids of its request and its response
 /// (0: it takes tells only). Each worker holds it against its own handlers before it starts.
@@ -123,9 +126,12 @@ struct RegionLayout {
   uint32_t handlers = 0;     ///< of all actors
 
   GYRE_DEVICE constexpr uint64_t worker_stride() const {
-    return sizeof(HostLine) + sizeof(WorkerLine) + sizeof(LastWords) + FailureLog::bytes(shape) +
+    return sizeof(HostLine) + sizeof(WorkerLine) + sizeof(LastWords) +
+           uint64_t(counts_a_worker()) * sizeof(HandlerCounts) + FailureLog::bytes(shape) +
            shape.ring_bytes();
   }
+  /// HandlerCounts: one a handler, and one for messages that are for none.
+  GYRE_DEVICE constexpr uint32_t counts_a_worker() const { return handlers + 1; }
   GYRE_DEVICE constexpr uint64_t inbound_stride() const { return sizeof(CommandLine) + shape.ring_bytes(); }
   GYRE_DEVICE constexpr uint64_t handler_types() const { return sizeof(RegionHeader); }
   GYRE_DEVICE constexpr uint64_t host_line(uint32_t worker) const {
@@ -138,8 +144,11 @@ struct RegionLayout {
   GYRE_DEVICE constexpr uint64_t last_words(uint32_t worker) const {
     return worker_line(worker) + sizeof(WorkerLine);
   }
-  GYRE_DEVICE constexpr uint64_t failure_log(uint32_t worker) const {
+  GYRE_DEVICE constexpr uint64_t handler_counts(uint32_t worker) const {
     return last_words(worker) + sizeof(LastWords);
+  }
+  GYRE_DEVICE constexpr uint64_t failure_log(uint32_t worker) const {
+    return handler_counts(worker) + uint64_t(counts_a_worker()) * sizeof(HandlerCounts);
   }
   GYRE_DEVICE constexpr uint64_t d2h_ring(uint32_t worker) const {
     return failure_log(worker) + FailureLog::bytes(shape);
@@ -166,7 +175,8 @@ struct Bridge {
   HostLine* host_line;
   WorkerLine* worker_line;
   LastWords* last_words;
-  Packet* failure_log;  ///< see FailureLog
+  HandlerCounts* counts;  ///< RegionLayout::counts_a_worker()
+  Packet* failure_log;    ///< see FailureLog
   Packet* d2h;
   CommandLine* command_line;
   Packet* h2d;
@@ -188,6 +198,7 @@ struct Bridge {
                   reinterpret_cast<HostLine*>(base + layout.host_line(worker)),
                   reinterpret_cast<WorkerLine*>(base + layout.worker_line(worker)),
                   reinterpret_cast<LastWords*>(base + layout.last_words(worker)),
+                  reinterpret_cast<HandlerCounts*>(base + layout.handler_counts(worker)),
                   reinterpret_cast<Packet*>(base + layout.failure_log(worker)),
                   reinterpret_cast<Packet*>(base + layout.d2h_ring(worker)),
                   reinterpret_cast<CommandLine*>(sent + layout.command_line(worker)),

@@ -36,8 +36,8 @@
 set(GYRE_DEVICE_HEADERS
   messages/fixed_width.hpp messages/status.hpp messages/envelope.hpp
   messages/wire.hpp messages/reader.hpp messages/builder.hpp messages/view.hpp
-  bridge/group.hpp bridge/packet.hpp bridge/ring.hpp bridge/region.hpp
-  device/platform.hpp device/engine_memory.hpp device/buffer.hpp device/context.hpp device/actor_table.hpp device/parallel.hpp device/inbox.hpp device/dispatch.hpp device/description.hpp device/worker_loop.hpp device/kernel.hpp
+  bridge/group.hpp bridge/packet.hpp bridge/ring.hpp bridge/handler_counts.hpp bridge/region.hpp
+  device/platform.hpp device/handler_meter.hpp device/engine_memory.hpp device/buffer.hpp device/context.hpp device/actor_table.hpp device/parallel.hpp device/inbox.hpp device/dispatch.hpp device/description.hpp device/worker_loop.hpp device/kernel.hpp
   CACHE INTERNAL "What a kernel includes of Gyre itself")
 
 # The functions know of Gyre: GYRE_INCLUDE_DIR (the folder of gyre/gyre.hpp), GYRE_DEVICE_HEADERS, CAPNP_COMPILER,
@@ -103,6 +103,7 @@ function(gyre_add_messages target)
   add_library(${target} STATIC ${classes})
   set_source_files_properties(${classes} PROPERTIES COMPILE_OPTIONS -w)  # Cap'n Proto's, whatever the flags here
   gyre_use_generated(${target} ${root})
+  gyre_position_independent(${target})
   target_link_libraries(${target} PUBLIC gyre::headers gyre::capnp ${used})
   set_target_properties(${target} PROPERTIES GYRE_VIEWS "${views}" GYRE_VIEWS_DIR "${root}"
                         GYRE_IMPORT_DIRS "${import_dirs}" GYRE_MESSAGES "${used}")
@@ -159,6 +160,7 @@ function(gyre_add_actors target)
     VERBATIM)
   add_library(${target} STATIC ${sources}.cpp ${sources}.hpp)
   gyre_use_generated(${target} ${root})
+  gyre_position_independent(${target})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${links}>)
   target_link_libraries(${target} PUBLIC gyre::headers gyre::capnp ${used})
 endfunction()
@@ -266,6 +268,13 @@ function(gyre_resolve_messages doing used_variable all_variable)
   list(REMOVE_DUPLICATES all)
   set(${used_variable} "${used}" PARENT_SCOPE)
   set(${all_variable} "${all}" PARENT_SCOPE)
+endfunction()
+
+# Shared libraries are made of `target` too: the C interface, and actors that it loads. Functions are inlined all the
+# same, for nobody replaces them.
+function(gyre_position_independent target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
 endfunction()
 
 # Generated headers below `root`, for `target` and who links it. Nobody can mend their warnings, but Gyre itself.

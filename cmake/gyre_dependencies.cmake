@@ -3,11 +3,49 @@
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 CONFIG REQUIRED)          # libboost-dev: Lockfree, Outcome
 find_package(fmt REQUIRED)                 # libfmt-dev
+find_path(SPDLOG_INCLUDE_DIR NAMES spdlog/spdlog.h REQUIRED)  # libspdlog-dev: its headers alone
+
+# prometheus-cpp-dev, for gyre::telemetry. Not by its CMake package, which also looks for parts Gyre does not use.
+set(GYRE_PROMETHEUS "AUTO" CACHE STRING
+    "Build gyre::telemetry with prometheus-cpp: ON, OFF, or AUTO (where it is found, and GYRE_STATIC is off)")
+set(GYRE_WITH_PROMETHEUS OFF)
+if(GYRE_PROMETHEUS STREQUAL "ON" OR (GYRE_PROMETHEUS STREQUAL "AUTO" AND NOT GYRE_STATIC))
+  find_path(PROMETHEUS_INCLUDE_DIR NAMES prometheus/exposer.h)
+  find_library(PROMETHEUS_CORE_LIBRARY NAMES prometheus-cpp-core)
+  find_library(PROMETHEUS_PULL_LIBRARY NAMES prometheus-cpp-pull)
+  if(PROMETHEUS_INCLUDE_DIR AND PROMETHEUS_CORE_LIBRARY AND PROMETHEUS_PULL_LIBRARY)
+    set(GYRE_WITH_PROMETHEUS ON)
+  elseif(GYRE_PROMETHEUS STREQUAL "ON")
+    message(FATAL_ERROR "GYRE_PROMETHEUS is ON, and prometheus-cpp was not found: install it (Debian: "
+                        "prometheus-cpp-dev)")
+  else()
+    message(STATUS "Gyre: no prometheus-cpp found (Debian: prometheus-cpp-dev): building without the Prometheus endpoint")
+  endif()
+elseif(GYRE_PROMETHEUS STREQUAL "AUTO")
+  message(STATUS "Gyre: building without the Prometheus endpoint: its libraries are shared, and GYRE_STATIC is on; "
+                 "-DGYRE_PROMETHEUS=ON builds it all the same")
+endif()
 if(GYRE_TOOLS OR GYRE_BENCH)
   find_package(CLI11 CONFIG REQUIRED)        # libcli11-dev
   find_package(nlohmann_json CONFIG REQUIRED)  # nlohmann-json3-dev
 endif()
 include(gyre_capnp)
+
+if(GYRE_TOOLS)  # messages given as JSON, in programs
+  if(GYRE_STATIC)
+    find_library(CAPNP_JSON_STATIC_LIBRARY NAMES libcapnp-json.a REQUIRED)
+    set(json_library ${CAPNP_JSON_STATIC_LIBRARY})
+  else()
+    find_library(CAPNP_JSON_LIBRARY NAMES capnp-json REQUIRED)
+    set(json_library ${CAPNP_JSON_LIBRARY})
+  endif()
+  add_library(gyre_capnp_json INTERFACE)
+  target_link_libraries(gyre_capnp_json INTERFACE ${json_library} gyre::capnp)
+endif()
+if(GYRE_C)  # and in the shared library
+  find_library(CAPNPC_LIBRARY NAMES capnpc REQUIRED)
+  find_library(CAPNP_JSON_LIBRARY NAMES capnp-json REQUIRED)
+endif()
 
 # The CUDA toolkit: only its headers; driver and NVRTC are loaded at run time.
 if(GYRE_CUDA STREQUAL "OFF")

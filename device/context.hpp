@@ -4,6 +4,7 @@
 #include <gyre/bridge/region.hpp>
 #include <gyre/device/buffer.hpp>
 #include <gyre/device/engine_memory.hpp>
+#include <gyre/device/handler_meter.hpp>
 #include <gyre/device/inbox.hpp>
 #include <gyre/device/platform.hpp>
 #include <gyre/messages/envelope.hpp>
@@ -25,9 +26,18 @@ struct WorkerNotes {
   uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
 };
 
+/// What a worker last said of itself, and when, by its own clocks. The polling threads'.
+struct WorkerReports {
+  uint32_t heartbeat_us;
+  uint32_t counts_us;
+  uint64_t counts_ticket;  ///< messages that it had taken then
+  HandlerMeter::ClockPair clocks;
+};
+
 /// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
 struct WorkerShared {
   WorkerNotes notes;
+  WorkerReports reports;
   // What the polling threads found, for the rest of a group that has others.
   Decision decision;
   uint32_t command;  ///< CommandWord::word

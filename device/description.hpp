@@ -59,7 +59,7 @@ GYRE_DEVICE constexpr void list_handlers(Handles<Requests...>, HandlerTypes* han
 /// The description of a worker of `Actors`.
 template <class... Actors>
 GYRE_DEVICE constexpr auto describe() {
-  constexpr uint32_t handlers = (0u + ... + HandlesOf<Actors>::count);
+  constexpr uint32_t handlers = handler_count<Actors...>;
   Description<sizeof...(Actors), handlers> description{
       {DescriptionHeader::expected_magic, sizeof...(Actors), handlers}, {}, {}};
   uint32_t actor = 0, handler = 0;

@@ -118,12 +118,29 @@ GYRE_DEVICE uint32_t first_handler_in_dispute(const HandlerTypes* types, uint32_
   return n;
 }
 
+/// The handlers of `Actors`, all together.
+template <class... Actors>
+inline constexpr uint32_t handler_count = (0u + ... + HandlesOf<Actors>::count);
+
+/// The number among them of the handler with these numbers in envelopes; handler_count if there is none.
+template <class... Actors>
+GYRE_DEVICE uint32_t handler_number(uint32_t actor_type, uint32_t message_type) {
+  uint32_t first = 0, type = 0, number = handler_count<Actors...>;
+  const auto visit = [&](uint32_t handlers) {
+    if (type++ == actor_type && message_type < handlers) number = first + message_type;
+    first += handlers;
+  };
+  (visit(HandlesOf<Actors>::count), ...);
+  return number;
+}
+
 /// What a handler left behind.
 struct Handled {
   Status status;
   uint32_t detail;
   uint64_t where;  ///< see ErrorBody::where
   uint32_t response_bytes;
+  uint64_t began;  ///< the handler: clock_ticks(); 0: it was not called
 };
 
 namespace detail {
@@ -149,8 +166,10 @@ GYRE_DEVICE bool call(Actor& actor, Context& context, wire::Message& message, wi
   typename Request::Reader reader(root);
   if constexpr (requires { typename Response::Builder; }) {
     typename Response::Builder builder(init_root(reply, Response::data_words, Response::pointers));
+    handled.began = clock_ticks_here();
     if (!message.failed()) actor.on(context, reader, builder);
   } else {
+    handled.began = clock_ticks_here();
     if (!message.failed()) actor.on(context, reader);
   }
   handled.response_bytes = reply.used_bytes();
@@ -204,7 +223,7 @@ GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uin
                            void* response, uint32_t response_capacity) {
   wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
   wire::Body reply(response, response_capacity);
-  Handled handled{Status::ok, 0, 0, 0};
+  Handled handled{Status::ok, 0, 0, 0, 0};
   detail::call<Actor, Request>(actor, context, message, message.root(Request::type_id), reply,
                                detail::InitRoot{}, response_capacity, handled);
   return handled;
@@ -252,7 +271,7 @@ template <class Actor, class... Requests>
 GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context& context,
                                      uint32_t message_type, const void* body, uint32_t body_bytes,
                                      void* response, uint32_t capacity) {
-  Handled handled{Status::unknown_message, 0, 0, 0};
+  Handled handled{Status::unknown_message, 0, 0, 0, 0};
   uint32_t index = 0;
   (void)((message_type == index++
               ? (handled = handle<Actor, Requests>(actor, context, body, body_bytes, response, capacity),
@@ -351,7 +370,7 @@ GYRE_DEVICE void remove(ActorList<First, Rest...>, const EngineMemory& memory, u
 
 GYRE_DEVICE inline Handled dispatch(ActorList<>, WorkerNotes&, Context&, uint32_t, uint32_t, const void*,
                                     uint32_t, void*, uint32_t) {
-  return {Status::unknown_actor, 0, 0, 0};
+  return {Status::unknown_actor, 0, 0, 0, 0};
 }
 
 /// Hands a message to the handler with its numbers, of the actor in `notes.state`; a new actor's on_start
@@ -365,7 +384,7 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Cont
                     response, capacity);
   }
   if constexpr (detail::state_bytes<First>() == 0) {
-    if (detail::is_lifecycle(message_type)) return {Status::ok, 0, 0, 0};
+    if (detail::is_lifecycle(message_type)) return {Status::ok, 0, 0, 0, 0};
     First actor{};
     return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
                                     response, capacity);
@@ -376,15 +395,15 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Cont
         actor.on_start(context);
         if (detail::hook_failed(context, notes)) {
           if (HandlerGroup::rank() == 0) notes.gone = 1;
-          return {notes.status, notes.detail, notes.where, 0};
+          return {notes.status, notes.detail, notes.where, 0, 0};
         }
       }
     }
-    if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0};
+    if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0, 0};
     if (message_type == lifecycle_message::stop) {
       if constexpr (detail::HasOnStop<First>) actor.on_stop(context);
       if (HandlerGroup::rank() == 0) notes.gone = 1;
-      return {context.status(), context.detail(), context.where(), 0};
+      return {context.status(), context.detail(), context.where(), 0, 0};
     }
     return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
                                     response, capacity);

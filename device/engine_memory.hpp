@@ -1,7 +1,8 @@
-// Memory of the engine's own that its workers use and the host does not map: the table of buffers and the
-// actors' state.
+// Memory of the engine's own that its workers use and the host does not map: the table of buffers, the
+// actors' state and the handlers' counts.
 #pragma once
 
+#include <gyre/bridge/handler_counts.hpp>
 #include <gyre/messages/fixed_width.hpp>
 
 namespace gyre {
@@ -25,16 +26,19 @@ struct EngineMemory {
                          ///< a worker: its own
   uint64_t actor_bytes;  ///< a worker; a multiple of 256
   uint32_t actors_per_worker;  ///< of each type that has state
-  uint32_t reserved;
-  uint8_t* scratch;  ///< of a grid-scoped worker: twice a slot's payload, zeroed, 16-aligned
+  uint32_t counts_per_worker;  ///< one a handler, and one more
+  uint8_t* scratch;            ///< of a grid-scoped worker: twice a slot's payload, zeroed, 16-aligned
+  HandlerCounts* counts;  ///< counts_per_worker for each worker one after the other, zeroed. In a worker: its
+                          ///< own
 
-  /// The same, with `actors` of one worker.
+  /// The same, with `actors` and `counts` of one worker.
   GYRE_DEVICE constexpr EngineMemory of_worker(uint32_t worker) const {
     EngineMemory own = *this;
     own.actors += worker * actor_bytes;
+    own.counts += uint64_t(worker) * counts_per_worker;
     return own;
   }
 };
-static_assert(sizeof(EngineMemory) == 48, "what the engine hands to its workers lies alike on both sides");
+static_assert(sizeof(EngineMemory) == 56, "what the engine hands to its workers lies alike on both sides");
 
 }  // namespace gyre

@@ -63,16 +63,18 @@ class Lookout {
     }
     if (due || looks_at_each_poll) {
       asked_ = true;
+      due_ = due;
       answer_ = uint32_t(Memory::load_relaxed(command_line.command));
     }
   }
-  /// Takes the answer, if one was asked for; true where the command is another than before.
+  /// Takes the answer, if one was asked for; true where the look was due, or the command is another than
+  /// before.
   GYRE_DEVICE bool accept() {
     if (!asked_) return false;
     asked_ = false;
     const uint32_t before = command_;
     command_ = PollGroup::broadcast(answer_);
-    return command_ != before;
+    return !looks_at_each_poll || due_ || command_ != before;
   }
 
  private:
@@ -81,6 +83,7 @@ class Lookout {
   uint32_t looked_at_ = 0;  // clock_ticks(), low bits
   uint32_t answer_ = 0;
   bool asked_ = false;
+  bool due_ = false;  // the look that was asked for
 };
 
 /// How long the first look after a message waits, in clock_ticks(). In a conversation the host's next message
@@ -143,9 +146,8 @@ class Inbox {
     if (is_whole(there_, needed, width_)) return Decision::message;
     return look_for_rest();
   }
-  /// Whether the looks so far found another command than those before the last time this was asked.
-  /// Collective.
-  GYRE_DEVICE bool commanded() { return lookout_.accept(); }
+  /// Whether a look was due, or found another command, since the last time this was asked. Collective.
+  GYRE_DEVICE bool looked_out() { return lookout_.accept(); }
   GYRE_DEVICE const Lookout& lookout() const { return lookout_; }
   /// In a row, so far.
   GYRE_DEVICE uint32_t empty_looks() const { return empty_looks_; }

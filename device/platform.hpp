@@ -6,6 +6,7 @@
 #include <gyre/messages/fixed_width.hpp>
 
 #if !defined(__CUDACC_RTC__)
+#include <atomic>
 #include <chrono>
 #endif
 
@@ -98,6 +99,23 @@ __device__ inline uint64_t now_ns() {
 inline constexpr uint32_t look_interval = 64'000;
 __device__ inline uint64_t clock_ticks() { return uint64_t(clock64()); }
 inline constexpr bool looks_at_each_poll = false;
+/// The same clock, read where it stands: accesses to memory stay on their side of it.
+__device__ inline uint64_t clock_ticks_here() {
+  uint64_t value;
+  asm volatile("mov.u64 %0, %%clock64;" : "=l"(value) : : "memory");
+  return value;
+}
+
+/// Adds to a word of the engine's own memory that one thread alone adds to; it does not wait for that.
+__device__ inline void add_soon(uint64_t& word, uint64_t n) {
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" : : "l"(&word), "l"(n));
+}
+/// The word with all that was added to it before, by this thread or by one that it met since.
+__device__ inline uint64_t load_added(const uint64_t& word) {
+  uint64_t value;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(&word));
+  return value;
+}
 
 /// Whether a look takes so long that its moment is worth choosing.
 inline constexpr bool delays_first_look = true;
@@ -139,10 +157,19 @@ inline uint64_t now_ns() {
 /// The time-stamp counter reads faster than the clock: some 20 µs.
 inline constexpr uint32_t look_interval = 50'000;
 inline uint64_t clock_ticks() { return __rdtsc(); }
+inline uint64_t clock_ticks_here() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const uint64_t ticks = clock_ticks();
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  return ticks;
+}
 /// On the CPU the command word is in the cache.
 inline constexpr bool looks_at_each_poll = true;
 inline constexpr bool delays_first_look = false;
 inline void wait_ticks(uint32_t) {}
+
+inline void add_soon(uint64_t& word, uint64_t n) { word += n; }
+inline uint64_t load_added(const uint64_t& word) { return word; }
 
 #endif
 

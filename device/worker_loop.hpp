@@ -26,11 +26,13 @@ class Worker {
         response_(kept(response)),
         shared_(kept(&shared)),
         replies_(bridge.d2h, bridge.shape),
-        credits_(bridge.worker_line->h2d_credit, bridge.shape.slots) {
+        credits_(bridge.worker_line->h2d_credit, bridge.shape.slots),
+        meter_(memory.counts, handler_count<Actors...> + 1) {
     if (HandlerGroup::rank() == 0) {
       shared = WorkerShared{};
       shared.command_line = bridge.command_line;
       shared.memory = memory;
+      shared.reports.clocks = HandlerMeter::ClockPair::now();
     }
     HandlerGroup::sync();
   }
@@ -65,6 +67,7 @@ class Worker {
   /// After the last message: stops the actors and publishes final counters.
   GYRE_DEVICE void finish() {
     for_each_to_stop(ActorList<Actors...>{}, shared_->memory, actors_, 0, Stop{*this});
+    if (polls()) publish_counts();
     if (HandlerGroup::rank() != 0) return;
     publish_credit();
     Memory::store_release(bridge_.worker_line->stopped, 1);
@@ -73,6 +76,8 @@ class Worker {
  private:
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
   static constexpr uint32_t no_types = 0xffffffff;
+  static constexpr uint32_t heartbeat_interval_us = 1000;
+  static constexpr uint32_t counts_interval_us = 32'000;
 
   // Calls an actor's on_stop, of which nobody hears what it failed with.
   struct Stop {
@@ -120,11 +125,42 @@ class Worker {
 
   // What the last look found of the host's command; true if the worker is to stop.
   GYRE_DEVICE bool attends_to_command() {
-    if (inbox_.commanded()) {
+    if (inbox_.looked_out()) {
+      const bool other = command_.word != inbox_.lookout().command().word;
       command_ = inbox_.lookout().command();
-      if (PollGroup::rank() == 0) acknowledge_command();
+      if (other && PollGroup::rank() == 0) acknowledge_command();
+      report();
     }
     return stop_seen_ || command_.command() == Command::stop;
+  }
+
+  // Now and then: that the worker is there, and what it counted.
+  GYRE_DEVICE void report() {
+    WorkerReports& reports = shared_->reports;
+    const uint32_t now_us = inbox_.lookout().now_us();
+    if (now_us - reports.heartbeat_us < heartbeat_interval_us) return;
+    const auto clocks = HandlerMeter::ClockPair::now();
+    const bool counts_due = now_us - reports.counts_us >= counts_interval_us;
+    if (counts_due) meter_.compare(reports.clocks, clocks);
+    PollGroup::sync();
+    if (PollGroup::rank() == 0) {
+      Memory::store_relaxed(bridge_.worker_line->heartbeat_ns, clocks.ns);
+      reports.heartbeat_us = now_us;
+      if (counts_due) {
+        reports.counts_us = now_us;
+        reports.clocks = clocks;
+      }
+    }
+    if (counts_due) publish_counts();
+    PollGroup::sync();
+  }
+
+  // Polling threads.
+  GYRE_DEVICE void publish_counts() {
+    if (shared_->reports.counts_ticket == inbox_.ticket()) return;
+    meter_.publish(bridge_.counts);
+    if (PollGroup::rank() == 0) shared_->reports.counts_ticket = inbox_.ticket();
+    PollGroup::sync();
   }
 
   GYRE_DEVICE void acknowledge_command() {
@@ -188,7 +224,7 @@ class Worker {
   GYRE_DEVICE void take_message() {
     const Taken taken = take_plain();
     if (taken == Taken::no) take_special();
-    if (taken == Taken::noted) conclude(shared_->response_bytes, false);
+    if (taken == Taken::noted) conclude(shared_->response_bytes, false, noted_ticks_);
     next();
   }
 
@@ -217,9 +253,14 @@ class Worker {
     const WorkerNotes& notes = shared_->notes;
     const bool there = notes.refused == Status::ok && notes.created == 0;
     last_types_ = there ? head().types() : no_types;
+    last_counts_ = counts_of(head().types());
     last_key_ = head().key();
     last_state_ = notes.state;
     return there;
+  }
+
+  GYRE_DEVICE HandlerCounts* counts_of(uint32_t types) const {
+    return meter_.of(handler_number<Actors...>(types & 0xffff, types >> 16));
   }
 
   // After a handler on the short way.
@@ -228,16 +269,18 @@ class Worker {
     GYRE_DEVICE Taken operator()(bool ok, const Handled& handled) const {
       if (!ok) worker.note_failure(handled);
       HandlerGroup::sync();
-      return worker.conclude_plain(handled.response_bytes);
+      return worker.conclude_plain(handled.response_bytes, clock_ticks_here() - handled.began);
     }
   };
-  GYRE_DEVICE Taken conclude_plain(uint32_t response_bytes) {
+  // `ticks`: the handler's time, until the last thread was done.
+  GYRE_DEVICE Taken conclude_plain(uint32_t response_bytes, uint64_t ticks) {
     const bool is_ask = head().flags() != 0;
     // What a reply needs is loaded beside what decides whether it is sent.
     const uint32_t any = shared_->notes.any;
     const Packet first = reply_packet(PollGroup::rank(), response_bytes);
     if (any != 0) {
       if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
+      noted_ticks_ = ticks;
       HandlerGroup::sync();
       return Taken::noted;
     }
@@ -248,6 +291,7 @@ class Worker {
       ++tells_processed_;
     }
     clear(response_bytes);
+    if (HandlerGroup::rank() == 0) meter_.processed(last_counts_, ticks);
     return Taken::done;
   }
 
@@ -292,7 +336,8 @@ class Worker {
     const WorkerNotes& notes = shared_->notes;
     const Status refused = notes.refused;
 
-    Handled handled{refused != Status::ok ? refused : Status::malformed, notes.detail, notes.where, 0};
+    Handled handled{refused != Status::ok ? refused : Status::malformed, notes.detail, notes.where, 0, 0};
+    const uint64_t began = clock_ticks_here();
     Context context(envelope.key, (envelope.flags & envelope_flags::ask) != 0, *shared_);
     if (found && refused == Status::ok) {
       handled = dispatch(ActorList<Actors...>{}, shared_->notes, context, envelope.actor_type,
@@ -305,7 +350,8 @@ class Worker {
       if (notes.created != 0 && !found) shared_->notes.gone = 1;
     }
     HandlerGroup::sync();
-    conclude(shared_->response_bytes, bodies.response_in_block);
+    conclude(shared_->response_bytes, bodies.response_in_block,
+             clock_ticks_here() - (handled.began != 0 ? handled.began : began));
   }
 
   // One thread: whether the message gets a handler, and of which actor.
@@ -324,7 +370,7 @@ class Worker {
 
   // After the handler, where there was one, and a barrier: what becomes of a message that is not simply
   // answered.
-  GYRE_DEVICE void conclude(uint32_t response_bytes, bool response_in_block) {
+  GYRE_DEVICE void conclude(uint32_t response_bytes, bool response_in_block, uint64_t ticks) {
     const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
     const WorkerNotes& notes = shared_->notes;
     // What any thread wrote there, before the packets and the credit that the polling threads store, whatever
@@ -336,7 +382,16 @@ class Worker {
       remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key);
     }
     const Status status = notes.status;
-    if ((envelope.flags & envelope_flags::ask) != 0) {
+    const bool is_ask = (envelope.flags & envelope_flags::ask) != 0;
+    if (HandlerGroup::rank() == 0) {
+      HandlerCounts* const counts = counts_of(head().types());
+      if (status == Status::ok) {
+        meter_.processed(counts, ticks);
+      } else {
+        meter_.failed(counts, status, is_ask);
+      }
+    }
+    if (is_ask) {
       answer(envelope, response_bytes, response_in_block);
     } else {
       ++(status == Status::ok ? tells_processed_ : tells_failed_);
@@ -356,6 +411,7 @@ class Worker {
 
   // Counters and failures of all before it are there when the host sees the reply.
   GYRE_DEVICE void acknowledge(const Envelope& envelope) {
+    if (polls()) publish_counts();
     if (HandlerGroup::rank() == 0) publish_credit();
     HandlerGroup::sync();
     if (polls()) Memory::fence();
@@ -501,6 +557,7 @@ class Worker {
   RingCursor<Memory> replies_;  // polling threads'
   uint32_t replies_left_ = 0;   // that there is room for, for all the worker knows
   CreditPublisher<Memory> credits_;
+  HandlerMeter meter_;
   CommandWord command_;
   // What the inbox knows of the message in hand, for a group that has other threads than those that poll.
   const uint32_t* request_ = nullptr;
@@ -510,6 +567,8 @@ class Worker {
   uint32_t last_types_ = no_types;
   uint64_t last_key_ = 0;
   void* last_state_ = nullptr;
+  HandlerCounts* last_counts_ = nullptr;
+  uint64_t noted_ticks_ = 0;  // that the handler took, of a message that goes the long way after it
   uint64_t answered_ = 0;
   uint64_t error_replies_ = 0;
   uint64_t tells_processed_ = 0;

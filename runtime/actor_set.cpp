@@ -99,7 +99,8 @@ void ActorSet::require_compiled_in() const {
   throw EngineUnavailable(
       "launching on the CPU engine: actors given as source text run on CUDA only, where they are compiled at "
       "launch; use --engine cuda on a machine with an NVIDIA GPU, or compile the actors into the program and "
-      "launch ActorSet::of");
+      "launch ActorSet::of, or into a library (gyre validate --build-library) and launch "
+      "ActorSet::from_library");
 }
 
 ActorSet ActorSet::described(std::vector<ActorDescription> description) const {

@@ -62,6 +62,8 @@ struct FieldName {
   const char* field_name = nullptr;
 };
 
+struct ActorLibrary;
+
 /// A value: copy it freely.
 class ActorSet {
  public:
@@ -91,8 +93,12 @@ class ActorSet {
   static ActorSet from_source(std::string text, std::vector<std::string> types,
                               std::vector<SourceText> headers = {});
 
-  /// True for actors that this program is compiled with: the CPU engine can run them, and their handlers are
-  /// known.
+  /// The set of the actor types of a loaded library, for both engines; on CUDA they are compiled from the
+  /// text that the library was made from. Clients address them by NamedAddress. Throws as from_source.
+  static ActorSet from_library(const ActorLibrary& library);
+
+  /// True for actors that this program, or a library that it loaded, is compiled with: the CPU engine can run
+  /// them, and their handlers are known.
   bool compiled_in() const { return make_worker_ != nullptr; }
   /// Throws EngineUnavailable, unless compiled_in().
   void require_compiled_in() const;

@@ -56,7 +56,9 @@ void BufferOwner::copy_in(uint64_t offset, const void* from, uint64_t bytes) {
   core_->refuse_if_forked("writing a buffer");
   check_range("writing", offset, bytes);
   if (bytes == 0) return;
+  const int64_t begin_ns = host_now_ns();
   core_->buffers().memory().copy_in(record_.block, offset, from, bytes);
+  core_->buffers().note(Transfer::write, bytes, uint64_t(host_now_ns() - begin_ns));
   Memory::fence();
 }
 
@@ -65,7 +67,9 @@ void BufferOwner::copy_out(uint64_t offset, void* to, uint64_t bytes) const {
   check_range("reading", offset, bytes);
   if (bytes == 0) return;
   Memory::fence();
+  const int64_t begin_ns = host_now_ns();
   core_->buffers().memory().copy_out(record_.block, offset, to, bytes);
+  core_->buffers().note(Transfer::read, bytes, uint64_t(host_now_ns() - begin_ns));
 }
 
 void* BufferOwner::host(MemoryKind kind) const {

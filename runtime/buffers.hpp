@@ -5,6 +5,7 @@
 #include <gyre/messages/buffer.view.hpp>
 #include <gyre/runtime/buffer_memory.hpp>
 #include <gyre/runtime/host_bridge.hpp>
+#include <gyre/runtime/stats.hpp>
 
 #include <deque>
 #include <memory>
@@ -33,6 +34,8 @@ struct Ledger {
 };
 
 namespace detail {
+
+enum class Transfer { write, read };
 
 /// What was claimed of each worker's ring at one moment.
 using Tickets = std::vector<uint64_t>;
@@ -65,6 +68,19 @@ class Buffers {
   BufferMemory& memory() { return memory_; }
   Ledger ledger() const;
 
+  /// A copy into a buffer, or out of one, took so long.
+  void note(Transfer kind, uint64_t bytes, uint64_t ns) noexcept {
+    Transfers& transfers = transfers_[size_t(kind)];
+    transfers.copies.fetch_add(1, std::memory_order_relaxed);
+    transfers.bytes.fetch_add(bytes, std::memory_order_relaxed);
+    transfers.ns.fetch_add(ns, std::memory_order_relaxed);
+  }
+  TransferStats transfers(Transfer kind) const noexcept {
+    const Transfers& transfers = transfers_[size_t(kind)];
+    return {transfers.copies.load(std::memory_order_relaxed), transfers.bytes.load(std::memory_order_relaxed),
+            transfers.ns.load(std::memory_order_relaxed)};
+  }
+
   /// What has been sent so far.
   Tickets sent() const;
   /// True once every worker is past that, or has ended.
@@ -83,6 +99,9 @@ class Buffers {
     std::shared_ptr<const Tickets> sent_before;
   };
   enum class Workers { live, ended, stuck };
+  struct Transfers {
+    std::atomic<uint64_t> copies{0}, bytes{0}, ns{0};
+  };
 
   bool past_locked(const Tickets& tickets) const;
   uint32_t take_index();
@@ -99,6 +118,7 @@ class Buffers {
   std::deque<FreedIndex> freed_indices_;
   std::vector<Grave> graves_;
   Ledger ledger_;
+  Transfers transfers_[2];  // by Transfer
 };
 
 }  // namespace detail

@@ -108,7 +108,7 @@ class Client {
                                                 const AskOptions& options = {}) {
     using Outcome = Future<Reply<ResponseTo<Request, Actor>>>;
     auto sent = send_ask(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
-    if (!sent) return Outcome(sent.error());
+    if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
   /// The same with a timeout of its own.
@@ -211,7 +211,7 @@ class Client {
     using Outcome = Future<Reply<Response>>;
     auto sent = send_ask(resolve<Request, Response>(to), content_of<Request>(content), options,
                          detail::WhenFull::wait);
-    if (!sent) return Outcome(sent.error());
+    if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
   /// As try_ask, by name.
@@ -258,8 +258,28 @@ class Client {
     using Outcome = Future<Reply<capnp::AnyPointer>>;
     auto sent = send_ask(detail::Destination{core_->worker_of(key), actor_type, message_type, key}, content,
                          options, detail::WhenFull::wait);
-    if (!sent) return Outcome(sent.error());
+    if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
+  }
+
+  /// As ask_by_number, with a refusal apart from the outcome; without waiting for room if `when_full` says
+  /// so.
+  Result<Future<Reply<capnp::AnyPointer>>> send_ask_by_number(MessageNumbers numbers, uint64_t key,
+                                                              const Encoded& content,
+                                                              const AskOptions& options,
+                                                              detail::WhenFull when_full) {
+    auto sent =
+        send_ask(detail::Destination{core_->worker_of(key), numbers.actor_type, numbers.message_type, key},
+                 content, options, when_full);
+    if (!sent) return sent.error();
+    return Future<Reply<capnp::AnyPointer>>(detail::CallHandle(core_, sent.value()));
+  }
+  /// A tell by numbers.
+  Result<void> send_tell_by_number(MessageNumbers numbers, uint64_t key, const Encoded& content,
+                                   const TellOptions& options, detail::WhenFull when_full) {
+    return send_tell(
+        detail::Destination{core_->worker_of(key), numbers.actor_type, numbers.message_type, key}, content,
+        options, when_full);
   }
 
   /// Largest request or response body that fits a slot, in bytes.
@@ -377,7 +397,7 @@ class Client {
       return sent;
     };
     const Told told = send_many<Request>(to, key, futures.size(), fill, send);
-    for (auto& future : futures.subspan(told.sent)) future = Future<Reply<Response>>(told.refused);
+    for (auto& future : futures.subspan(told.sent)) future = Future<Reply<Response>>(core_, told.refused);
     return told.sent;
   }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <gyre/runtime/core.hpp>
+#include <gyre/runtime/log.hpp>
 
 #include <time.h>
 
@@ -58,6 +59,7 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
       buffers_(engine_->buffer_memory(), bridges_),
       arena_(static_cast<char*>(engine_->region()) + layout_.arena(), layout_.arena_bytes),
       calls_(calls_for(layout_), layout_.shape.body_capacity(), arena_),
+      unprocessed_(size_t(layout_.workers) * layout_.counts_a_worker()),
       dead_letters_(actors_),
       drain_sent_(options.workers, false),
       failed_tells_seen_(options.workers, 0),
@@ -205,6 +207,7 @@ void Core::fail(std::string_view cause) noexcept {
   for (HostBridge& bridge : bridges_) bridge.close();
   drain_replies();
   end_calls_in_flight(Status::engine_failed);
+  log(LogLevel::error, [this] { return "the engine failed: " + failure(); });
 }
 
 void Core::end_calls_in_flight(Status reason) {
@@ -344,6 +347,13 @@ Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
 Termination Core::terminate(std::chrono::nanoseconds timeout) {
   refuse_if_forked("terminating a runtime");
   timeout = std::max<std::chrono::nanoseconds>(timeout, terminate_grace);
+  Termination report = end_workers(timeout);
+  // Not under the lock: callbacks may terminate too.
+  report.callback_stuck = !poller_.end(after(host_now_ns(), timeout));
+  return report;
+}
+
+Termination Core::end_workers(std::chrono::nanoseconds timeout) {
   terminating_.store(true, std::memory_order_release);
   const std::lock_guard lock(lifecycle_mutex_);
   if (termination_) return *termination_;
@@ -383,9 +393,9 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
 
   const Status reason = failed ? Status::engine_failed : Status::terminated;
   if (!failed && !report.worker_stuck) {
-    for (HostBridge& bridge : bridges_) {
-      bury_unprocessed(bridge, reason);
-      bridge.take_tell_blocks([this](BlockId id) { arena_.free(id, 0); });
+    for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+      bury_unprocessed(worker, reason);
+      bridges_[worker].take_tell_blocks([this](BlockId id) { arena_.free(id, 0); });
     }
   }
   end_calls_in_flight(reason);
@@ -399,7 +409,23 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
     report.books.tells.dead_letters += unknown;
     report.books.dead_letters_dropped += unknown;
   }
-  if (report.worker_stuck) engine_->leak();
+  if (report.worker_stuck) {
+    engine_->leak();
+    log(LogLevel::error, [&] {
+      return fmt::format(
+          "terminating: a worker did not stop within {} ms; {} bytes of the region stay "
+          "allocated, for it may still use them",
+          microseconds(timeout) / 1000, region_bytes());
+    });
+  }
+  if (const uint64_t dropped = report.books.dead_letters_dropped; dropped != 0) {
+    log(LogLevel::info, [&] {
+      return fmt::format(
+          "terminating: {} dead letters are counted and not kept; take_dead_letters() more "
+          "often, at most {} are kept",
+          dropped, DeadLetters::kept);
+    });
+  }
   buffers_.workers_ended(report.worker_stuck);
   report.terminate_ms = double(host_now_ns() - begin_ns) * 1e-6;
   {
@@ -411,7 +437,8 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
 }
 
 // The requests that a stopped worker never took: each was claimed, so each is or will be published.
-void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
+void Core::bury_unprocessed(uint32_t worker, Status reason) {
+  const HostBridge& bridge = bridges_[worker];
   uint32_t* const payload = buried_.front().data;
   const uint64_t claimed = bridge.claimed();
   for (uint64_t ticket = bridge.consumed(); ticket < claimed; ++ticket) {
@@ -432,13 +459,20 @@ void Core::bury_unprocessed(HostBridge& bridge, Status reason) {
     }
     if ((envelope.flags & envelope_flags::ask) == 0) {
       books_.add(Count::tells_unprocessed);
+      count_unprocessed(worker, envelope);
       dead_letters_.add(as_sent(envelope, payload), {reason, 0, 0}, body_in_slot(envelope, payload));
     } else if (calls_.begin_outcome(envelope.correlation)) {
       books_.add(Count::asks_dead);
+      count_unprocessed(worker, envelope);
       dead_letters_.add(as_sent(envelope, payload), {reason, 0, 0}, body_in_slot(envelope, payload));
       calls_.complete_failed(envelope.correlation, Failure{reason});
     }
   }
+}
+
+void Core::count_unprocessed(uint32_t worker, const Envelope& envelope) {
+  unprocessed_[worker * layout_.counts_a_worker() + handler_number(envelope)].fetch_add(
+      1, std::memory_order_relaxed);
 }
 
 // Moves what the workers' logs of failed tells hold to the dead letters.
@@ -473,6 +507,7 @@ Books Core::count_books() const {
   books.asks.error_replies = books_.sum(Count::asks_error_replies);
   books.asks.timed_out = books_.sum(Count::asks_timed_out);
   books.asks.dead_letters = books_.sum(Count::asks_dead);
+  books.asks.cancelled = books_.sum(Count::asks_cancelled);
   books.asks.late_replies = books_.sum(Count::asks_late);
   books.tells.dead_letters = books_.sum(Count::tells_unprocessed);
   for (const HostBridge& bridge : bridges_) {

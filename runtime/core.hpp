@@ -3,6 +3,7 @@
 
 #include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/arena.hpp>
+#include <gyre/runtime/async/poller.hpp>
 #include <gyre/runtime/backoff.hpp>
 #include <gyre/runtime/books.hpp>
 #include <gyre/runtime/buffers.hpp>
@@ -12,6 +13,7 @@
 #include <gyre/runtime/engine.hpp>
 #include <gyre/runtime/host_bridge.hpp>
 #include <gyre/runtime/scratch.hpp>
+#include <gyre/runtime/stats.hpp>
 #include <gyre/runtime/tally.hpp>
 #include <gyre/runtime/worker_clock.hpp>
 
@@ -24,16 +26,13 @@
 
 namespace gyre {
 
-/// created → launched → active ⇄ inactive → draining → terminated, and failed from anywhere.
-enum class Lifecycle { launched, active, inactive, draining, terminated, failed };
-std::string_view name(Lifecycle state);
-
 /// What Runtime::terminate reports.
 struct Termination {
   Books books;
   double uptime_s = 0;
   double terminate_ms = 0;
-  bool worker_stuck = false;  ///< a worker did not stop in time; its memory was left allocated
+  bool worker_stuck = false;    ///< a worker did not stop in time; its memory was left allocated
+  bool callback_stuck = false;  ///< a callback did not return in time: others may still come, or never
 };
 
 namespace detail {
@@ -61,6 +60,7 @@ enum class Count {
   asks_error_replies,
   asks_timed_out,
   asks_dead,
+  asks_cancelled,
   asks_late,
   tells_accepted,
   tells_unprocessed,
@@ -80,7 +80,7 @@ struct TellLimits {
   std::chrono::nanoseconds expires_after;  // 0: never
 };
 
-class Core {
+class Core : public std::enable_shared_from_this<Core> {
  public:
   /// Initialises the region and launches the engine's workers. Throws Error.
   Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine);
@@ -92,6 +92,7 @@ class Core {
   const Options& options() const { return options_; }
   Engine& engine() { return *engine_; }
   CallTable& calls() { return calls_; }
+  Poller& poller() { return poller_; }
   Buffers& buffers() { return buffers_; }
   const RingShape& shape() const { return layout_.shape; }
   const Arena& arena() const { return arena_; }
@@ -124,6 +125,9 @@ class Core {
   void wait(CallId call);
   /// Completes what is there, without waiting; true if the call is done.
   bool poll(CallId call);
+  /// The call's outcome is `cancelled`, if it has none yet: true then. Any thread, also when the call has
+  /// been given back.
+  bool cancel(CallId call);
 
   /// Commands the workers to take messages or to answer `inactive`, and waits until all obey. Failure:
   /// worker_stuck, draining, terminated, engine_failed.
@@ -133,8 +137,8 @@ class Core {
   Result<void> drain(std::chrono::nanoseconds timeout);
   /// The least time that terminate allows its workers: a healthy one needs some of it, whatever the timeout.
   static constexpr std::chrono::milliseconds terminate_grace{250};
-  /// Ends the workers after the message in hand; the rest become dead letters. Repeatable: later calls report
-  /// the first. Throws Error in a forked child, and nothing else.
+  /// Ends the workers after the message in hand; the rest become dead letters. Then waits for callbacks.
+  /// Repeatable: later calls report the first. Throws Error in a forked child, and nothing else.
   Termination terminate(std::chrono::nanoseconds timeout);
 
   /// Waits until every worker is past all that was sent before the call, and completes what it finds
@@ -142,6 +146,11 @@ class Core {
   Result<void> wait_for_workers(std::chrono::nanoseconds timeout);
 
   Books books() const;
+  /// Throws Error in a forked child, and std::bad_alloc.
+  Stats stats() const;
+  const Timings& timings() const { return timings_; }
+  /// Before anybody else has the core.
+  void set_timings(const Timings& timings) { timings_ = timings; }
   /// Dead letters since the last call, oldest first.
   std::vector<DeadLetter> take_dead_letters();
   /// Dead letters that the bounded log had no room for.
@@ -150,6 +159,8 @@ class Core {
   std::string failure() const;
 
  private:
+  friend class Poller;
+  Termination end_workers(std::chrono::nanoseconds timeout);
   void wait_until_started();
   void abandon_launch() noexcept;
   std::optional<std::string> engine_failure() noexcept;
@@ -189,9 +200,12 @@ class Core {
   void check_engine();
   void fail(std::string_view cause) noexcept;
   void collect_failed_tells();
-  void bury_unprocessed(HostBridge& bridge, Status reason);
+  void bury_unprocessed(uint32_t worker, Status reason);
   void end_calls_in_flight(Status reason);
   Books count_books() const;
+  size_t handler_number(const Envelope& envelope) const;
+  void count_unprocessed(uint32_t worker, const Envelope& envelope);
+  WorkerStats worker_stats(uint32_t worker, int64_t now_ns) const;
 
   const ForkGuard fork_;
   const ActorSet actors_;
@@ -216,6 +230,9 @@ class Core {
   int64_t launched_at_ns_ = 0;
 
   Tally<Count> books_;
+  // Messages that a worker never took, by worker and handler; one more a worker for those of no handler.
+  std::vector<std::atomic<uint64_t>> unprocessed_;
+  Timings timings_;
 
   DeadLetters dead_letters_;
   mutable std::mutex lifecycle_mutex_;  // drain and terminate, one at a time; never on the message path
@@ -228,6 +245,7 @@ class Core {
   std::vector<Packet> buried_;  // what terminate reads back: it must not fail for lack of memory
   mutable std::mutex failure_mutex_;
   std::string failure_;
+  Poller poller_{*this};
 };
 
 }  // namespace detail

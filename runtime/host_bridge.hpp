@@ -95,10 +95,19 @@ class HostBridge {
     returned_.store(returned_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
-  ClaimOutcome try_claim(uint64_t& ticket) { return claim_.try_claim(ticket); }
-  ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count) {
-    return claim_.try_claim_run(most, first, count);
+  ClaimOutcome try_claim(uint64_t& ticket) {
+    const ClaimOutcome outcome = claim_.try_claim(ticket);
+    if (outcome == ClaimOutcome::claimed) note_depth(ticket + 1);
+    return outcome;
   }
+  ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count) {
+    const ClaimOutcome outcome = claim_.try_claim_run(most, first, count);
+    if (outcome == ClaimOutcome::claimed) note_depth(first + count);
+    return outcome;
+  }
+  /// Most slots of the H2D ring that were taken after a claim, as far as the worker had said by then which it
+  /// is done with: it says so at a quarter ring at the latest, and where it has nothing to do.
+  uint64_t depth_high_water() const { return depth_high_water_.load(std::memory_order_relaxed); }
   /// `payload`: envelope and body as words, padded to whole packets. The ticket must have been claimed.
   void publish(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
     // Over BAR this is the copy that read_back reads. It comes first: once a worker can have the message, the
@@ -202,6 +211,15 @@ class HostBridge {
     return word;
   }
 
+  void note_depth(uint64_t tail) {
+    const uint64_t depth = tail - Memory::load_relaxed(bridge_.worker_line->h2d_credit);
+    uint64_t most = depth_high_water_.load(std::memory_order_relaxed);
+    if (depth <= most) [[likely]]
+      return;
+    while (depth > most && !depth_high_water_.compare_exchange_weak(most, depth, std::memory_order_relaxed)) {
+    }
+  }
+
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
   static constexpr uint32_t most_at_once = 64;
 
@@ -247,6 +265,7 @@ class HostBridge {
   TicketClaim<Memory> claim_;
   alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
   std::atomic<uint32_t> returned_seen_{0};
+  std::atomic<uint64_t> depth_high_water_{0};
   alignas(64) std::atomic<bool> draining_{false};  // this line is written by who drains
   std::atomic<uint32_t> returned_{0};              // prepaid replies that came, ever
   std::atomic<uint32_t> next_stamp_{0};            // of the next message, in next_slot_

@@ -83,6 +83,9 @@ std::string Options::problems() const {
   if (timeout.count() < 1 || timeout > day) {
     wrong(fmt::format("--timeout {}: must be 1 to {} ms (a day)", timeout.count(), day.count()));
   }
+  if (stats_interval.count() < 10 || stats_interval > std::chrono::hours(1)) {
+    wrong(fmt::format("stats_interval {}: must be 10 to 3600000 ms (an hour)", stats_interval.count()));
+  }
   if (first_lap < 1 || first_lap > uint64_t(1) << 62) {
     wrong(fmt::format("first_lap {}: must be 1 to 2^62; stamp 0 means never written", first_lap));
   }

@@ -56,7 +56,10 @@ struct Options {
   uint32_t actors_per_worker = 16384;
   uint32_t max_buffers = 1024;  ///< there may be at once, at most 65,535; each takes 24 bytes of the engine's
   uint64_t region_budget = uint64_t(1) << 30;  ///< bytes; a larger region is refused
-  bool verbose = false;                        ///< log launch parameters to stderr
+  bool verbose = false;                        ///< log launch parameters, whatever the log's level
+  /// Writes stats() to a file in `$GYRE_STATS_DIR` again and again, for `gyre stat` (docs/watching.md).
+  bool publish_stats = false;
+  std::chrono::milliseconds stats_interval{200};  ///< between two times, 10 ms to an hour
   bool cache = true;  ///< CUDA: keep the compiled actors on disk, and look there first (docs/design.md, 6)
   /// CUDA: a folder to write the compiled actors to, with all that they were compiled from. Empty: none.
   std::string keep_program = {};

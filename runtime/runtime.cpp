@@ -1,6 +1,23 @@
+#include <fmt/format.h>
+#include <gyre/runtime/log.hpp>
 #include <gyre/runtime/runtime.hpp>
 
 namespace gyre {
+
+namespace detail {
+namespace {
+void log_launch(const Core& core) {
+  const Timings& timings = core.timings();
+  log(LogLevel::info, [&] {
+    const Stats stats = core.stats();
+    return fmt::format("launched on {}, transport {}: actors {} in {:.1f} ms, the rest took {:.1f} ms",
+                       stats.device, name(stats.transport),
+                       timings.compiled_from_cache ? "found compiled" : "compiled", timings.compile_ms,
+                       timings.launch_ms);
+  });
+}
+}  // namespace
+}  // namespace detail
 
 Runtime Runtime::launch(ActorSet actors, const Options& options) {
   const int64_t begin_ns = detail::host_now_ns();
@@ -18,14 +35,22 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
   const bool from_cache = engine->compiled_from_cache();
   auto core = std::make_shared<detail::Core>(std::move(actors), options, std::move(engine));
   const double total_ms = double(detail::host_now_ns() - begin_ns) * 1e-6;
-  return Runtime(std::move(core), Timings{compile_ms, total_ms - compile_ms, from_cache});
+  core->set_timings({compile_ms, total_ms - compile_ms, from_cache});
+  detail::log_launch(*core);
+  Runtime runtime(std::move(core));
+  if (options.publish_stats) {
+    runtime.published_ = detail::StatsPublisher::start(runtime.stats_reader(), options.stats_interval);
+  }
+  return runtime;
 }
+
+Runtime::Runtime(Runtime&& other) noexcept = default;
 
 Runtime& Runtime::operator=(Runtime&& other) noexcept {
   if (this != &other) {
     end();
     core_ = std::move(other.core_);
-    timings_ = other.timings_;
+    published_ = std::move(other.published_);
   }
   return *this;
 }

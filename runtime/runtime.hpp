@@ -3,15 +3,9 @@
 
 #include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/client.hpp>
+#include <gyre/runtime/stats_file.hpp>
 
 namespace gyre {
-
-/// How long set-up took, in milliseconds.
-struct Timings {
-  double compile_ms = 0;             ///< actors' source to machine code; 0 where they are compiled in
-  double launch_ms = 0;              ///< all of Runtime::launch but compiling
-  bool compiled_from_cache = false;  ///< they were found compiled, on disk: compile_ms is what that took
-};
 
 /// One launched set of workers. Move-only; its destructor terminates. Its memory is freed when the last
 /// Client, Future and Reply that refer to it are gone. One that was moved from throws Error whatever it is
@@ -26,7 +20,7 @@ class Runtime {
   /// at once), EngineUnavailable (no such engine here: why, and what to install), Error.
   static Runtime launch(ActorSet actors, const Options& options = {});
 
-  Runtime(Runtime&&) noexcept = default;
+  Runtime(Runtime&& other) noexcept;
   Runtime& operator=(Runtime&& other) noexcept;
   /// terminate() with the default deadline.
   ~Runtime();
@@ -49,6 +43,12 @@ class Runtime {
   Buffer<T> allocate(MemoryKind kind, uint64_t elements) {
     return Buffer<T>(core(), kind, elements);
   }
+  /// The same of elements whose type is known at run time alone, `element_bytes` each; what Buffer is made
+  /// of.
+  detail::BufferOwner allocate(MemoryKind kind, messages::view::ElementType element, uint64_t element_bytes,
+                               uint64_t elements) {
+    return detail::BufferOwner(core(), kind, element, element_bytes, elements);
+  }
   /// Why this engine has no memory of that kind; empty if it has.
   std::string refusal(MemoryKind kind) const { return core()->buffers().memory().refusal(kind); }
   /// The memory of all buffers; empty() after terminate() once the buffers are gone. Any thread.
@@ -61,15 +61,33 @@ class Runtime {
   /// Failures: worker_stuck, engine_failed, terminated.
   Result<void> drain(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
   /// Lets each worker finish the message in hand and ends them; the rest become dead letters. Every future in
-  /// flight completes. Repeatable: later calls report what the first did. A worker is called stuck when it
-  /// did not stop within the timeout, and within 250 ms at least. Throws Error in a forked child alone.
+  /// flight completes, and its callback has returned; called from a callback, it does not wait for the
+  /// others. Repeatable: later calls report what the first did. A worker is called stuck when it did not stop
+  /// within the timeout, and within 250 ms at least; a callback likewise, after that. Throws Error in a
+  /// forked child alone.
   Termination terminate(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
 
   /// Where the messages are; exact after terminate(). Any thread.
   Books books() const { return core()->books(); }
+  /// What each worker and handler has done, and how long that took. Any thread; allocates, and takes as long
+  /// as reading 400 bytes for each handler of each worker. Throws Error in a forked child.
+  Stats stats() const { return core()->stats(); }
+  /// Reads the stats as stats() does, for as long as it lives: it keeps the runtime's memory, not its
+  /// workers.
+  std::function<Stats()> stats_reader() const {
+    return [core = core()] { return core->stats(); };
+  }
   /// The dead letters since the last call, at most 1,024 kept. Any thread.
   std::vector<DeadLetter> take_dead_letters() { return core()->take_dead_letters(); }
 
+  /// How many callbacks and coroutines threw, and what the first of them did. Any thread.
+  CallbackFailures callback_failures() const {
+    core()->refuse_if_forked("asking what callbacks threw");
+    return core()->poller().failures();
+  }
+
+  /// The actor types that were launched, with the handlers that the engine found them to have.
+  const ActorSet& actors() const { return core()->actors(); }
   EngineKind engine() const { return core()->engine().kind(); }
   TransportKind transport() const { return core()->engine().transport(); }
   /// Where `auto` did not choose BAR on CUDA: why; else empty.
@@ -81,17 +99,16 @@ class Runtime {
   const Options& options() const { return core()->options(); }
   uint64_t region_bytes() const { return core()->region_bytes(); }
   double uptime_s() const { return core()->uptime_s(); }
-  const Timings& timings() const { return timings_; }
+  const Timings& timings() const { return core()->timings(); }
 
  private:
-  Runtime(std::shared_ptr<detail::Core> core, const Timings& timings)
-      : core_(std::move(core)), timings_(timings) {}
+  explicit Runtime(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
 
   const std::shared_ptr<detail::Core>& core() const;
   void end() noexcept;
 
   std::shared_ptr<detail::Core> core_;
-  Timings timings_;
+  std::unique_ptr<detail::StatsPublisher> published_;  // null: they are not
 };
 
 }  // namespace gyre

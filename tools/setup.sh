@@ -10,6 +10,8 @@ packages=(
   capnproto libcapnp-dev     # messages: the schema compiler; library and headers
   libboost-dev               # headers of Boost.Lockfree and Boost.Outcome
   libfmt-dev libcli11-dev nlohmann-json3-dev  # the command-line tools: text, options, JSON
+  libspdlog-dev              # headers: the log
+  prometheus-cpp-dev         # the Prometheus endpoint (--metrics)
   libvulkan-dev              # headers, for device memory that the host writes (--transport bar)
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
   python3                    # the tests: reads JSON and counts results

@@ -1,4 +1,4 @@
-// The actors' state, where workers are threads.
+// The actors' state and the handlers' counts, where workers are threads.
 #pragma once
 
 #include <gyre/runtime/actor_set.hpp>
@@ -10,13 +10,15 @@
 
 namespace gyre {
 
-/// Owns the tables of all workers' actors, zeroed; the system gives pages where actors come to be. Move-only.
-/// Throws Error.
+/// Owns the tables of all workers' actors, zeroed, and their handlers' counts; the system gives pages where
+/// actors come to be. Move-only. Throws Error.
 class ActorMemory {
  public:
   ActorMemory(const ActorSet& actors, const Options& options)
       : bytes_a_worker_(actors.actor_bytes(options.actors_per_worker)),
         actors_per_worker_(options.actors_per_worker),
+        counts_per_worker_(uint32_t(actors.handlers().size()) + 1),
+        counts_(std::make_unique<HandlerCounts[]>(size_t(options.workers) * counts_per_worker_)),
         memory_(static_cast<uint8_t*>(std::calloc(bytes_a_worker_ + 1, options.workers))) {
     if (!memory_) {
       throw Error("allocating memory for the actors of " + std::to_string(options.workers) +
@@ -30,9 +32,14 @@ class ActorMemory {
     memory.actors = memory_.get();
     memory.actor_bytes = bytes_a_worker_;
     memory.actors_per_worker = actors_per_worker_;
+    memory.counts = counts_.get();
+    memory.counts_per_worker = counts_per_worker_;
   }
   /// Gives the memory up, for ever: somebody may still write to it.
-  void leak() { (void)memory_.release(); }
+  void leak() {
+    (void)memory_.release();
+    (void)counts_.release();
+  }
 
  private:
   struct Free {
@@ -40,6 +47,8 @@ class ActorMemory {
   };
   uint64_t bytes_a_worker_;
   uint32_t actors_per_worker_;
+  uint32_t counts_per_worker_;
+  std::unique_ptr<HandlerCounts[]> counts_;
   std::unique_ptr<uint8_t, Free> memory_;
 };
 

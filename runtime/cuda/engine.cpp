@@ -4,8 +4,7 @@
 #include <gyre/device/inbox.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
-
-#include <cstdio>
+#include <gyre/runtime/log.hpp>
 
 namespace gyre::cuda {
 
@@ -26,8 +25,6 @@ LaunchRequest checked_request(const ActorSet& actors, const Options& options, co
   }
   return request;
 }
-
-void log(const std::string& line) { fmt::print(stderr, "gyre: {}\n", line); }
 
 std::unique_ptr<RegionMemory> make_region(TransportKind transport, const Context& context,
                                           const RegionLayout& layout) {
@@ -50,7 +47,8 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   LaunchRequest request;
   request.block = options.block;
   request.region_bytes = layout.region_bytes();
-  request.device_bytes = actors.actor_bytes(options.actors_per_worker) * options.workers;
+  request.device_bytes = actors.actor_bytes(options.actors_per_worker) * options.workers +
+                         sizeof(HandlerCounts) * layout.counts_a_worker() * options.workers;
   const uint32_t messages_in_hand = 2 * message_words(layout.shape) * uint32_t(sizeof(uint32_t));
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;
@@ -118,10 +116,9 @@ void CudaEngine::choose_transport(TransportKind asked) {
   }
 }
 
-// The tables of all workers' actors, and a grid-scoped worker's scratch: zeroed before the kernel, on its
-// stream.
+// The tables of all workers' actors, their handlers' counts, and a grid-scoped worker's scratch: zeroed
+// before the kernel, on its stream.
 void CudaEngine::allocate_actors() {
-  if (request_.device_bytes == 0) return;
   driver_.check(
       driver_.cuMemAlloc(&actor_memory_, request_.device_bytes),
       fmt::format("allocating {} bytes of device memory for {} actors of each type on each of {} workers "
@@ -130,7 +127,10 @@ void CudaEngine::allocate_actors() {
   driver_.check(driver_.cuMemsetD8Async(actor_memory_, 0, request_.device_bytes, stream_),
                 "zeroing the actors' memory");
   memory_.actors = reinterpret_cast<uint8_t*>(actor_memory_);
-  memory_.scratch = memory_.actors + memory_.actor_bytes * layout_.workers;
+  uint8_t* const counts = memory_.actors + memory_.actor_bytes * layout_.workers;  // 256-aligned
+  memory_.counts = reinterpret_cast<HandlerCounts*>(counts);
+  memory_.counts_per_worker = layout_.counts_a_worker();
+  memory_.scratch = counts + sizeof(HandlerCounts) * memory_.counts_per_worker * layout_.workers;
 }
 
 // In a forked child all of it is the parent's; and unloading would wait for a kernel that does not end.
@@ -162,7 +162,7 @@ void CudaEngine::launch() {
   arguments_.push("memory", memory_);
   arguments_.refer_to("memory.actors", actor_memory_, request_.device_bytes);
   arguments_.check(driver_, kernel_->function(), kernel_name_);
-  if (verbose_) log_launch();
+  if (verbose_ || log_level() <= LogLevel::debug) log_launch();
   driver_.check(
       driver_.cuLaunchCooperativeKernel(kernel_->function(), request_.grid, 1, 1, request_.block, 1, 1,
                                         request_.dynamic_shared_bytes, stream_, arguments_.addresses()),
@@ -171,6 +171,7 @@ void CudaEngine::launch() {
 }
 
 void CudaEngine::log_launch() const {
+  const auto log = [](const std::string& line) { detail::log_line(LogLevel::info, line); };
   log(fmt::format("{}, compute capability {}.{}, {} multiprocessors", limits_.name, limits_.compute_major,
                   limits_.compute_minor, limits_.multiprocessors));
   log(fmt::format("transport {}{}", name(transport_),

@@ -4,12 +4,12 @@
 #include <gyre/runtime/cuda/kept_program.hpp>
 #include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre/runtime/log.hpp>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <mutex>
 #include <optional>
 
@@ -200,7 +200,8 @@ std::string inputs_of(const Program& program, std::string_view compiler) {
 CompiledKernel compile(const Program& program, const CompileOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const auto note = [&options](const std::string& what) {
-    if (options.verbose) std::fprintf(stderr, "gyre: compiled programs on disk: %s\n", what.c_str());
+    detail::log(
+        LogLevel::info, [&what] { return "compiled programs on disk: " + what; }, options.verbose);
   };
   const Nvrtc nvrtc = Nvrtc::load();
   std::optional<CubinCache> cache;

@@ -26,7 +26,7 @@ struct CompileOptions {
   bool cache = false;  ///< look in the disk cache first, and keep the result there
   /// A folder to write program and result to, NVRTC's PTX too: it is then compiled in any case. Empty: none.
   std::string keep_program = {};
-  bool verbose = false;  ///< say on stderr what came of the cache
+  bool verbose = false;  ///< log what came of the cache, whatever the log's level
 };
 
 struct CompiledKernel {

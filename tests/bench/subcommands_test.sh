@@ -76,6 +76,16 @@ for load in (0.2, 0.5):
     assert sum(int(bucket.split(":")[1]) for bucket in row["histogram_ns"].split()) == row["messages"], row
 CHECK
 
+measures api --messages 300 --interleave 2 --wait polite <<'CHECK'
+names = ["gyre", "beside the poller", "callback", "co_await", "queue, polled", "queue, epoll", "asio callback",
+         "asio use_future", "ask, cancel"]
+assert [row["name"] for row in rows] == names, rows
+assert one(name="gyre")["p50_ratio"] == 1
+for row in rows:
+    assert row["messages"] == 300 and len(row["rounds"]) == 2 and row["checked"] and row["remark"], row
+    assert 0 < row["p50_ns"] <= row["p99_ns"] <= row["p999_ns"] <= row["max_ns"] and row["p50_ratio"] > 0, row
+CHECK
+
 measures soak --messages 20000 --threads 3 --workers 2 --packets 3-32 --preempt <<'CHECK'
 row, = rows
 assert row["messages"] == 20000 and row["threads"] == 3 and row["workers"] == 2, row
@@ -104,11 +114,12 @@ exits_with 2 "--workers" throughput --engine cpu --workers 0
 exits_with 2 "--bytes 6: must be a multiple of 4" payload --engine cpu --bytes 6
 exits_with 2 "--runs" launch --engine cpu --runs 0
 exits_with 2 "--size 33: must be a multiple of 8" workers --engine cpu --size 33
+exits_with 2 "--size 33: must be a multiple of 8" api --engine cpu --size 33
 exits_with 2 "--loads" sweep --engine cpu --loads 0
 exits_with 2 "--packets 2-4: must be a number or a range, 3 to 32" soak --engine cpu --packets 2-4
 exits_with 2 "--packets 5-4: must be" soak --engine cpu --packets 5-4
 exits_with 2 "--seconds" idle --engine cpu --seconds 0
-for command in throughput payload launch workers sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
+for command in api throughput payload launch workers sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
 status=0
 "$bench" --help | grep -q sample && status=1
 [ "$status" = 0 ] || { echo "gyre-bench --help shows what is not for users"; exit 1; }

@@ -21,11 +21,6 @@ using messages::VectorAddRequest;
 
 namespace {
 
-Options on_this_engine(Options options = {}) {
-  options.engine = gyre_test::engine_under_test;
-  return options;
-}
-
 Runtime launch_probe(Options options = {}) {
   return Runtime::launch(probe_actors(), on_this_engine(options));
 }

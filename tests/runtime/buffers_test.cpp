@@ -28,10 +28,6 @@ constexpr bool sanitized = false;
 
 constexpr MemoryKind kinds[] = {MemoryKind::device, MemoryKind::pinned, MemoryKind::unified};
 
-Options on_this_engine(Options options = {}) {
-  options.engine = gyre_test::engine_under_test;
-  return options;
-}
 Runtime launch(Options options = {}) { return Runtime::launch(abacus_actors(), on_this_engine(options)); }
 
 // 1, 2, … from `first` on.

@@ -131,3 +131,56 @@ TEST_CASE("completer, expirer and abandoner race for 20,000 calls: one outcome e
   for (int i = 0; i < 8; ++i) CHECK(table.acquire());
   CHECK_FALSE(table.acquire());
 }
+
+TEST_CASE("what is watched is there once its call is decided, in the order of the outcomes") {
+  CallTable table(4, 16, no_arena);
+  std::vector<CallId> calls;
+  std::vector<detail::Deliverable> watched(4);
+  for (detail::Deliverable& deliverable : watched) {
+    calls.push_back(table.acquire().value());
+    table.arm(calls.back(), 0, 100, 7);
+    if (&deliverable != &watched[3]) table.watch(calls.back(), deliverable);
+  }
+  CHECK(table.completed().take_all() == nullptr);
+  REQUIRE(table.begin_outcome(calls[2]));
+  CHECK(table.completed().take_all() == nullptr);  // not before it is decided
+  table.complete_failed(calls[2], Failure{Status::timed_out});
+  REQUIRE(table.begin_outcome(calls[0]));
+  answer(table, calls[0], 1);
+  REQUIRE(table.begin_outcome(calls[3]));
+  answer(table, calls[3], 1);
+  table.watch(calls[3], watched[3]);  // decided before it is watched
+  std::vector<detail::Deliverable*> order;
+  for (detail::Deliverable* next = table.completed().take_all(); next != nullptr; next = next->next)
+    order.push_back(next);
+  CHECK(order == std::vector<detail::Deliverable*>{&watched[2], &watched[0], &watched[3]});
+  CHECK(table.completed().take_all() == nullptr);
+}
+
+TEST_CASE("watcher and completer race for 10,000 calls: each is delivered once") {
+  CallTable table(1, 16, no_arena);
+  detail::Deliverable watched;
+  std::atomic<CallId> offered{0};
+  std::atomic<bool> stop{false};
+  std::thread completer([&] {
+    while (!stop) {
+      const CallId call = offered.exchange(0);
+      if (call != 0 && table.begin_outcome(call)) answer(table, call, 1);
+    }
+  });
+  for (int i = 0; i < 10'000; ++i) {
+    const CallId call = table.acquire().value();
+    table.arm(call, 0, 100, 7);
+    offered = call;
+    table.watch(call, watched);
+    detail::Deliverable* delivered = nullptr;
+    while ((delivered = table.completed().take_all()) == nullptr) std::this_thread::yield();
+    REQUIRE(delivered == &watched);
+    REQUIRE(delivered->next == nullptr);
+    REQUIRE(table.done(call));
+    table.release(call);
+  }
+  stop = true;
+  completer.join();
+  CHECK(table.completed().take_all() == nullptr);
+}

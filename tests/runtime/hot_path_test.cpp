@@ -14,10 +14,12 @@
 #include <support/actors/probe.official.hpp>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <new>
+#include <thread>
 #include <vector>
 
 #include "support/actors/probe.hpp"
@@ -185,6 +187,57 @@ TEST_CASE("a warm message allocates nothing and takes no lock") {
   CHECK(locks == 1);
 }
 
+TEST_CASE(
+    "a callback's ask allocates nothing and takes no lock, where it is asked and where it is called back") {
+  // Polite: on few processors a poller that spins would keep the worker and the asker from theirs.
+  Runtime runtime = Runtime::launch(ActorSet::of<Probe>(gyre_test_actors::sources),
+                                    {.engine = EngineKind::cpu, .slots = 64, .timeout = 60s});
+  Client client = runtime.client();
+  std::atomic<uint64_t> called{0}, wrong{0}, there_allocations{0}, there_locks{0};
+  uint64_t asked = 0;
+  const auto asking = [&](uint64_t argument) {
+    return [argument](ProbeRequest::Builder request) {
+      request.setAction(Action::ANSWER);
+      request.setArgument(argument);
+    };
+  };
+  // Twenty in flight at a time.
+  const auto callbacks = [&](uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) {
+      client.ask<ProbeRequest>(probe, asking(i)).then([&called, &wrong, i](auto outcome) {
+        if (!outcome || outcome.value()->getValue() != 2 * i + 1) ++wrong;
+        ++called;
+      });
+      ++asked;
+      while (asked - called >= 20) std::this_thread::yield();
+    }
+    while (asked != called) std::this_thread::yield();
+  };
+  callbacks(500);
+  // From here on the poller's thread counts too, until it says what it counted.
+  client.ask<ProbeRequest>(probe, asking(0)).then([&](auto) {
+    allocations = locks = 0;
+    counting = true;
+  });
+  allocations = locks = 0;
+  counting = true;
+  callbacks(5000);
+  counting = false;
+  const uint64_t here_allocations = allocations, here_locks = locks;
+  client.ask<ProbeRequest>(probe, asking(0)).then([&](auto) {
+    counting = false;
+    there_allocations = allocations;
+    there_locks = locks;
+  });
+  CHECK(runtime.terminate().books.balanced());
+  CHECK(called == 5500);
+  CHECK(wrong == 0);
+  CHECK(here_allocations == 0);
+  CHECK(here_locks == 0);
+  CHECK(there_allocations == 0);
+  CHECK(there_locks == 0);
+}
+
 #if !defined(GYRE_TEST_SANITIZED)
 TEST_CASE("a spinning caller's warm messages make no system call") {
   const auto run = [](bool call_one) {
@@ -225,6 +278,7 @@ TEST_CASE("each line of the region has one writer") {
     parts.push_back({layout.host_line(w), layout.host_line(w) + sizeof(HostLine), true});
     parts.push_back({layout.worker_line(w), layout.worker_line(w) + sizeof(WorkerLine), false});
     parts.push_back({layout.last_words(w), layout.last_words(w) + sizeof(LastWords), false});
+    parts.push_back({layout.handler_counts(w), layout.failure_log(w), false});
     parts.push_back({layout.failure_log(w), layout.failure_log(w) + FailureLog::bytes(layout.shape), false});
     parts.push_back({layout.d2h_ring(w), layout.d2h_ring(w) + ring, false});
   }

@@ -8,4 +8,9 @@ namespace gyre_test {
 /// What this executable runs them on: cpu or cuda. Each executable defines it.
 extern const gyre::EngineKind engine_under_test;
 
+inline gyre::Options on_this_engine(gyre::Options options = {}) {
+  options.engine = engine_under_test;
+  return options;
+}
+
 }  // namespace gyre_test

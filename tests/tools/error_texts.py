@@ -2,7 +2,7 @@
 """error_texts.py SOURCE_DIR: every text of an error that users see stands in docs/errors.md, and no other.
 
 The texts are taken from the sources: what is thrown at set-up (Error, BadOptions, EngineUnavailable), the lines of
-what is wrong with options and launches, and what Failure::message() says. What a text takes from the run stands as …
+what is wrong with options and launches, what Failure::message() says, and what gyre_last_error() does. What a text takes from the run stands as …
 on the page. `error_texts.py SOURCE_DIR --write` mends the page: it adds rows that are missing, whose last column a
 person then fills in where the text does not say all, and removes those whose text is gone.
 """
@@ -35,7 +35,9 @@ TABLES = [("runtime/runtime.cpp", "Options"), ("runtime/options", "Options"), ("
           ("bridge/cuda/device_lease", "A launch on a GPU"), ("runtime/cuda/arguments", "A launch on a GPU"),
           ("bridge/cuda/driver", "The CUDA driver and NVRTC"), ("bridge", "Transports"),
           ("runtime/buffer", "Buffers"), ("runtime/cuda/memory", "Buffers"), ("runtime/cpu/memory", "Buffers"),
-          ("runtime/cuda", "The CUDA driver and NVRTC"), ("runtime", "Messages"), ("tools", "The programs")]
+          ("runtime/cuda", "The CUDA driver and NVRTC"),
+          ("runtime/c/", "The C interface"), ("runtime/stats", "Watching"), ("runtime/telemetry", "Watching"),
+          ("tools/gyre/watching", "Watching"), ("runtime", "Messages"), ("tools", "The programs")]
 AS_IT_SAYS = "do as the text says"
 NO_ERRORS = {"nothing failed", "unknown status", "CPU, … worker thread…"}
 THROWN = {"Error", "BadOptions", "EngineUnavailable"}
@@ -123,6 +125,11 @@ def texts_in(name, tokens):
             argument = split(tokens[at + 2:until(tokens, at + 2, {")"})], ",")[0]
             source = text if text in THROWN else "Error" if name == "runtime/cuda/launch_check.cpp" else "BadOptions"
             yield from ((source, found) for found in texts_of(argument))
+        if name.startswith("runtime/c/") and text in ("invalid", "refuse") and (before, following) == ("return", "("):
+            arguments = split(tokens[at + 2:until(tokens, at + 2, {")"})], ",")
+            if len(arguments) == 2:
+                status = arguments[0][0][1] if text == "refuse" else "GYRE_INVALID_ARGUMENT"
+                yield from ((status if status.startswith("GYRE_") else "gyre_status", found) for found in texts_of(arguments[1]))
         if text == "return" and name in RETURNS:
             returned = tokens[at + 1:until(tokens, at + 1, {";"})]
             if any(kind == "string" and " " in value for kind, value in returned):
@@ -141,7 +148,7 @@ def texts_of_sources(root):
     return found
 
 
-ROW = re.compile(r"^\| ([A-Za-z]+) \| `` ?(.*?) ?`` \| (.*) \|$")
+ROW = re.compile(r"^\| ([A-Za-z_]+) \| `` ?(.*?) ?`` \| (.*) \|$")
 
 
 def rows_of_page(lines):

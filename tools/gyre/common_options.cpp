@@ -1,5 +1,7 @@
 #include "common_options.hpp"
 
+#include "watching.hpp"
+
 #include <unistd.h>
 
 #include <atomic>
@@ -83,6 +85,14 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
           "options.txt")
       ->type_name("DIR");
   command.add_flag("--verbose", options.verbose, "log launch parameters to standard error");
+  command.add_flag("--stats", options.publish_stats, "publish what the workers do, for `gyre stat`");
+  command
+      .add_option(
+          "--metrics", metrics_address(),
+          "serve what the workers do to Prometheus there: address and port, 127.0.0.1:9464 if not said")
+      ->expected(0, 1)
+      ->default_str("127.0.0.1:9464")
+      ->type_name("ADDRESS:PORT");
   add_json_option(command, json_file);
 }
 

@@ -109,11 +109,6 @@ int doctor(Settings& settings) {
     }
     settings.plan.architecture = std::stoi(number[2]);
   }
-  if (!settings.plan.actors_file.empty() && settings.plan.types.empty()) {
-    throw BadOptions(
-        fmt::format("--actors {}: say which of its types are actors: --types \"my::Counter,my::Sum\"",
-                    settings.plan.actors_file));
-  }
   return settings.planned ? judge_plan(settings, out) : examine(settings, out);
 }
 
@@ -141,6 +136,9 @@ void add_doctor(CLI::App& app, std::function<int()>& chosen) {
                               "folder for its includes: generated views, other headers; repeatable"))
       ->type_name("DIR")
       ->allow_extra_args(false);
+  planned(command->add_option("--schema", plan.schemas, "schema of its messages; repeatable"))
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   planned(command->add_option("--grid", plan.grid, "workers (blocks)")->capture_default_str());
   planned(command->add_option("--block", plan.block, "threads a worker")->capture_default_str());
   planned(command->add_option("--shared", plan.shared,
@@ -162,8 +160,8 @@ void add_doctor(CLI::App& app, std::function<int()>& chosen) {
       "Exit: 0 all well, 1 something is bad or wrong, 2 bad usage, 3 no CUDA engine here (--engine cpu may "
       "do).");
   command->callback([settings, command, &chosen] {
-    for (const char* const option : {"--actors", "--types", "--include", "--grid", "--block", "--shared",
-                                     "--cluster", "--architecture"}) {
+    for (const char* const option : {"--actors", "--types", "--include", "--schema", "--grid", "--block",
+                                     "--shared", "--cluster", "--architecture"}) {
       settings->planned = settings->planned || command->count(option) != 0;
     }
     chosen = [settings] { return doctor(*settings); };

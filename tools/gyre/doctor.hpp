@@ -35,9 +35,10 @@ Finding check_smallest_kernel(int ordinal);
 
 /// A launch that is planned.
 struct Plan {
-  std::string actors_file;  ///< a header; empty: the built-in actors
+  std::string actors_file;  ///< a header, or a library of actors; empty: the built-in actors
   std::string types;        ///< of the actors in it, separated by commas
   std::vector<std::string> include_dirs;
+  std::vector<std::string> schemas;  ///< of a header's messages, where their views are not in include_dirs
   int device = 0;
   int architecture = 0;  ///< where there is no device; 0: not said
   uint32_t grid = 1, block = 32, cluster = 1;

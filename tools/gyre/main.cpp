@@ -9,7 +9,9 @@ int main(int argc, char** argv) {
   std::function<int()> chosen;
   add_validate(app, chosen);
   add_doctor(app, chosen);
+  add_inspect(app, chosen);
   add_errors(app, chosen);
+  add_stat(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

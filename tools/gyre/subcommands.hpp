@@ -9,6 +9,8 @@ namespace gyre::tools {
 
 void add_doctor(CLI::App& app, std::function<int()>& chosen);
 void add_errors(CLI::App& app, std::function<int()>& chosen);
+void add_inspect(CLI::App& app, std::function<int()>& chosen);
+void add_stat(CLI::App& app, std::function<int()>& chosen);
 void add_validate(CLI::App& app, std::function<int()>& chosen);
 
 }  // namespace gyre::tools

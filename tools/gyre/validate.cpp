@@ -14,6 +14,7 @@
 #include <random>
 #include <thread>
 
+#include "against.hpp"
 #include "bad_handles.hpp"
 #include "bad_messages.hpp"
 #include "common_options.hpp"
@@ -35,6 +36,7 @@ struct Settings {
   Options options;
   std::string json_file;
   uint32_t random_messages = 100'000;
+  AgainstSettings against;
   bool slots_given = false;
 };
 
@@ -431,6 +433,7 @@ LaunchReport validate_one_launch(const Settings& settings, const Options& option
   };
   const auto begin = Clock::now();
   Runtime runtime = Runtime::launch(builtin_actors(), options);
+  const auto metrics = serve_metrics(runtime);
   LaunchReport report;
   report.engine = std::string(name(runtime.engine()));
   report.device = runtime.device_name();
@@ -564,6 +567,16 @@ nlohmann::json to_json(const std::vector<LaunchReport>& launches) {
 }
 
 int validate(const Settings& settings) {
+  const AgainstSettings& against = settings.against;
+  if (!against.engine.empty() || !against.library.empty()) {
+    return run_against(against, settings.options, settings.json_file,
+                       settings.json_file == "-" ? stderr : stdout);
+  }
+  if (!against.actors.file.empty()) {
+    throw BadOptions(
+        fmt::format("--actors {}: say what to do with them: --against cpu, or --build-library FILE",
+                    against.actors.file));
+  }
   if (settings.options.problems().empty() &&
       largest_inline(settings.options.ring_shape().body_capacity()) == 0) {
     throw BadOptions(fmt::format(
@@ -614,13 +627,24 @@ int validate(const Settings& settings) {
 void add_validate(CLI::App& app, std::function<int()>& chosen) {
   auto settings = std::make_shared<Settings>();
   CLI::App* const command = app.add_subcommand(
-      "validate", "Send VectorAdd requests to running workers and check every element of every response.");
+      "validate",
+      "Send VectorAdd requests to running workers and check every element of every response; or compare "
+      "actors of your own on two engines.");
   add_common_options(*command, settings->options, settings->json_file);
   command->add_option("--messages", settings->random_messages, "messages of the random case")
       ->capture_default_str();
+  add_against_options(*command, settings->against);
   command->footer(
       "Without --slots it runs twice, with rings of 256 and of 4096 slots.\n"
-      "Exit: 0 all passed, 1 a case failed, 2 bad usage, 3 engine not available here.");
+      "  gyre validate --against cpu --actors counter.hpp --types my::Counter --schema counter.capnp\n"
+      "compiles the actors for both engines (--engine cuda unless another is named) and sends them random "
+      "messages;\n"
+      "  gyre validate --build-library counter.so --actors counter.hpp --types my::Counter --schema "
+      "counter.capnp\n"
+      "makes a file for machines without compilers: gyre validate --against cpu --actors counter.so.\n"
+      "  gyre validate --engine cpu --against cpu --actors new.hpp --other old.hpp … compares two versions.\n"
+      "Exit: 0 all passed or the same, 1 a case failed or a difference, 2 bad usage, 3 engine not available "
+      "here.");
   command->callback([settings, command, &chosen] {
     settings->slots_given = command->count("--slots") != 0;
     chosen = [settings] { return validate(*settings); };

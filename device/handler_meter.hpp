@@ -1,0 +1,70 @@
+// Counts what becomes of a worker's messages, by handler, and how long handlers take.
+#pragma once
+
+#include <gyre/bridge/handler_counts.hpp>
+#include <gyre/bridge/packet.hpp>
+#include <gyre/device/platform.hpp>
+#include <gyre/messages/status.hpp>
+
+namespace gyre {
+
+/// Refers to the counts, one for each handler and one more for messages that are for none. Times are those of
+/// the multiprocessor's or the processor's clock, turned into nanoseconds by a rate that is measured anew now
+/// and then. Rank 0 of the group counts, and the others may call along.
+class HandlerMeter {
+ public:
+  /// `counts`: the worker's own, zeroed, `entries` of them. Takes some 20 µs, to compare the clocks.
+  GYRE_DEVICE HandlerMeter(HandlerCounts* counts, uint32_t entries) : counts_(counts), entries_(entries) {
+    const ClockPair begin = ClockPair::now();
+    ClockPair end = begin;
+    while (end.ns - begin.ns < first_comparison_ns) end = ClockPair::now();
+    compare(begin, end);
+  }
+
+  /// The engine's two clocks at one time.
+  struct ClockPair {
+    uint64_t ticks;
+    uint64_t ns;
+    GYRE_DEVICE static ClockPair now() { return {clock_ticks(), now_ns()}; }
+  };
+  /// From now on times are by the rate between those.
+  GYRE_DEVICE void compare(const ClockPair& begin, const ClockPair& end) {
+    const uint64_t ticks = end.ticks - begin.ticks;
+    if (ticks != 0) ns_a_tick_ = uint32_t(((end.ns - begin.ns) << fraction_bits) / ticks);
+  }
+
+  GYRE_DEVICE HandlerCounts* of(uint32_t handler) const { return counts_ + handler; }
+  /// A message ended well, after `ticks` in its handler.
+  GYRE_DEVICE void processed(HandlerCounts* counts, uint64_t ticks) const {
+    const uint64_t ns = ticks * ns_a_tick_ >> fraction_bits;
+    add_soon(counts->processed[HandlerCounts::bin_of(ns)], 1);
+    add_soon(counts->processed_ns, ns);
+  }
+  /// One ended otherwise.
+  GYRE_DEVICE void failed(HandlerCounts* counts, Status status, bool is_ask) const {
+    add_soon(status == Status::expired ? counts->expired : counts->failed, 1);
+    if (!is_ask) add_soon(counts->dead_letters, 1);
+  }
+
+  /// Copies all counts to `to`, where the host reads them. Collective over PollGroup.
+  GYRE_DEVICE void publish(HandlerCounts* to) const {
+    const auto* const from = reinterpret_cast<const uint64_t*>(counts_);
+    auto* const words = reinterpret_cast<uint64_t*>(to);
+    const uint64_t count = uint64_t(entries_) * (sizeof(HandlerCounts) / sizeof(uint64_t));
+    PollGroup::sync();
+    for (uint64_t i = PollGroup::rank(); i < count; i += PollGroup::size()) {
+      Memory::store_relaxed(words[i], load_added(from[i]));
+    }
+    PollGroup::sync();
+  }
+
+ private:
+  static constexpr uint32_t fraction_bits = 24;
+  static constexpr uint64_t first_comparison_ns = 20'000;
+
+  HandlerCounts* counts_;
+  uint32_t entries_;
+  uint32_t ns_a_tick_ = 1u << fraction_bits;  // with that many bits behind the point
+};
+
+}  // namespace gyre

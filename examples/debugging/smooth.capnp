@@ -1,0 +1,13 @@
+@0xd7a31f0c5b2e8496;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("debugging");
+
+struct Smooth {
+  values @0 :List(Float32);
+}
+
+struct Smoothed {
+  values @0 :List(Float32);  # of each element and its two neighbours, the mean
+  sum @1 :Float32;           # of them all
+}

@@ -1,0 +1,126 @@
+// gyre.h: buffers.
+#include <capnp/message.h>
+#include <fmt/format.h>
+#include <gyre/runtime/c/objects.hpp>
+
+#include <cstddef>
+
+using namespace gyre;
+using namespace gyre::c;
+
+namespace {
+
+using messages::view::ElementType;
+static_assert(GYRE_INT8 == int(ElementType::int8) && GYRE_UINT8 == int(ElementType::uint8) &&
+              GYRE_INT16 == int(ElementType::int16) && GYRE_UINT16 == int(ElementType::uint16) &&
+              GYRE_INT32 == int(ElementType::int32) && GYRE_UINT32 == int(ElementType::uint32) &&
+              GYRE_INT64 == int(ElementType::int64) && GYRE_UINT64 == int(ElementType::uint64) &&
+              GYRE_FLOAT32 == int(ElementType::float32) && GYRE_FLOAT64 == int(ElementType::float64));
+static_assert(GYRE_MEMORY_DEVICE == int(MemoryKind::device) &&
+              GYRE_MEMORY_PINNED == int(MemoryKind::pinned) &&
+              GYRE_MEMORY_UNIFIED == int(MemoryKind::unified));
+static_assert(sizeof(gyre_buffer_handle) == 8 * messages::view::BufferHandle::data_words &&
+                  offsetof(gyre_buffer_handle, element) == 12 && offsetof(gyre_buffer_handle, length) == 16,
+              "it is the struct's data section");
+
+// By gyre_element.
+constexpr uint64_t bytes_of_element[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
+
+}  // namespace
+
+gyre_status gyre_buffer_create(gyre_runtime runtime, gyre_memory memory, gyre_element element,
+                               uint64_t elements, gyre_buffer* buffer) {
+  const char* const doing = "gyre_buffer_create";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<Runtimes> used;
+    GYRE_C_TRY(use<Runtimes>(doing, runtime, used));
+    if (memory < GYRE_MEMORY_DEVICE || memory > GYRE_MEMORY_UNIFIED) {
+      return invalid(
+          doing, fmt::format("memory is {}; give GYRE_MEMORY_DEVICE, _PINNED or _UNIFIED (0 to 2)", memory));
+    }
+    if (element < GYRE_INT8 || element > GYRE_FLOAT64) {
+      return invalid(doing, fmt::format("element is {}; give GYRE_INT8 to GYRE_FLOAT64 (1 to 10)", element));
+    }
+    if (buffer == nullptr) return invalid(doing, "buffer is null");
+    const uint64_t bytes = bytes_of_element[element];
+    *buffer = BufferObjects::table().add(
+        {used->runtime.allocate(MemoryKind(memory), ElementType(element), bytes, elements), element, bytes,
+         std::chrono::nanoseconds(used->runtime.options().timeout).count()});
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_buffer_get_info(gyre_buffer buffer, gyre_buffer_info* info) {
+  const char* const doing = "gyre_buffer_get_info";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<BufferObjects> used;
+    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
+    GYRE_C_TRY(check_struct(doing, "info", info, sizeof *info));
+    const uint64_t bytes = used->owner.bytes();
+    write_struct(info, gyre_buffer_info{0, gyre_memory(used->owner.kind()), used->element,
+                                        bytes / used->element_bytes, bytes});
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_buffer_get_handle(gyre_buffer buffer, uint64_t length, gyre_buffer_handle* handle) {
+  const char* const doing = "gyre_buffer_get_handle";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<BufferObjects> used;
+    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
+    if (handle == nullptr) return invalid(doing, "handle is null");
+    const uint64_t elements = used->owner.bytes() / used->element_bytes;
+    if (length > elements) {
+      return invalid(doing, fmt::format("length is {}, and the buffer has {} elements", length, elements));
+    }
+    capnp::word words[8] = {};
+    capnp::MallocMessageBuilder message(kj::arrayPtr(words, 8));
+    auto built = message.initRoot<messages::BufferHandle>();
+    used->owner.set(built, length == 0 ? elements : length);
+    *handle = {built.getIndex(), built.getGeneration(), built.getRuntime(), uint16_t(built.getElement()), 0,
+               built.getLength()};
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_buffer_write(gyre_buffer buffer, uint64_t offset, const void* bytes, uint64_t size) {
+  const char* const doing = "gyre_buffer_write";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<BufferObjects> used;
+    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
+    if (bytes == nullptr && size != 0) return invalid(doing, "bytes is null, and size is not 0");
+    used->owner.copy_in(offset, bytes, size);
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_buffer_read(gyre_buffer buffer, uint64_t offset, void* bytes, uint64_t size) {
+  const char* const doing = "gyre_buffer_read";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<BufferObjects> used;
+    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
+    if (bytes == nullptr && size != 0) return invalid(doing, "bytes is null, and size is not 0");
+    used->owner.copy_out(offset, bytes, size);
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_buffer_view(gyre_buffer buffer, int64_t timeout_ns, void** elements) {
+  const char* const doing = "gyre_buffer_view";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<BufferObjects> used;
+    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
+    if (elements == nullptr) return invalid(doing, "elements is null");
+    int64_t ns = 0;
+    GYRE_C_TRY(read_timeout(doing, timeout_ns, used->timeout_ns, ns));
+    const bool unified = used->owner.kind() == MemoryKind::unified;
+    void* const host = used->owner.host(unified ? MemoryKind::unified : MemoryKind::pinned);
+    if (unified) GYRE_C_TRY(status_of(used->owner.wait_for_workers(std::chrono::nanoseconds(ns))));
+    *elements = host;
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_buffer_release(gyre_buffer buffer) {
+  return release<BufferObjects>("gyre_buffer_release", buffer);
+}

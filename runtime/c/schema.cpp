@@ -1,0 +1,378 @@
+#include <capnp/compat/json.h>
+#include <capnp/dynamic.h>
+#include <capnp/message.h>
+#include <capnp/schema-parser.h>
+#include <capnp/serialize-packed.h>
+#include <capnp/serialize.h>
+#include <fmt/format.h>
+#include <gyre/messages/compiler/names.hpp>
+#include <gyre/messages/compiler/refusals.hpp>
+#include <gyre/messages/compiler/schema.hpp>
+#include <gyre/messages/compiler/view_writer.hpp>
+#include <gyre/runtime/c/schema.hpp>
+#include <gyre_c_schemas_sources.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace gyre::c {
+
+namespace {
+
+namespace compiler = gyre::compiler;
+
+// The schemas of one parse, by name, and what is wrong with them.
+class Library {
+ public:
+  explicit Library(std::span<const SourceText> given) {
+    for (const SourceFile& own : gyre_c_schemas::sources.files) texts_.emplace(own.name, own.text);
+    for (const SourceText& file : given) {
+      const std::string name = without_slash(file.name);
+      if (name.size() <= 6 || !name.ends_with(".capnp")) {
+        throw BadSchema(
+            fmt::format("a schema is named \"{}\"; give it a name that ends in .capnp", file.name));
+      }
+      if (!texts_.emplace(name, file.text).second) {
+        throw BadSchema(
+            fmt::format("there are two schemas {}, or it is one of Gyre's own; give it another name", name));
+      }
+    }
+  }
+
+  const std::string* text_of(const std::string& name) const {
+    const auto found = texts_.find(name);
+    return found == texts_.end() ? nullptr : &found->second;
+  }
+  static std::string without_slash(std::string_view name) {
+    return std::string(name.substr(std::min(name.find_first_not_of('/'), name.size())));
+  }
+  // "../units.capnp" in shop/orders/new.capnp: shop/units.capnp.
+  static std::string resolved(std::string_view from, std::string_view import) {
+    if (import.starts_with('/')) return without_slash(import);
+    std::vector<std::string_view> parts;
+    const auto add = [&parts](std::string_view path) {
+      while (!path.empty()) {
+        const size_t end = std::min(path.find('/'), path.size());
+        const std::string_view part = path.substr(0, end);
+        path.remove_prefix(std::min(end + 1, path.size()));
+        if (part == ".." && !parts.empty()) {
+          parts.pop_back();
+        } else if (part != "." && part != ".." && !part.empty()) {
+          parts.push_back(part);
+        }
+      }
+    };
+    const size_t folder = from.rfind('/');
+    add(folder == std::string_view::npos ? std::string_view() : from.substr(0, folder));
+    add(import);
+    std::string name;
+    for (const std::string_view part : parts) name += (name.empty() ? "" : "/") + std::string(part);
+    return name;
+  }
+
+  void report(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    if (!problems_.empty()) problems_ += '\n';
+    problems_ += line;
+  }
+  void note_import(const std::string& from, const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    imports_[from].insert(name);
+  }
+  const std::string& problems() const { return problems_; }
+  const std::set<std::string>& imports_of(const std::string& name) { return imports_[name]; }
+
+ private:
+  std::map<std::string, std::string, std::less<>> texts_;
+  std::mutex mutex_;
+  std::string problems_;
+  std::map<std::string, std::set<std::string>> imports_;
+};
+
+class File final : public capnp::SchemaFile {
+ public:
+  File(std::shared_ptr<Library> library, std::string name)
+      : library_(std::move(library)), name_(std::move(name)) {}
+
+  kj::StringPtr getDisplayName() const override { return {name_.c_str(), name_.size()}; }
+  kj::Array<const char> readContent() const override {
+    const std::string& text = *library_->text_of(name_);
+    return kj::heapArray<const char>(text.data(), text.size());
+  }
+  kj::Maybe<kj::Own<SchemaFile>> import(kj::StringPtr path) const override {
+    const std::string name = Library::resolved(name_, {path.cStr(), path.size()});
+    if (library_->text_of(name) == nullptr) return nullptr;
+    library_->note_import(name_, name);
+    return kj::Own<SchemaFile>(kj::heap<File>(library_, name));
+  }
+  bool operator==(const SchemaFile& other) const override {
+    const auto* const file = dynamic_cast<const File*>(&other);
+    return file != nullptr && file->library_ == library_ && file->name_ == name_;
+  }
+  bool operator!=(const SchemaFile& other) const override { return !(*this == other); }
+  size_t hashCode() const override { return std::hash<std::string>()(name_); }
+  void reportError(SourcePos start, SourcePos, kj::StringPtr message) const override {
+    library_->report(fmt::format("{}:{}:{}: {}", name_, start.line + 1, start.column + 1, message.cStr()));
+  }
+
+ private:
+  std::shared_ptr<Library> library_;
+  std::string name_;
+};
+
+// Every node declared in `scope`, groups included, by its id.
+void collect(const capnp::ParsedSchema& scope, std::map<uint64_t, capnp::Schema>& nodes);
+void collect_groups(capnp::StructSchema of, std::map<uint64_t, capnp::Schema>& nodes) {
+  for (const auto field : of.getFields()) {
+    if (!field.getProto().isGroup()) continue;
+    const capnp::StructSchema group = field.getType().asStruct();
+    if (nodes.emplace(group.getProto().getId(), group).second) collect_groups(group, nodes);
+  }
+}
+void collect(const capnp::ParsedSchema& scope, std::map<uint64_t, capnp::Schema>& nodes) {
+  if (!nodes.emplace(scope.getProto().getId(), scope).second) return;
+  if (scope.getProto().isStruct()) collect_groups(scope.asStruct(), nodes);
+  for (const capnp::ParsedSchema nested : scope.getAllNested()) collect(nested, nodes);
+}
+
+std::string type_json(capnp::Type type) {
+  if (type.isList()) return "{\"list\":" + type_json(type.asList().getElementType()) + "}";
+  if (type.isStruct()) return fmt::format("{{\"struct\":\"{}\"}}", type.asStruct().getProto().getId());
+  switch (type.which()) {
+    case capnp::schema::Type::VOID:
+      return "\"Void\"";
+    case capnp::schema::Type::BOOL:
+      return "\"Bool\"";
+    case capnp::schema::Type::INT8:
+      return "\"Int8\"";
+    case capnp::schema::Type::INT16:
+      return "\"Int16\"";
+    case capnp::schema::Type::INT32:
+      return "\"Int32\"";
+    case capnp::schema::Type::INT64:
+      return "\"Int64\"";
+    case capnp::schema::Type::UINT8:
+      return "\"UInt8\"";
+    case capnp::schema::Type::UINT16:
+      return "\"UInt16\"";
+    case capnp::schema::Type::UINT32:
+      return "\"UInt32\"";
+    case capnp::schema::Type::UINT64:
+      return "\"UInt64\"";
+    case capnp::schema::Type::FLOAT32:
+      return "\"Float32\"";
+    case capnp::schema::Type::FLOAT64:
+      return "\"Float64\"";
+    case capnp::schema::Type::TEXT:
+      return "\"Text\"";
+    case capnp::schema::Type::DATA:
+      return "\"Data\"";
+    case capnp::schema::Type::ENUM:
+      return "\"Enum\"";
+    default:
+      return "\"AnyPointer\"";
+  }
+}
+
+std::string describe(const std::map<uint64_t, capnp::Schema>& nodes) {
+  std::string text = "{";
+  for (const auto& [id, node] : nodes) {
+    if (!node.getProto().isStruct() || node.getProto().getIsGeneric()) continue;
+    if (text.size() > 1) text += ',';
+    text += fmt::format("\"{}\":{{\"name\":\"{}\",\"fields\":{{", id, compiler::schema_name(node.getProto()));
+    const char* between = "";
+    for (const auto field : node.asStruct().getFields()) {
+      text +=
+          fmt::format("{}\"{}\":{}", between, field.getProto().getName().cStr(), type_json(field.getType()));
+      between = ",";
+    }
+    text += "}}";
+  }
+  return text + "}";
+}
+
+kj::ArrayPtr<const kj::byte> as_kj(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
+}
+
+// What the library has to say of bad bytes is thrown; it must not go to the embedder's standard error.
+class Quiet final : public kj::ExceptionCallback {
+  void logMessage(kj::LogSeverity, const char*, int, int, kj::String&&) override {}
+};
+
+}  // namespace
+
+struct Schema::Parsed {
+  capnp::SchemaParser parser;
+  std::map<uint64_t, capnp::Schema> nodes;
+  std::string description;
+  std::vector<SourceText> views;
+  capnp::JsonCodec json;
+
+  capnp::StructSchema struct_of(uint64_t type_id) const {
+    const auto found = nodes.find(type_id);
+    if (found == nodes.end() || !found->second.getProto().isStruct() ||
+        found->second.getProto().getStruct().getIsGroup()) {
+      throw UnknownType(
+          fmt::format("no struct has the id {:#x}; gyre_schema_describe lists all there are", type_id));
+    }
+    if (found->second.getProto().getIsGeneric()) {
+      throw UnknownType(fmt::format("struct {} is generic; messages are of plain ones",
+                                    compiler::schema_name(found->second.getProto())));
+    }
+    return found->second.asStruct();
+  }
+};
+
+namespace {
+
+// The compiler plugin's request for `given`, whose nodes are among `nodes`.
+void make_views(std::span<const SourceText> given, const std::map<std::string, uint64_t>& file_ids,
+                const std::map<uint64_t, capnp::Schema>& nodes, Library& library,
+                std::vector<SourceText>& views) {
+  capnp::MallocMessageBuilder message;
+  auto request = message.initRoot<compiler::CodeGeneratorRequest>();
+  auto all = request.initNodes(uint32_t(nodes.size()));
+  uint32_t at = 0;
+  for (const auto& [id, node] : nodes) all.setWithCaveats(at++, node.getProto());
+  auto files = request.initRequestedFiles(uint32_t(given.size()));
+  for (uint32_t i = 0; i < given.size(); ++i) {
+    const std::string name = Library::without_slash(given[i].name);
+    files[i].setId(file_ids.at(name));
+    files[i].setFilename(name);
+    const auto& imported = library.imports_of(name);
+    auto imports = files[i].initImports(uint32_t(imported.size()));
+    uint32_t n = 0;
+    for (const std::string& import : imported) {
+      imports[n].setName("/" + import);
+      const auto id = file_ids.find(import);
+      imports[n++].setId(id == file_ids.end() ? 0 : id->second);
+    }
+  }
+  const compiler::Schema schema(request.asReader());
+  for (const auto requested : request.asReader().getRequestedFiles()) {
+    const auto problems = compiler::refusals(schema, requested);
+    for (const std::string& problem : problems) library.report(problem);
+    if (!problems.empty()) continue;
+    views.push_back({compiler::header_name(std::string(requested.getFilename()), ".view.hpp"),
+                     compiler::view_header(schema, requested)});
+  }
+}
+
+}  // namespace
+
+Schema::Schema(std::span<const SourceText> files) {
+  auto parsed = std::make_unique<Parsed>();
+  const auto library = std::make_shared<Library>(files);
+  const Quiet quiet;
+  try {
+    std::map<std::string, uint64_t> file_ids;
+    const auto parse = [&](const std::string& name) {
+      const capnp::ParsedSchema file = parsed->parser.parseFile(kj::heap<File>(library, name));
+      if (!library->problems().empty()) return;
+      file_ids.emplace(name, file.getProto().getId());
+      collect(file, parsed->nodes);
+    };
+    for (const SourceText& file : files) parse(Library::without_slash(file.name));
+    for (const SourceFile& own : gyre_c_schemas::sources.files) {
+      if (library->problems().empty()) parse(std::string(own.name));
+    }
+    if (library->problems().empty()) {
+      make_views(files, file_ids, parsed->nodes, *library, parsed->views);
+      parsed->description = describe(parsed->nodes);
+    }
+  } catch (const kj::Exception& error) {
+    library->report(error.getDescription().cStr());
+  }
+  if (!library->problems().empty()) throw BadSchema(library->problems());
+  parsed->json.setRejectUnknownFields(true);
+  parsed_ = std::move(parsed);
+}
+
+Schema::Schema(Schema&&) noexcept = default;
+Schema::~Schema() = default;
+
+uint64_t Schema::type_id(std::string_view name) const {
+  const size_t colon = name.rfind(':');
+  const std::string file =
+      colon == std::string_view::npos ? "" : Library::without_slash(name.substr(0, colon));
+  const std::string_view plain = colon == std::string_view::npos ? name : name.substr(colon + 1);
+  std::vector<const capnp::Schema*> found;
+  for (const auto& [id, node] : parsed_->nodes) {
+    const auto proto = node.getProto();
+    if (!proto.isStruct() || proto.getStruct().getIsGroup() || compiler::schema_name(proto) != plain)
+      continue;
+    const std::string display = proto.getDisplayName();
+    if (file.empty() || display.substr(0, display.find(':')) == file) found.push_back(&node);
+  }
+  if (found.empty()) {
+    throw UnknownType(fmt::format("no struct is named {}; gyre_schema_describe lists all there are", name));
+  }
+  if (found.size() > 1) {
+    throw UnknownType(fmt::format("{} structs are named {} ({} and {} for two); say which by file.capnp:{}",
+                                  found.size(), name, found[0]->getProto().getDisplayName().cStr(),
+                                  found[1]->getProto().getDisplayName().cStr(), plain));
+  }
+  return found[0]->getProto().getId();
+}
+
+const std::string& Schema::description() const { return parsed_->description; }
+const std::vector<SourceText>& Schema::views() const { return parsed_->views; }
+
+std::vector<std::byte> Schema::from_json(uint64_t type_id, std::string_view json, Encoding encoding) const {
+  const capnp::StructSchema type = parsed_->struct_of(type_id);
+  const Quiet quiet;
+  try {
+    capnp::MallocMessageBuilder message;
+    const auto root = message.initRoot<capnp::DynamicStruct>(type);
+    parsed_->json.decode(kj::arrayPtr(json.data(), json.size()), root);
+    // As one segment, and without what decoding left behind.
+    capnp::MallocMessageBuilder one(
+        uint(std::min<uint64_t>(root.asReader().totalSize().wordCount + 1, 1u << 29)));
+    one.setRoot(root.asReader());
+    const auto segments = one.getSegmentsForOutput();
+    if (segments.size() != 1) throw BadJson("the message is larger than 4 GiB; send less at a time");
+    const auto bytes = segments[0].asBytes();
+    return encode({reinterpret_cast<const std::byte*>(bytes.begin()), bytes.size()}, encoding);
+  } catch (const kj::Exception& error) {
+    throw BadJson(fmt::format("reading JSON as {}: {}", type.getShortDisplayName().cStr(),
+                              error.getDescription().cStr()));
+  }
+}
+
+std::string Schema::to_json(uint64_t type_id, const Encoded& message) const {
+  const capnp::StructSchema type = parsed_->struct_of(type_id);
+  const Quiet quiet;
+  try {
+    const size_t size = message.bytes.size();
+    capnp::ReaderOptions options;
+    options.traversalLimitInWords = std::max<uint64_t>(options.traversalLimitInWords, size);
+    const auto written = [&](capnp::MessageReader& reader) {
+      const auto text = parsed_->json.encode(reader.getRoot<capnp::DynamicStruct>(type));
+      return std::string(text.cStr(), text.size());
+    };
+    if (message.encoding == Encoding::packed) {
+      kj::ArrayInputStream in(as_kj(message.bytes));
+      capnp::PackedMessageReader reader(in, options);
+      return written(reader);
+    }
+    auto words = kj::heapArray<capnp::word>(size / sizeof(capnp::word));
+    if (words.size() != 0)
+      std::memcpy(static_cast<void*>(words.begin()), message.bytes.data(), words.asBytes().size());
+    if (message.encoding == Encoding::stream) {
+      capnp::FlatArrayMessageReader reader(words, options);
+      return written(reader);
+    }
+    const kj::ArrayPtr<const capnp::word> segment = words;
+    capnp::SegmentArrayMessageReader reader(kj::arrayPtr(&segment, 1), options);
+    return written(reader);
+  } catch (const kj::Exception& error) {
+    throw BadMessage(fmt::format("reading {} bytes as {}: {}", message.bytes.size(),
+                                 type.getShortDisplayName().cStr(), error.getDescription().cStr()));
+  }
+}
+
+}  // namespace gyre::c

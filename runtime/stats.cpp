@@ -1,0 +1,113 @@
+#include <gyre/runtime/core.hpp>
+#include <gyre/runtime/stats.hpp>
+
+#include <algorithm>
+
+namespace gyre {
+
+uint64_t HandlerStats::longest_ns_below() const {
+  for (size_t bin = times.size(); bin-- > 0;) {
+    if (times[bin] != 0) return uint64_t(2) << bin;
+  }
+  return 0;
+}
+
+HandlerStats& HandlerStats::operator+=(const HandlerStats& other) {
+  processed += other.processed;
+  failed += other.failed;
+  expired += other.expired;
+  dead_letters += other.dead_letters;
+  handler_ns += other.handler_ns;
+  for (size_t bin = 0; bin < times.size(); ++bin) times[bin] += other.times[bin];
+  return *this;
+}
+
+std::vector<HandlerStats> Stats::handlers() const {
+  std::vector<HandlerStats> sums;
+  for (const WorkerStats& worker : workers) {
+    if (sums.empty()) {
+      sums = worker.handlers;
+    } else {
+      for (size_t n = 0; n < sums.size(); ++n) sums[n] += worker.handlers[n];
+    }
+  }
+  return sums;
+}
+
+namespace detail {
+
+namespace {
+
+HandlerStats read(const HandlerCounts& counts) {
+  HandlerStats stats;
+  for (size_t bin = 0; bin < stats.times.size(); ++bin) {
+    stats.times[bin] = Memory::load_relaxed(counts.processed[bin]);
+    stats.processed += stats.times[bin];
+  }
+  stats.handler_ns = Memory::load_relaxed(counts.processed_ns);
+  stats.failed = Memory::load_relaxed(counts.failed);
+  stats.expired = Memory::load_relaxed(counts.expired);
+  stats.dead_letters = Memory::load_relaxed(counts.dead_letters);
+  return stats;
+}
+
+}  // namespace
+
+size_t Core::handler_number(const Envelope& envelope) const {
+  const std::vector<Handler>& handlers = actors_.handlers();
+  const auto found = std::find_if(handlers.begin(), handlers.end(), [&](const Handler& handler) {
+    return handler.actor_type == envelope.actor_type && handler.message_type == envelope.message_type;
+  });
+  return size_t(found - handlers.begin());
+}
+
+WorkerStats Core::worker_stats(uint32_t worker, int64_t now_ns) const {
+  const HostBridge& host = bridges_[worker];
+  const Bridge& bridge = host.bridge();
+  const bool stopped = Memory::load_acquire(bridge.worker_line->stopped) != 0;
+  WorkerStats stats;
+  const uint64_t consumed = host.consumed();
+  stats.depth = host.claimed() - consumed;
+  stats.depth_high_water = host.depth_high_water();
+  const uint64_t heartbeat_ns = Memory::load_relaxed(bridge.worker_line->heartbeat_ns);
+  if (heartbeat_ns != 0 && !stopped) {
+    stats.heartbeat_age_s =
+        double(std::max<int64_t>(0, clock_.latest(now_ns) - int64_t(heartbeat_ns))) * 1e-9;
+  }
+  const std::vector<Handler>& handlers = actors_.handlers();
+  for (size_t n = 0; n <= handlers.size(); ++n) {
+    HandlerStats handler = read(bridge.counts[n]);
+    handler.dead_letters += unprocessed_[worker * (handlers.size() + 1) + n].load(std::memory_order_relaxed);
+    if (n < handlers.size()) {
+      const auto& [actor_type, message_type] = std::pair(handlers[n].actor_type, handlers[n].message_type);
+      handler.actor = actors_.actor_name(actor_type);
+      handler.message = actors_.message_name(actor_type, message_type);
+      if (handler.message.empty()) handler.message = "#" + std::to_string(message_type);
+    }
+    stats.handlers.push_back(std::move(handler));
+  }
+  return stats;
+}
+
+Stats Core::stats() const {
+  refuse_if_forked("reading the stats");
+  Stats stats;
+  stats.engine = engine_->kind();
+  stats.transport = engine_->transport();
+  stats.device = engine_->device_name();
+  stats.state = state();
+  stats.uptime_s = uptime_s();
+  stats.timings = timings_;
+  stats.slots = shape().slots;
+  stats.books = books();
+  stats.writes = buffers_.transfers(Transfer::write);
+  stats.reads = buffers_.transfers(Transfer::read);
+  const int64_t now_ns = host_now_ns();
+  for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+    stats.workers.push_back(worker_stats(worker, now_ns));
+  }
+  return stats;
+}
+
+}  // namespace detail
+}  // namespace gyre

@@ -1,0 +1,214 @@
+#include <fmt/format.h>
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+#include <gyre/bridge/error.hpp>
+#include <gyre/runtime/log.hpp>
+#include <gyre/runtime/telemetry/prometheus_endpoint.hpp>
+
+#include <limits>
+
+namespace gyre {
+
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+// Buckets' upper bounds are 2^first_bound ns to 2^last_bound ns, and none.
+constexpr size_t first_bound = 6, last_bound = 34;
+
+MetricFamily& add(std::vector<MetricFamily>& families, std::string name, std::string help, MetricType type) {
+  return families.emplace_back(MetricFamily{std::move(name), std::move(help), type, {}});
+}
+void count(MetricFamily& family, uint64_t value, Labels labels = {}) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.counter.value = double(value);
+  family.metric.push_back(std::move(metric));
+}
+void gauge(MetricFamily& family, double value, Labels labels = {}) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.gauge.value = value;
+  family.metric.push_back(std::move(metric));
+}
+
+Labels labels_of(const HandlerStats& handler) {
+  return {{"actor", handler.actor}, {"message", handler.message}};
+}
+
+void add_runtime(std::vector<MetricFamily>& families, const Stats& stats) {
+  gauge(add(families, "gyre_runtime_info", "What the runtime runs on; always 1.", MetricType::Gauge), 1,
+        {{"engine", std::string(name(stats.engine))},
+         {"transport", std::string(name(stats.transport))},
+         {"device", stats.device}});
+  MetricFamily& states = add(families, "gyre_runtime_state",
+                             "1 for the state that the runtime is in, else 0.", MetricType::Gauge);
+  for (const Lifecycle state : {Lifecycle::launched, Lifecycle::active, Lifecycle::inactive,
+                                Lifecycle::draining, Lifecycle::terminated, Lifecycle::failed}) {
+    gauge(states, stats.state == state ? 1 : 0, {{"state", std::string(name(state))}});
+  }
+  gauge(add(families, "gyre_uptime_seconds", "Time since the launch.", MetricType::Gauge), stats.uptime_s);
+  gauge(add(families, "gyre_compile_seconds",
+            "Time that compiling the actors took, or finding them compiled.", MetricType::Gauge),
+        stats.timings.compile_ms * 1e-3);
+  gauge(add(families, "gyre_launch_seconds", "Time that the rest of the launch took.", MetricType::Gauge),
+        stats.timings.launch_ms * 1e-3);
+}
+
+void add_books(std::vector<MetricFamily>& families, const Books& books) {
+  count(add(families, "gyre_asks_accepted_total", "Asks that were sent.", MetricType::Counter),
+        books.asks.accepted);
+  MetricFamily& asks = add(families, "gyre_asks_total", "Asks by their outcome.", MetricType::Counter);
+  count(asks, books.asks.answered, {{"outcome", "answered"}});
+  count(asks, books.asks.error_replies, {{"outcome", "error_reply"}});
+  count(asks, books.asks.timed_out, {{"outcome", "timed_out"}});
+  count(asks, books.asks.dead_letters, {{"outcome", "dead_letter"}});
+  count(add(families, "gyre_late_replies_total", "Replies to asks that had another outcome by then.",
+            MetricType::Counter),
+        books.asks.late_replies);
+  count(add(families, "gyre_tells_accepted_total", "Tells that were sent.", MetricType::Counter),
+        books.tells.accepted);
+  MetricFamily& tells = add(families, "gyre_tells_total", "Tells by their outcome.", MetricType::Counter);
+  count(tells, books.tells.processed, {{"outcome", "processed"}});
+  count(tells, books.tells.dead_letters, {{"outcome", "dead_letter"}});
+  count(add(families, "gyre_dead_letters_dropped_total", "Dead letters that were counted and not kept.",
+            MetricType::Counter),
+        books.dead_letters_dropped);
+  count(add(families, "gyre_corrupt_slots_total", "Ring slots that held no message.", MetricType::Counter),
+        books.corrupt_slots);
+}
+
+void add_workers(std::vector<MetricFamily>& families, const Stats& stats) {
+  gauge(add(families, "gyre_ring_slots", "Slots of each worker's ring.", MetricType::Gauge), stats.slots);
+  MetricFamily depth{
+      "gyre_worker_depth", "Slots of the worker's ring that are taken.", MetricType::Gauge, {}};
+  MetricFamily most{"gyre_worker_depth_high_water",
+                    "Most slots of the worker's ring that a sender found taken.",
+                    MetricType::Gauge,
+                    {}};
+  MetricFamily heartbeat{"gyre_worker_heartbeat_age_seconds",
+                         "Time since the worker last said that it is there.",
+                         MetricType::Gauge,
+                         {}};
+  MetricFamily messages{"gyre_messages_total",
+                        "Messages that the worker took, by handler and outcome.",
+                        MetricType::Counter,
+                        {}};
+  MetricFamily dead{
+      "gyre_dead_letters_total", "Messages that became dead letters, by handler.", MetricType::Counter, {}};
+  for (size_t n = 0; n < stats.workers.size(); ++n) {
+    const WorkerStats& worker = stats.workers[n];
+    const ClientMetric::Label number{"worker", std::to_string(n)};
+    gauge(depth, double(worker.depth), {number});
+    gauge(most, double(worker.depth_high_water), {number});
+    if (worker.heartbeat_age_s) gauge(heartbeat, *worker.heartbeat_age_s, {number});
+    for (const HandlerStats& handler : worker.handlers) {
+      Labels labels = labels_of(handler);
+      labels.push_back(number);
+      count(dead, handler.dead_letters, labels);
+      labels.push_back({"outcome", "processed"});
+      count(messages, handler.processed, labels);
+      labels.back().value = "failed";
+      count(messages, handler.failed, labels);
+      labels.back().value = "expired";
+      count(messages, handler.expired, labels);
+    }
+  }
+  for (MetricFamily* family : {&depth, &most, &heartbeat, &messages, &dead}) {
+    families.push_back(std::move(*family));
+  }
+}
+
+void add_handlers(std::vector<MetricFamily>& families, const Stats& stats) {
+  MetricFamily& family = add(families, "gyre_handler_seconds",
+                             "Time in handlers of the messages that were processed.", MetricType::Histogram);
+  for (const HandlerStats& handler : stats.handlers()) {
+    ClientMetric metric;
+    metric.label = labels_of(handler);
+    uint64_t sum = 0;
+    for (size_t bin = 0; bin < handler.times.size(); ++bin) {
+      sum += handler.times[bin];  // below 2^(bin + 1) ns
+      if (bin + 1 < first_bound || bin + 1 > last_bound) continue;
+      metric.histogram.bucket.push_back({sum, double(uint64_t(2) << bin) * 1e-9});
+    }
+    metric.histogram.bucket.push_back({sum, std::numeric_limits<double>::infinity()});
+    metric.histogram.sample_count = handler.processed;
+    metric.histogram.sample_sum = double(handler.handler_ns) * 1e-9;
+    family.metric.push_back(std::move(metric));
+  }
+}
+
+void add_transfers(std::vector<MetricFamily>& families, const Stats& stats) {
+  MetricFamily copies{"gyre_buffer_copies_total", "Copies to and from buffers.", MetricType::Counter, {}};
+  MetricFamily bytes{"gyre_buffer_copy_bytes_total", "Bytes that they copied.", MetricType::Counter, {}};
+  MetricFamily seconds{"gyre_buffer_copy_seconds_total", "Time that they took.", MetricType::Counter, {}};
+  const auto add_kind = [&](const char* kind, const TransferStats& transfers) {
+    const Labels labels{{"direction", kind}};
+    count(copies, transfers.copies, labels);
+    count(bytes, transfers.bytes, labels);
+    count(seconds, 0, labels);
+    seconds.metric.back().counter.value = double(transfers.ns) * 1e-9;
+  };
+  add_kind("write", stats.writes);
+  add_kind("read", stats.reads);
+  for (MetricFamily* family : {&copies, &bytes, &seconds}) families.push_back(std::move(*family));
+}
+
+class Collector final : public prometheus::Collectable {
+ public:
+  explicit Collector(std::function<Stats()> read) : read_(std::move(read)) {}
+
+  std::vector<MetricFamily> Collect() const override try {
+    const Stats stats = read_();
+    std::vector<MetricFamily> families;
+    families.reserve(32);  // add()'s references stay good
+    add_runtime(families, stats);
+    add_books(families, stats.books);
+    add_workers(families, stats);
+    add_handlers(families, stats);
+    add_transfers(families, stats);
+    return families;
+  } catch (const std::exception& error) {
+    detail::log(LogLevel::warning,
+                [&] { return fmt::format("answering a scrape: no stats: {}", error.what()); });
+    return {};
+  }
+
+ private:
+  std::function<Stats()> read_;
+};
+
+}  // namespace
+
+struct PrometheusEndpoint::Server {
+  Server(std::function<Stats()> read, const PrometheusOptions& options)
+      : collector(std::make_shared<Collector>(std::move(read))), exposer(options.address, 1) {
+    exposer.RegisterCollectable(collector, options.path);
+  }
+  std::shared_ptr<Collector> collector;  // the exposer does not own it
+  prometheus::Exposer exposer;
+};
+
+PrometheusEndpoint::PrometheusEndpoint(std::function<Stats()> read, const PrometheusOptions& options) {
+  try {
+    server_ = std::make_unique<Server>(std::move(read), options);
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("serving metrics on {}: {}; is the address this machine's, and the port free?",
+                            options.address, error.what()));
+  }
+  detail::log(LogLevel::info, [this, &options] {
+    return fmt::format("metrics are served on {} (port {}), {}", options.address, port(), options.path);
+  });
+}
+
+PrometheusEndpoint::~PrometheusEndpoint() = default;
+PrometheusEndpoint::PrometheusEndpoint(PrometheusEndpoint&&) noexcept = default;
+PrometheusEndpoint& PrometheusEndpoint::operator=(PrometheusEndpoint&&) noexcept = default;
+
+int PrometheusEndpoint::port() const { return server_->exposer.GetListeningPorts().front(); }
+
+}  // namespace gyre

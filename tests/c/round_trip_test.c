@@ -1,0 +1,380 @@
+/* What a program in C does with Gyre: messages by JSON and by hand, asks and tells, buffers, dead letters,
+   the books. Its arguments are the folder of the tests' schemas, and that of the views that the build made of
+   them. */
+#include "expect.h"
+
+static const char numbers_schema[] =
+    "@0xc1a2b3c4d5e6f701;\n"
+    "using Cxx = import \"/capnp/c++.capnp\";\n"
+    "$Cxx.namespace(\"test\");\n"
+    "using VectorAdd = import \"/gyre/messages/vector_add.capnp\";\n"
+    "using import \"deep/other.capnp\".Other;\n"
+    "struct Numbers {\n"
+    "  big @0 :Int64;\n  unsignedBig @1 :UInt64;\n  bytes @2 :Data;\n  ratio @3 :Float64;\n"
+    "  inner @4 :Inner;\n  struct Inner { names @0 :List(Text); }\n"
+    "  union { a @5 :Int8; b @6 :Other; }\n"
+    "  place :group { x @7 :Int16; }\n"
+    "  operation @8 :VectorAdd.Operation;\n"
+    "}\n";
+static const char other_schema[] =
+    "@0xc1a2b3c4d5e6f702;\n"
+    "using Cxx = import \"/capnp/c++.capnp\";\n"
+    "$Cxx.namespace(\"test\");\n"
+    "struct Other { flag @0 :Bool = true; }\n";
+
+static gyre_runtime launch(const gyre_options* options) {
+  gyre_runtime runtime = 0;
+  REQUIRE_OK(gyre_launch(0, options, &runtime));
+  return runtime;
+}
+
+static uint64_t type_id(gyre_schema schema, const char* name) {
+  uint64_t id = 0;
+  REQUIRE_OK(gyre_schema_type_id(schema, name, &id));
+  return id;
+}
+
+/* The text of a reply, in static memory. */
+static const char* json_of(gyre_schema schema, uint64_t type, const void* body, size_t size) {
+  static char text[65536];
+  size_t length = 0;
+  REQUIRE_OK(gyre_message_to_json(schema, type, body, size, GYRE_BODY, text, sizeof text, &length));
+  EXPECT(strlen(text) == length);
+  return text;
+}
+
+static void json_messages_come_back_as_they_were(void) {
+  const gyre_text files[] = {{"shop/numbers.capnp", numbers_schema, sizeof numbers_schema - 1},
+                             {"/shop/deep/other.capnp", other_schema, sizeof other_schema - 1}};
+  gyre_schema schema;
+  REQUIRE_OK(gyre_schema_parse(files, 2, &schema));
+  const uint64_t id = type_id(schema, "Numbers");
+  EXPECT(type_id(schema, "shop/numbers.capnp:Numbers") == id);
+  EXPECT(type_id(schema, "Numbers.Inner") != id);
+  static const char json[] =
+      "{\"big\":\"-9223372036854775808\",\"unsignedBig\":\"18446744073709551615\",\"bytes\":[0,255],"
+      "\"ratio\":\"NaN\",\"inner\":{\"names\":[\"a\",\"\\\"b\\\"\"]},\"b\":{\"flag\":false},"
+      "\"place\":{\"x\":-3},\"operation\":\"divide\"}";
+  for (gyre_encoding encoding = GYRE_BODY; encoding <= GYRE_PACKED; ++encoding) {
+    unsigned char message[512];
+    char text[512];
+    size_t size = 0, length = 0;
+    REQUIRE_OK(
+        gyre_message_from_json(schema, id, json, sizeof json - 1, encoding, message, sizeof message, &size));
+    REQUIRE_OK(gyre_message_to_json(schema, id, message, size, encoding, text, sizeof text, &length));
+    EXPECT(strstr(text, "\"big\":\"-9223372036854775808\"") != NULL);
+    EXPECT(strstr(text, "\"unsignedBig\":\"18446744073709551615\"") != NULL);
+    EXPECT(strstr(text, "\"bytes\":[0,255]") != NULL);
+    EXPECT(strstr(text, "\"ratio\":\"NaN\"") != NULL);
+    EXPECT(strstr(text, "\"names\":[\"a\",\"\\\"b\\\"\"]") != NULL);
+    EXPECT(strstr(text, "\"b\":{\"flag\":false}") != NULL);
+    EXPECT(strstr(text, "\"place\":{\"x\":-3}") != NULL);
+    EXPECT(strstr(text, "\"operation\":\"divide\"") != NULL);
+  }
+  /* A body in the other encodings is what was made in them at once. */
+  unsigned char body[512], made[512], encoded[512];
+  size_t body_size, made_size, encoded_size;
+  REQUIRE_OK(
+      gyre_message_from_json(schema, id, json, sizeof json - 1, GYRE_BODY, body, sizeof body, &body_size));
+  for (gyre_encoding encoding = GYRE_BODY; encoding <= GYRE_PACKED; ++encoding) {
+    REQUIRE_OK(
+        gyre_message_from_json(schema, id, json, sizeof json - 1, encoding, made, sizeof made, &made_size));
+    REQUIRE_OK(gyre_message_encode(body, body_size, encoding, encoded, sizeof encoded, &encoded_size));
+    EXPECT(encoded_size == made_size && memcmp(made, encoded, made_size) == 0);
+  }
+
+  /* The description, and the views, which name each other as actors include them. */
+  char description[65536];
+  size_t length = 0;
+  REQUIRE_OK(gyre_schema_describe(schema, description, sizeof description, &length));
+  EXPECT(strstr(description,
+                "\"name\":\"Numbers\",\"fields\":{\"big\":\"Int64\",\"unsignedBig\":\"UInt64\",\"bytes\":"
+                "\"Data\",\"ratio\":\"Float64\",\"inner\":{\"struct\":\"") != NULL);
+  EXPECT(strstr(description, "\"names\":{\"list\":\"Text\"}") != NULL);
+  EXPECT(strstr(description, "\"name\":\"VectorAddRequest\"") != NULL);
+  gyre_text view;
+  REQUIRE_OK(gyre_schema_view(schema, 0, &view));
+  EXPECT(strcmp(view.name, "shop/numbers.view.hpp") == 0 && strlen(view.text) == view.text_length);
+  EXPECT(strstr(view.text, "#include <shop/deep/other.view.hpp>\n") != NULL);
+  EXPECT(strstr(view.text, "#include <gyre/messages/vector_add.view.hpp>\n") != NULL);
+  EXPECT(strstr(view.text, "namespace test::view {") != NULL);
+  REQUIRE_OK(gyre_schema_view(schema, 1, &view));
+  EXPECT(strcmp(view.name, "shop/deep/other.view.hpp") == 0);
+  EXPECT_STATUS(GYRE_OK, gyre_schema_release(schema));
+}
+
+static const char* text_of(const char* folder, const char* name) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE* const file = fopen(path, "rb");
+  if (file == NULL) {
+    printf("cannot read %s\n", path);
+    exit(1);
+  }
+  char* const text = calloc(1, 1 << 20);
+  if (text == NULL) exit(1);
+  const size_t length = fread(text, 1, (1 << 20) - 1, file);
+  fclose(file);
+  EXPECT(length > 100);
+  return text;
+}
+
+/* The views made at run time are what capnpc-gyre wrote for the same files, but that includes are spelt out.
+ */
+static void views_are_those_of_the_compiler(const char* schemas, const char* generated) {
+  static const char* const names[] = {"kinds.capnp", "kinds_old.capnp", "kinds_enums.capnp"};
+  static const char* const views[] = {"kinds.view.hpp", "kinds_old.view.hpp", "kinds_enums.view.hpp"};
+  gyre_text files[3];
+  char full_names[3][64];
+  for (int i = 0; i < 3; ++i) {
+    snprintf(full_names[i], sizeof full_names[i], "tests/messages/%s", names[i]);
+    const char* const text = text_of(schemas, names[i]);
+    files[i] = (gyre_text){full_names[i], text, strlen(text)};
+  }
+  gyre_schema schema;
+  REQUIRE_OK(gyre_schema_parse(files, 3, &schema));
+  for (int i = 0; i < 3; ++i) {
+    gyre_text view;
+    REQUIRE_OK(gyre_schema_view(schema, (size_t)i, &view));
+    const char* const expected_text = text_of(generated, views[i]);
+    const char* expected = expected_text;
+    const char* made = view.text;
+    int lines = 0, same = 1;
+    while (same && *made != 0 && *expected != 0) {
+      const size_t made_line = strcspn(made, "\n") + 1, expected_line = strcspn(expected, "\n") + 1;
+      same = (strncmp(made, "#include", 8) == 0 && strncmp(expected, "#include", 8) == 0) ||
+             (made_line == expected_line && memcmp(made, expected, made_line) == 0);
+      if (!same)
+        printf("%s: «%.*s» should be «%.*s»\n", views[i], (int)made_line, made, (int)expected_line, expected);
+      made += made_line;
+      expected += expected_line;
+      ++lines;
+    }
+    EXPECT(same && *made == 0 && *expected == 0 && lines > 10);
+    free((void*)expected_text);
+    free((void*)files[i].text);
+  }
+  EXPECT_STATUS(GYRE_OK, gyre_schema_release(schema));
+}
+
+static void asks_by_json_and_by_hand(gyre_runtime runtime, gyre_schema own) {
+  const uint64_t request = type_id(own, "VectorAddRequest"), response = type_id(own, "VectorAddResponse");
+  static const char json[] = "{\"operation\": \"multiply\", \"a\": [1, 2, 3.5], \"b\": [10, 20, 2]}";
+  unsigned char message[256];
+  size_t size;
+  for (gyre_encoding encoding = GYRE_BODY; encoding <= GYRE_PACKED; ++encoding) {
+    REQUIRE_OK(gyre_message_from_json(own, request, json, sizeof json - 1, encoding, message, sizeof message,
+                                      &size));
+    gyre_send_options options;
+    REQUIRE_OK(gyre_send_options_init(&options, sizeof options));
+    options.encoding = encoding;
+    gyre_call call;
+    REQUIRE_OK(
+        gyre_ask_and_wait(runtime, VECTOR_ADD, (uint64_t)encoding, request, message, size, &options, &call));
+    const void* body;
+    REQUIRE_OK(gyre_call_reply(call, &body, &size));
+    const char* const text = json_of(own, response, body, size);
+    EXPECT(strstr(text, "\"result\":[10,40,7]") != NULL && strstr(text, "\"success\":true") != NULL);
+    EXPECT(strstr(text, "\"processed\":3") != NULL);
+    EXPECT_STATUS(GYRE_OK, gyre_call_release(call));
+  }
+
+  /* EchoRequest by hand: the root pointer (one data word, one pointer), the sequence, a list of two UInt64.
+   */
+  const uint64_t echo = type_id(own, "EchoRequest");
+  const uint64_t words[] = {(uint64_t)1 << 32 | (uint64_t)1 << 48, 0x0123456789abcdef,
+                            (uint64_t)1 | (uint64_t)5 << 32 | (uint64_t)2 << 35, 7, UINT64_MAX};
+  gyre_call calls[16];
+  for (int i = 0; i < 16; ++i) {
+    REQUIRE_OK(gyre_ask(runtime, ECHO, (uint64_t)i, echo, words, sizeof words, NULL, &calls[i]));
+  }
+  for (int i = 15; i >= 0; --i) {
+    EXPECT_STATUS(GYRE_OK, gyre_call_wait(calls[i], -1));
+    int32_t done = 0;
+    EXPECT_STATUS(GYRE_OK, gyre_call_poll(calls[i], &done));
+    EXPECT(done == 1);
+    const void* body;
+    for (int time = 0; time < 2; ++time) {
+      REQUIRE_OK(gyre_call_reply(calls[i], &body, &size));
+      EXPECT(size == sizeof words && memcmp(body, words, size) == 0 && (uintptr_t)body % 8 == 0);
+    }
+    EXPECT_STATUS(GYRE_OK, gyre_call_release(calls[i]));
+  }
+
+  /* A call that nobody waits for; a message larger than a slot; one that the worker finds malformed. */
+  REQUIRE_OK(gyre_ask(runtime, ECHO, 0, echo, words, sizeof words, NULL, &calls[0]));
+  EXPECT_STATUS(GYRE_OK, gyre_call_release(calls[0]));
+  const size_t elements = 10000;
+  uint64_t* const large = calloc(3 + elements, 8);
+  if (large == NULL) exit(1);
+  large[0] = words[0];
+  large[2] = (uint64_t)1 | (uint64_t)5 << 32 | (uint64_t)elements << 35;
+  for (size_t i = 0; i < elements; ++i) large[3 + i] = i * i;
+  REQUIRE_OK(gyre_ask_and_wait(runtime, ECHO, 3, echo, large, (3 + elements) * 8, NULL, &calls[0]));
+  const void* body;
+  REQUIRE_OK(gyre_call_reply(calls[0], &body, &size));
+  EXPECT(size == (3 + elements) * 8 && memcmp(body, large, size) == 0);
+  EXPECT_STATUS(GYRE_OK, gyre_call_release(calls[0]));
+  free(large);
+  const uint64_t truncated[] = {words[0], words[1], words[2]};
+  EXPECT_STATUS(GYRE_MALFORMED,
+                gyre_ask_and_wait(runtime, ECHO, 0, echo, truncated, sizeof truncated, NULL, &calls[0]));
+  EXPECT(strstr(gyre_last_error(), "payload of EchoRequest") != NULL);
+}
+
+static void buffers_are_added(gyre_runtime runtime, gyre_schema own, gyre_memory memory) {
+  enum { N = 1000 };
+  float a[N], b[N], sum[N];
+  for (int i = 0; i < N; ++i) {
+    a[i] = (float)i;
+    b[i] = (float)(3 * i);
+  }
+  gyre_buffer buffers[3];
+  gyre_buffer_handle handles[3];
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE_OK(gyre_buffer_create(runtime, memory, GYRE_FLOAT32, N, &buffers[i]));
+    REQUIRE_OK(gyre_buffer_get_handle(buffers[i], 0, &handles[i]));
+    EXPECT(handles[i].length == N && handles[i].element == GYRE_FLOAT32 && handles[i].reserved == 0);
+  }
+  gyre_buffer_info info = {sizeof info, 0, 0, 0, 0};
+  REQUIRE_OK(gyre_buffer_get_info(buffers[0], &info));
+  EXPECT(info.memory == memory && info.element == GYRE_FLOAT32 && info.elements == N && info.bytes == 4 * N);
+  REQUIRE_OK(gyre_buffer_write(buffers[0], 0, a, sizeof a));
+  REQUIRE_OK(gyre_buffer_write(buffers[1], 0, b, sizeof b / 2));
+  REQUIRE_OK(gyre_buffer_write(buffers[1], sizeof b / 2, b + N / 2, sizeof b / 2));
+  char json[1024];
+  int length = snprintf(json, sizeof json, "{\"length\": %d", N);
+  static const char* const fields[] = {"aBuffer", "bBuffer", "resultBuffer"};
+  for (int i = 0; i < 3; ++i) {
+    length +=
+        snprintf(json + length, sizeof json - (size_t)length,
+                 ", \"%s\": {\"index\": %u, \"generation\": %u, \"runtime\": %u, \"element\": \"float32\", "
+                 "\"length\": \"%llu\"}",
+                 fields[i], (unsigned)handles[i].index, (unsigned)handles[i].generation,
+                 (unsigned)handles[i].runtime, (unsigned long long)handles[i].length);
+  }
+  length += snprintf(json + length, sizeof json - (size_t)length, "}");
+  const uint64_t request = type_id(own, "VectorAddRequest");
+  unsigned char message[512];
+  size_t size;
+  REQUIRE_OK(
+      gyre_message_from_json(own, request, json, (size_t)length, GYRE_BODY, message, sizeof message, &size));
+  /* The 24 bytes of a handle lie in the message as they are. */
+  int found = 0;
+  for (size_t at = 0; at + sizeof handles[2] <= size; at += 8) {
+    found += memcmp(message + at, &handles[2], sizeof handles[2]) == 0;
+  }
+  EXPECT(found == 1);
+  gyre_call call;
+  REQUIRE_OK(gyre_ask_and_wait(runtime, VECTOR_ADD, 1, request, message, size, NULL, &call));
+  EXPECT_STATUS(GYRE_OK, gyre_call_release(call));
+  REQUIRE_OK(gyre_buffer_read(buffers[2], 0, sum, sizeof sum));
+  for (int i = 0; i < N; ++i) EXPECT(sum[i] == a[i] + b[i]);
+  if (memory == GYRE_MEMORY_DEVICE) {
+    float half[2];
+    REQUIRE_OK(gyre_buffer_read(buffers[2], 4 * 500, half, sizeof half));
+    EXPECT(half[0] == 2000.0f && half[1] == 2004.0f);
+  } else {
+    void* elements = NULL;
+    REQUIRE_OK(gyre_buffer_view(buffers[2], -1, &elements));
+    EXPECT(memcmp(elements, sum, sizeof sum) == 0);
+  }
+  gyre_stats stats = {.struct_size = sizeof stats};
+  REQUIRE_OK(gyre_runtime_stats(runtime, &stats));
+  EXPECT(stats.buffers_in_use[memory] == 3 && stats.buffer_bytes_in_use[memory] >= 3 * 4 * N);
+  EXPECT_STATUS(GYRE_OK, gyre_buffer_release(buffers[2]));
+  EXPECT_STATUS(GYRE_BAD_BUFFER,
+                gyre_ask_and_wait(runtime, VECTOR_ADD, 1, request, message, size, NULL, &call));
+  EXPECT_STATUS(GYRE_OK, gyre_buffer_release(buffers[0]));
+  EXPECT_STATUS(GYRE_OK, gyre_buffer_release(buffers[1]));
+}
+
+static void tells_and_dead_letters(gyre_runtime runtime, gyre_schema own) {
+  const uint64_t echo = type_id(own, "EchoRequest");
+  const uint64_t words[] = {(uint64_t)1 << 32 | (uint64_t)1 << 48, 42, 0};
+  /* Echo answers asks: to a tell there is nothing to say, and it is processed. */
+  EXPECT_STATUS(GYRE_OK, gyre_tell(runtime, ECHO, 9, echo, words, sizeof words, NULL));
+  gyre_call call;
+  EXPECT_STATUS(GYRE_OK,
+                gyre_ask_and_wait(runtime, ECHO, 9, echo, words, sizeof words, NULL, &call)); /* after it */
+  EXPECT_STATUS(GYRE_OK, gyre_call_release(call));
+  EXPECT_STATUS(GYRE_OK, gyre_set_active(runtime, 0, -1));
+  EXPECT_STATUS(GYRE_INACTIVE, gyre_ask_and_wait(runtime, ECHO, 9, echo, words, sizeof words, NULL, &call));
+  EXPECT_STATUS(GYRE_OK, gyre_tell(runtime, ECHO, 77, echo, words, sizeof words, NULL));
+  EXPECT_STATUS(GYRE_INACTIVE,
+                gyre_ask_and_wait(runtime, ECHO, 77, echo, words, sizeof words, NULL, &call)); /* after it */
+  EXPECT_STATUS(GYRE_OK, gyre_set_active(runtime, 1, -1));
+  EXPECT_STATUS(GYRE_OK, gyre_ask_and_wait(runtime, ECHO, 9, echo, words, sizeof words, NULL, &call));
+  EXPECT_STATUS(GYRE_OK, gyre_call_release(call));
+  EXPECT_STATUS(GYRE_OK, gyre_drain(runtime, -1));
+  gyre_dead_letters letters;
+  size_t count = 0;
+  REQUIRE_OK(gyre_take_dead_letters(runtime, &letters, &count));
+  EXPECT(count == 1);
+  gyre_dead_letter letter = {sizeof letter, 0, 0, 0, NULL, NULL, NULL, NULL, 0};
+  REQUIRE_OK(gyre_dead_letter_at(letters, 0, &letter));
+  EXPECT(letter.reason == GYRE_INACTIVE && letter.key == 77 && letter.is_ask == 0);
+  EXPECT(strcmp(letter.actor, ECHO) == 0 && strcmp(letter.message, "EchoRequest") == 0);
+  EXPECT(letter.body_size == sizeof words && memcmp(letter.body, words, sizeof words) == 0);
+  EXPECT(strstr(letter.text, "at key 77") != NULL && strstr(letter.text, "inactive") != NULL);
+  EXPECT_STATUS(GYRE_OK, gyre_dead_letters_release(letters));
+}
+
+static void what_a_runtime_says_of_itself(gyre_runtime runtime, gyre_schema own) {
+  gyre_info info = {.struct_size = sizeof info};
+  REQUIRE_OK(gyre_runtime_info(runtime, &info));
+  EXPECT(info.engine == GYRE_ENGINE_CPU && info.transport == GYRE_TRANSPORT_HEAP &&
+         info.state == GYRE_ACTIVE);
+  EXPECT(info.workers == 2 && info.slot_body_bytes == 352 && info.region_bytes > 0 && info.uptime_s > 0);
+  char text[4096];
+  size_t size = 0;
+  REQUIRE_OK(gyre_runtime_text(runtime, GYRE_TEXT_DEVICE_NAME, text, sizeof text, &size));
+  EXPECT(size > 0 && strlen(text) == size);
+  REQUIRE_OK(gyre_runtime_text(runtime, GYRE_TEXT_FAILURE, text, sizeof text, &size));
+  EXPECT(size == 0 && text[0] == 0);
+  REQUIRE_OK(gyre_runtime_text(runtime, GYRE_TEXT_TRANSPORT_REASON, text, sizeof text, &size));
+  REQUIRE_OK(gyre_runtime_text(runtime, GYRE_TEXT_STATS, text, sizeof text, &size));
+  EXPECT(strstr(text, "{\"asks_accepted\": 0, ") == text &&
+         strstr(text, "\"buffers_in_use\": [0, 0, 0]") != NULL);
+  gyre_handler handler = {sizeof handler, NULL, NULL, 0, 0};
+  REQUIRE_OK(gyre_runtime_handler(runtime, 0, &handler));
+  EXPECT(strcmp(handler.actor, ECHO) == 0 && strcmp(handler.request_name, "EchoRequest") == 0);
+  EXPECT(handler.request == type_id(own, "EchoRequest") && handler.response == type_id(own, "EchoResponse"));
+  REQUIRE_OK(gyre_runtime_handler(runtime, 1, &handler));
+  EXPECT(strcmp(handler.actor, VECTOR_ADD) == 0 && handler.request == type_id(own, "VectorAddRequest"));
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  gyre_options options;
+  REQUIRE_OK(gyre_options_init(&options, sizeof options));
+  options.engine = GYRE_ENGINE_CPU;
+  options.workers = 2;
+  gyre_schema own;
+  REQUIRE_OK(gyre_schema_parse(NULL, 0, &own));
+
+  json_messages_come_back_as_they_were();
+  views_are_those_of_the_compiler(argv[1], argv[2]);
+  const gyre_runtime runtime = launch(&options);
+  what_a_runtime_says_of_itself(runtime, own);
+  asks_by_json_and_by_hand(runtime, own);
+  buffers_are_added(runtime, own, GYRE_MEMORY_DEVICE);
+  buffers_are_added(runtime, own, GYRE_MEMORY_PINNED);
+  buffers_are_added(runtime, own, GYRE_MEMORY_UNIFIED);
+  tells_and_dead_letters(runtime, own);
+
+  gyre_termination report_of_end = {sizeof report_of_end, 9, 9, 0, 0};
+  REQUIRE_OK(gyre_terminate(runtime, -1, &report_of_end));
+  EXPECT(report_of_end.balanced == 1 && report_of_end.worker_stuck == 0);
+  gyre_stats stats = {.struct_size = sizeof stats};
+  REQUIRE_OK(gyre_runtime_stats(runtime, &stats));
+  /* 3 by JSON, 16 by hand, 1 dropped, 1 large, 1 malformed; of buffers 2 each; 2 inactive, 1 before and
+     1 after it. */
+  EXPECT(stats.asks_accepted == 32 && stats.asks_in_flight == 0 && stats.tells_in_flight == 0);
+  EXPECT(stats.asks_answered == 26 && stats.asks_error_replies == 6);
+  EXPECT(stats.tells_accepted == 2 && stats.tells_processed == 1 && stats.tells_dead_letters == 1);
+  EXPECT(stats.corrupt_slots == 0 && stats.asks_late_replies == 0 && stats.asks_timed_out == 0);
+  EXPECT_STATUS(GYRE_OK, gyre_runtime_release(runtime));
+  EXPECT_STATUS(GYRE_OK, gyre_schema_release(own));
+  return report();
+}

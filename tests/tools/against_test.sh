@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# against_test.sh GYRE SOURCE_DIR CAPNP: what `gyre validate --against cpu` finds and prints, and actor libraries, without
+# a GPU: both engines are the CPU's, of the same actors or of two versions.
+set -euo pipefail
+gyre="$(realpath "$1")"
+examples="$(realpath "$2")/examples/debugging"
+capnp="$3"
+dir="$(mktemp -d)"
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+cp "$examples"/*.hpp "$examples"/*.capnp .
+failures=0
+
+fail() {
+  echo "FAILED: gyre $command"
+  echo "  expected: $1"
+  echo "  seen:     $2"
+  failures=$((failures + 1))
+}
+
+# Runs gyre with these arguments: fills $code and the files out and err. $tools: where it finds programs.
+tools=$PATH
+run() {
+  command="$*"
+  code=0
+  timeout --kill-after=5 120 env "PATH=$tools" "$gyre" "$@" >out 2>err </dev/null || code=$?
+}
+expect_code() { [[ $code == "$1" ]] || fail "exit code $1" "$code; $(head -c 1000 out) standard error: $(head -c 2000 err)"; }
+expect_in() { grep -qE -- "$2" "$1" || fail "«$2» on std$1" "$(head -c 3000 "$1")"; }
+expect_json() {
+  python3 -c 'import json, sys
+document = json.load(open(sys.argv[1]))
+sys.exit(0 if eval(sys.argv[2]) else 1)' "$1" "$2" 2>/dev/null || fail "JSON with $2" "$(head -c 3000 "$1")"
+}
+
+on_cpu=(validate --engine cpu --against cpu)
+good=(--actors good.hpp --types debugging::Good --schema smooth.capnp)
+
+# A library of the actors, of a header and its schema; it needs no compiler and no schema after that.
+run validate --build-library good.so "${good[@]}"
+expect_code 0
+expect_in out '^✓ made good.so for both engines$'
+tools=/nonexistent CXX='' run "${on_cpu[@]}" --actors good.so --random 200 --keys 3 --json alike.json
+expect_code 0
+expect_in out '^✓ debugging::Good on cpu against the same on cpu$'
+expect_in out '^✓ 200 messages \(random, seed 1, 3 keys\): 200 answered alike, 0 not$'
+expect_in out '[1-9][0-9]+ floating point numbers compared, 0 not equal; 0 values beyond'
+expect_json alike.json 'document["equal"] and document["alike"] == 200 and document["floats"] > 200'
+expect_json alike.json 'document["first_difference"] is None and document["error_replies"] == 0'
+
+# Two versions: one element is wrong, by a known amount.
+sed 's/result.set(i, (left + values\[i\] + right) \/ 3);/result.set(i, (left + values[i] + right) \/ 3 + (i == 2 ? 0.25f : 0));/' \
+  good.hpp >changed.hpp
+! cmp -s good.hpp changed.hpp || fail 'a changed actor' 'the same text'
+printf '{"values": [1, 2, 3]}\n{"values": [3, 3]}\n{"values": [4, 4, 4, 4]}\n' >messages.jsonl
+changed=(--actors changed.hpp --types debugging::Good --schema smooth.capnp --other good.so)
+run "${on_cpu[@]}" "${changed[@]}" --messages-file messages.jsonl --json differ.json
+expect_code 1
+expect_in out '^✗ 3 messages \(messages.jsonl, 1 key\): 1 answered alike, 2 not$'
+expect_in out '12 floating point numbers compared, 2 not equal; 2 values beyond --atol 0 --rtol 0$'
+expect_in out 'first difference: message 0, values\[2\]: 2\.91666[0-9]+ on cpu, 2\.66666[0-9]+ on good.so$'
+expect_in out 'largest absolute  0.25 +message [02], values\[2\]: '
+expect_in out 'largest relative  0.09375 +message 0, values\[2\]: '
+expect_in out 'largest ULP '
+expect_json differ.json 'document["equal"] is False and document["alike"] == 1 and document["differences"] == 2'
+expect_json differ.json 'document["first_difference"]["message"] == 0 and document["first_difference"]["path"] == "values[2]"'
+expect_json differ.json 'document["largest_absolute"]["value"] == 0.25'
+expect_json differ.json 'document["largest_ulp"]["value"] == 0.25 * 2 ** 22 + 0'
+run "${on_cpu[@]}" "${changed[@]}" --messages-file messages.jsonl --atol 0.25
+expect_code 0
+expect_in out '2 not equal; 0 values beyond --atol 0.25'
+run "${on_cpu[@]}" "${changed[@]}" --messages-file messages.jsonl --ignore values
+expect_code 0
+
+# The same messages as Cap'n Proto, one behind the other; the slow one answers as the good one.
+while IFS= read -r line; do
+  "$capnp" convert json:binary smooth.capnp Smooth <<<"$line"
+done <messages.jsonl >messages.bin
+run "${on_cpu[@]}" "${changed[@]}" --messages-file messages.bin
+expect_code 1
+expect_in out 'first difference: message 0, values\[2\]: 2\.91666[0-9]+ on cpu'
+run "${on_cpu[@]}" --actors slow.hpp --types debugging::Slow --schema smooth.capnp --other good.so --random 50
+expect_code 0
+run "${on_cpu[@]}" "${good[@]}" --random 50 --any-bits --slot-bytes 4096
+expect_code 0
+
+# What cannot be.
+run "${on_cpu[@]}"
+expect_code 2
+expect_in err 'need actors: --actors FILE'
+run "${on_cpu[@]}" --actors good.hpp --schema smooth.capnp
+expect_code 2
+expect_in err '--types'
+run "${on_cpu[@]}" --actors none.hpp --types debugging::Good
+expect_code 2
+expect_in err 'none.hpp: there is no such file'
+run "${on_cpu[@]}" --actors good.so --request Nothing
+expect_code 2
+expect_in err '--request Nothing: the actors answer Smooth \(debugging::Good\)'
+run validate --actors good.so
+expect_code 2
+expect_in err '--against cpu, or --build-library FILE'
+run "${on_cpu[@]}" --actors good.hpp --types debugging::Bad --schema smooth.capnp
+expect_code 1
+expect_in err 'by .*: exit code 1:'
+expect_in err 'Bad'
+tools=/nonexistent CXX='' run "${on_cpu[@]}" "${good[@]}"
+expect_code 3
+expect_in err 'there is no capnp on the PATH'
+CXX=no-such-compiler run "${on_cpu[@]}" "${good[@]}"
+expect_code 3
+expect_in err 'CXX is no-such-compiler'
+printf '{"values": [1]}\n{"values": "x"}\n' >broken.jsonl
+run "${on_cpu[@]}" --actors good.so --messages-file broken.jsonl
+expect_code 1
+expect_in err 'broken.jsonl, line 2'
+echo 'not a library' >text.so
+run "${on_cpu[@]}" --actors text.so
+expect_code 1
+expect_in err 'loading the actor library text.so'
+python3 - <<'PYTHON'
+library = bytearray(open("good.so", "rb").read())
+at = library.index(b"GyreLib1")
+library[at + 8] ^= 1
+open("stale.so", "wb").write(library)
+PYTHON
+run "${on_cpu[@]}" --actors stale.so
+expect_code 1
+expect_in err 'compiled with headers of another Gyre'
+if ! nvidia-smi >/dev/null 2>&1; then
+  run validate --against cpu --actors good.so
+  expect_code 3
+fi
+
+if ((failures)); then
+  echo "$failures checks failed"
+  exit 1
+fi
+echo "ok"

@@ -1,0 +1,268 @@
+// gyre stat: what the runtimes of other processes have done.
+#include <fmt/format.h>
+#include <unistd.h>
+#include <gyre/runtime/stats_file.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+#include "common_options.hpp"
+#include "subcommands.hpp"
+
+namespace gyre::tools {
+
+namespace {
+
+struct Settings {
+  std::string which;  // a process's number, or a file; empty: all
+  bool list = false, watch = false, workers = false;
+  double interval_s = 1;
+  std::string json_file;
+};
+
+std::string time_text(double ns) {
+  if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
+  if (ns < 1e6) return fmt::format("{:.1f} us", ns * 1e-3);
+  if (ns < 1e9) return fmt::format("{:.1f} ms", ns * 1e-6);
+  return fmt::format("{:.1f} s", ns * 1e-9);
+}
+
+// The time that so much of the messages stayed below, by the histogram: a power of two.
+uint64_t below_ns(const HandlerStats& handler, double part) {
+  uint64_t sum = 0;
+  for (size_t bin = 0; bin < handler.times.size(); ++bin) {
+    sum += handler.times[bin];
+    if (sum != 0 && double(sum) >= part * double(handler.processed)) return uint64_t(2) << bin;
+  }
+  return 0;
+}
+
+std::string handler_name(const HandlerStats& handler) {
+  return handler.actor.empty() ? "(no handler)" : handler.actor + " " + handler.message;
+}
+
+void print_handlers(const std::string& who, const std::vector<HandlerStats>& handlers) {
+  for (const HandlerStats& handler : handlers) {
+    if (handler.actor.empty() && handler.received() + handler.dead_letters == 0) continue;
+    std::string times;
+    if (handler.processed != 0) {
+      times = fmt::format("{:>10} {:>10} {:>10}",
+                          time_text(double(handler.handler_ns) / double(handler.processed)),
+                          "<" + time_text(double(below_ns(handler, 0.99))),
+                          "<" + time_text(double(handler.longest_ns_below())));
+    }
+    std::cout << fmt::format("  {:<6} {:<44} {:>12} {:>12} {:>9} {:>9} {:>9} {}\n", who,
+                             handler_name(handler), handler.received(), handler.processed, handler.failed,
+                             handler.expired, handler.dead_letters, times);
+  }
+}
+
+void print(const std::string& path, const PublishedStats& published, bool workers) {
+  const Stats& stats = published.stats;
+  std::cout << fmt::format("process {}, {} on {}, transport {}, {} worker{}, up {:.1f} s ({})\n",
+                           published.pid, name(stats.state), stats.device, name(stats.transport),
+                           stats.workers.size(), stats.workers.size() == 1 ? "" : "s", stats.uptime_s, path);
+  if (!published.process_there) {
+    std::cout << fmt::format(
+        "  the process is gone: this is what it last said, {:.1f} s ago; remove the file\n", published.age_s);
+  } else if (published.stale()) {
+    std::cout << fmt::format(
+        "  nothing was written for {:.1f} s, and {} ms apart was promised: is it stopped?\n", published.age_s,
+        published.interval_ms);
+  }
+  const Books& books = stats.books;
+  std::cout << fmt::format(
+      "  actors {} in {:.1f} ms, the rest of the launch {:.1f} ms\n"
+      "  asks   {} accepted, {} answered, {} error replies, {} timed out, {} dead letters, {} in flight\n"
+      "  tells  {} accepted, {} processed, {} dead letters, {} in flight\n",
+      stats.timings.compiled_from_cache ? "found compiled" : "compiled", stats.timings.compile_ms,
+      stats.timings.launch_ms, books.asks.accepted, books.asks.answered, books.asks.error_replies,
+      books.asks.timed_out, books.asks.dead_letters, books.asks.in_flight(), books.tells.accepted,
+      books.tells.processed, books.tells.dead_letters, books.tells.in_flight());
+  const auto transfer = [](const char* what, const TransferStats& transfers) {
+    if (transfers.copies == 0) return;
+    std::cout << fmt::format("  {} {} copies, {} bytes, {} in all\n", what, transfers.copies, transfers.bytes,
+                             time_text(double(transfers.ns)));
+  };
+  transfer("writes", stats.writes);
+  transfer("reads ", stats.reads);
+  if (workers) {
+    std::cout << fmt::format("  {:<6} {:>8} {:>10} {:>12}   (of {} slots)\n", "worker", "depth",
+                             "most so far", "heartbeat", stats.slots);
+    for (size_t n = 0; n < stats.workers.size(); ++n) {
+      const WorkerStats& worker = stats.workers[n];
+      std::cout << fmt::format(
+          "  {:<6} {:>8} {:>10} {:>12}\n", n, worker.depth, worker.depth_high_water,
+          worker.heartbeat_age_s ? time_text(*worker.heartbeat_age_s * 1e9) + " ago" : std::string("-"));
+    }
+  } else {
+    uint64_t depth = 0, most = 0;
+    double heartbeat_s = -1;
+    for (const WorkerStats& worker : stats.workers) {
+      depth += worker.depth;
+      most = std::max(most, worker.depth_high_water);
+      heartbeat_s = std::max(heartbeat_s, worker.heartbeat_age_s.value_or(-1));
+    }
+    std::cout << fmt::format("  rings  {} slots taken, at most {} of {} in one so far; oldest heartbeat {}\n",
+                             depth, most, stats.slots,
+                             heartbeat_s < 0 ? "-" : time_text(heartbeat_s * 1e9) + " ago");
+  }
+  std::cout << fmt::format("  {:<6} {:<44} {:>12} {:>12} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}\n", "worker",
+                           "handler", "received", "processed", "failed", "expired", "dead", "mean", "p99",
+                           "max");
+  if (workers) {
+    for (size_t n = 0; n < stats.workers.size(); ++n) {
+      print_handlers(std::to_string(n), stats.workers[n].handlers);
+    }
+  } else {
+    print_handlers("all", stats.handlers());
+  }
+}
+
+nlohmann::json json_of(const TransferStats& transfers) {
+  return {{"copies", transfers.copies}, {"bytes", transfers.bytes}, {"ns", transfers.ns}};
+}
+
+nlohmann::json json_of(const std::string& path, const PublishedStats& published) {
+  const Stats& stats = published.stats;
+  nlohmann::json workers = nlohmann::json::array();
+  for (const WorkerStats& worker : stats.workers) {
+    nlohmann::json handlers = nlohmann::json::array();
+    for (const HandlerStats& handler : worker.handlers) {
+      handlers.push_back({{"actor", handler.actor},
+                          {"message", handler.message},
+                          {"received", handler.received()},
+                          {"processed", handler.processed},
+                          {"failed", handler.failed},
+                          {"expired", handler.expired},
+                          {"dead_letters", handler.dead_letters},
+                          {"handler_ns", handler.handler_ns},
+                          {"times_log2_ns", handler.times}});
+    }
+    workers.push_back({{"depth", worker.depth},
+                       {"depth_high_water", worker.depth_high_water},
+                       {"heartbeat_age_s",
+                        worker.heartbeat_age_s ? nlohmann::json(*worker.heartbeat_age_s) : nlohmann::json()},
+                       {"handlers", handlers}});
+  }
+  const Books& books = stats.books;
+  return {{"file", path},
+          {"pid", published.pid},
+          {"process_there", published.process_there},
+          {"stale", published.stale()},
+          {"age_s", published.age_s},
+          {"interval_ms", published.interval_ms},
+          {"engine", name(stats.engine)},
+          {"transport", name(stats.transport)},
+          {"device", stats.device},
+          {"state", name(stats.state)},
+          {"uptime_s", stats.uptime_s},
+          {"slots", stats.slots},
+          {"timings",
+           {{"compile_ms", stats.timings.compile_ms},
+            {"compiled_from_cache", stats.timings.compiled_from_cache},
+            {"launch_ms", stats.timings.launch_ms}}},
+          {"asks",
+           {{"accepted", books.asks.accepted},
+            {"answered", books.asks.answered},
+            {"error_replies", books.asks.error_replies},
+            {"timed_out", books.asks.timed_out},
+            {"dead_letters", books.asks.dead_letters},
+            {"late_replies", books.asks.late_replies}}},
+          {"tells",
+           {{"accepted", books.tells.accepted},
+            {"processed", books.tells.processed},
+            {"dead_letters", books.tells.dead_letters}}},
+          {"dead_letters_dropped", books.dead_letters_dropped},
+          {"corrupt_slots", books.corrupt_slots},
+          {"writes", json_of(stats.writes)},
+          {"reads", json_of(stats.reads)},
+          {"workers", workers}};
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::vector<std::string> files_of(const Settings& settings) {
+  if (!settings.which.empty() && !is_number(settings.which)) return {settings.which};
+  std::vector<std::string> files;
+  for (const std::string& file : stats_files()) {
+    const std::string name = std::filesystem::path(file).filename();
+    if (settings.which.empty() || name.rfind(settings.which + "-", 0) == 0) files.push_back(file);
+  }
+  return files;
+}
+
+// What was there to show.
+size_t show(const Settings& settings) {
+  nlohmann::json document = nlohmann::json::array();
+  size_t shown = 0;
+  for (const std::string& file : files_of(settings)) {
+    PublishedStats published;
+    try {
+      published = read_stats_file(file);
+    } catch (const Error& error) {
+      if (settings.which == file) throw;
+      std::cerr << "gyre: " << error.what() << "\n";  // one of several: perhaps it has just ended
+      continue;
+    }
+    ++shown;
+    if (!settings.json_file.empty()) {
+      document.push_back(json_of(file, published));
+    } else if (settings.list) {
+      std::cout << fmt::format("{} {} {} on {}, up {:.1f} s{}\n", published.pid, file,
+                               name(published.stats.state), published.stats.device, published.stats.uptime_s,
+                               !published.process_there ? " (gone)"
+                               : published.stale()      ? " (stale)"
+                                                        : "");
+    } else {
+      print(file, published, settings.workers);
+    }
+  }
+  write_json(settings.json_file, document);
+  return shown;
+}
+
+int run(const Settings& settings) {
+  const bool on_terminal = isatty(STDOUT_FILENO) != 0;
+  do {
+    if (settings.watch && on_terminal) std::cout << "\x1b[H\x1b[2J";
+    const size_t shown = show(settings);
+    std::cout << std::flush;
+    if (shown == 0) {
+      std::cerr << fmt::format(
+          "gyre: no runtime publishes its stats in {}{}; launch it with Options::publish_stats, or --stats\n",
+          stats_folder(), settings.which.empty() ? "" : " for process " + settings.which);
+      return case_failed;
+    }
+    if (settings.watch) std::this_thread::sleep_for(std::chrono::duration<double>(settings.interval_s));
+  } while (settings.watch);
+  return all_passed;
+}
+
+}  // namespace
+
+void add_stat(CLI::App& app, std::function<int()>& chosen) {
+  auto* const command = app.add_subcommand(
+      "stat",
+      "Show what runtimes of this user's processes have done: those that publish their stats (--stats, "
+      "Options::publish_stats) in $GYRE_STATS_DIR, else $XDG_RUNTIME_DIR/gyre, else /tmp/gyre-UID.");
+  auto settings = std::make_shared<Settings>();
+  command
+      ->add_option("which", settings->which, "a process's number, or a stats file (default: all there are)")
+      ->type_name("PID|FILE");
+  command->add_flag("--list", settings->list, "a line a runtime");
+  command->add_flag("--workers", settings->workers, "each worker by itself, instead of all together");
+  command->add_flag("--watch", settings->watch, "again and again, until interrupted or nothing is left");
+  command->add_option("--interval", settings->interval_s, "seconds between two times of --watch")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  add_json_option(*command, settings->json_file);
+  command->callback([settings, &chosen] { chosen = [settings] { return run(*settings); }; });
+}
+
+}  // namespace gyre::tools
