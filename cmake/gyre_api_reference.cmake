@@ -7,7 +7,11 @@ set(public_headers
   runtime/actor_set.hpp runtime/buffer.hpp runtime/client.hpp runtime/errors.hpp runtime/launch_verdict.hpp
   runtime/options.hpp runtime/runtime.hpp
   runtime/actor_sources.hpp runtime/books.hpp runtime/buffer_memory.hpp runtime/builtin_actors.hpp
-  runtime/dead_letters.hpp runtime/encoded.hpp runtime/future.hpp bridge/error.hpp messages/status.hpp
+  runtime/dead_letters.hpp runtime/encoded.hpp runtime/future.hpp runtime/stats.hpp bridge/error.hpp
+  messages/status.hpp
+  # what programs include besides
+  runtime/async/asio.hpp runtime/async/await.hpp runtime/async/completion_queue.hpp runtime/log.hpp
+  runtime/telemetry/prometheus_endpoint.hpp
   # handlers
   device/context.hpp device/parallel.hpp device/buffer.hpp device/dispatch.hpp)
 set(GYRE_API_DIR ${PROJECT_BINARY_DIR}/api)
