@@ -98,17 +98,19 @@ class Loop {
   int epoll_;
 };
 
-// What a row does for one message. Of several steps where the last one is not timed.
+// A row's name, and what its samples hold.
 struct Way {
   const char* name;
   const char* remark;
-  bool cancels = false;
+  bool cancels = false;  // not every ask is answered
 };
 
-// Measures `one(client, message)`; `before(client)` is not timed.
+// Measures `one(client, message)`, each after `before(client, message)` of the message before, which is not
+// timed.
 template <class Before, class One>
 Row measure_way(const Plan& plan, uint32_t size, const Way& way, Before&& before, One&& one) {
-  Row row{.name = way.name, .size = size, .wait = name(plan.options.wait), .remark = way.remark};
+  Row row{.name = way.name, .size = size, .remark = way.remark};
+  row.wait = name(plan.options.wait);
   row.workers = plan.options.workers;
   EchoMessage message(fmt::format("{} at {} bytes", way.name, size),
                       1 + (size - echo_overhead_bytes) / sizeof(uint64_t));

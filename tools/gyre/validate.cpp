@@ -20,6 +20,7 @@
 #include "common_options.hpp"
 #include "subcommands.hpp"
 #include "vectors.hpp"
+#include "watching.hpp"
 
 namespace gyre::tools {
 
