@@ -12,6 +12,7 @@ namespace gyre {
 /// Thrown by set-up (Runtime::launch and what it calls), and by Result::value() of a result without a value.
 class Error : public std::runtime_error {
  public:
+  /// `message` is what what() says.
   explicit Error(const std::string& message, Status status = Status::ok)
       : std::runtime_error(message), status_(status) {}
   /// The failed message's status, where the error comes from one; else Status::ok.

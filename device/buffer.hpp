@@ -50,6 +50,7 @@ template <class T>
 class BufferSpan {
  public:
   BufferSpan() = default;
+  /// See Context::buffer.
   GYRE_DEVICE BufferSpan(T* data, uint64_t size) : data_(data), size_(size) {}
 
   /// The first element, at a multiple of 256 bytes; null where the handle was not good.

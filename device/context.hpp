@@ -69,6 +69,7 @@ inline WorkerShared& worker_shared() { return *detail::worker_shared_of_this_thr
 /// one thread. Write loops as `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
 class Context {
  public:
+  /// The worker makes one for each message.
   GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared)
       : key_(key), shared_(&shared), is_ask_(is_ask) {}
 

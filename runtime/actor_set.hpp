@@ -87,7 +87,7 @@ class ActorSet {
   /// The set of the actor types that a header defines which is given at run time; for CUDA alone, where it is
   /// compiled at launch. `text`: what the header's file would hold. `types`: the actors' qualified names,
   /// "my::Counter", of types that are no template's. `headers`: what `text` includes but for Gyre's own
-  /// device headers and messages, <schema>.view.hpp of its own messages for one. NVRTC finds no other
+  /// device headers and messages, `<schema>.view.hpp` of its own messages for one. NVRTC finds no other
   /// headers. The handlers are known once the engine has compiled it; clients address its actors by
   /// NamedAddress. Throws BadOptions where a name is no type's name, or two headers have one name.
   static ActorSet from_source(std::string text, std::vector<std::string> types,

@@ -6,6 +6,7 @@
 
 namespace gyre {
 
+/// What became of asks: each that was accepted has one of the four outcomes, or is in flight.
 struct AskAccounts {
   uint64_t accepted = 0;
   uint64_t answered = 0;
@@ -20,6 +21,7 @@ struct AskAccounts {
   }
 };
 
+/// What became of tells: each that was accepted was processed, is a dead letter, or is in flight.
 struct TellAccounts {
   uint64_t accepted = 0;
   uint64_t processed = 0;

@@ -27,8 +27,11 @@ struct Address {
 /// program does not have, and of any others.
 class ActorName {
  public:
+  /// Of a name with its namespaces; not checked: messages to a name that is none are `unknown_actor`.
   constexpr ActorName(std::string_view name) : id_(fnv1a(name)) {}
+  /// The same.
   constexpr ActorName(const char* name) : ActorName(std::string_view(name)) {}
+  /// The same.
   ActorName(const std::string& name) : ActorName(std::string_view(name)) {}
   constexpr uint64_t id() const { return id_; }
 
@@ -89,9 +92,11 @@ class Client {
   template <class To>
   using ActorOf = typename std::invoke_result_t<To&, size_t>::Actor;
 
+  /// See Runtime::client.
   explicit Client(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
-  // Copied where it is moved: none is ever empty.
+  /// Copied where it is moved, too: none is ever empty.
   Client(const Client&) = default;
+  /// The same.
   Client& operator=(const Client&) = default;
 
   /// Sends a request; its outcome comes by the future within the timeout. Blocks, as long at the longest,
@@ -106,6 +111,7 @@ class Client {
     if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
+  /// The same with a timeout of its own.
   template <class Request, class Actor, class Content>
   auto ask(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
     return ask<Request>(to, std::forward<Content>(content), AskOptions{timeout, 0});
@@ -120,6 +126,7 @@ class Client {
     if (!sent) return sent.error();
     return Future<Reply<ResponseTo<Request, Actor>>>(detail::CallHandle(core_, sent.value()));
   }
+  /// The same with a timeout of its own.
   template <class Request, class Actor, class Content>
   auto try_ask(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
     return try_ask<Request>(to, std::forward<Content>(content), AskOptions{timeout, 0});
@@ -131,6 +138,7 @@ class Client {
   Result<void> tell(Address<Actor> to, Content&& content, const TellOptions& options = {}) {
     return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
   }
+  /// The same with a time to wait for room.
   template <class Request, class Actor, class Content>
   Result<void> tell(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
     return tell<Request>(to, std::forward<Content>(content), TellOptions{timeout, {}});
@@ -152,12 +160,14 @@ class Client {
                   Fill&& fill, const AskOptions& options = {}) {
     return send_asks<Request>(resolve<Request>(to), SameKey{to.key}, futures, fill, options);
   }
+  /// The same, to an address for each request.
   template <class Request, class To, class Fill, class Actor = ActorOf<To>>
   size_t ask_many(To&& to, std::span<Future<Reply<ResponseTo<Request, Actor>>>> futures, Fill&& fill,
                   const AskOptions& options = {}) {
     const auto key = [&to](size_t i) { return to(i).key; };
     return send_asks<Request>(resolve<Request>(Address<Actor>{}), key, futures, fill, options);
   }
+  /// The same, to an actor known by name.
   template <class Request, class Response, class Fill>
   size_t ask_many(const NamedAddress& to, std::span<Future<Reply<Response>>> futures, Fill&& fill,
                   const AskOptions& options = {}) {
@@ -168,11 +178,13 @@ class Client {
   Told tell_many(Address<Actor> to, size_t count, Fill&& fill, const TellOptions& options = {}) {
     return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
   }
+  /// The same, to an address for each.
   template <class Request, class To, class Fill, class Actor = ActorOf<To>>
   Told tell_many(To&& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
     const auto key = [&to](size_t i) { return to(i).key; };
     return send_tells<Request>(resolve<Request>(Address<Actor>{}), key, count, fill, options);
   }
+  /// The same, to an actor known by name.
   template <class Request, class Fill>
   Told tell_many(const NamedAddress& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
     return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
@@ -202,6 +214,7 @@ class Client {
     if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
+  /// As try_ask, by name.
   template <class Request, class Response, class Content>
   Result<Future<Reply<Response>>> try_ask(const NamedAddress& to, Content&& content,
                                           const AskOptions& options = {}) {
@@ -210,17 +223,21 @@ class Client {
     if (!sent) return sent.error();
     return Future<Reply<Response>>(detail::CallHandle(core_, sent.value()));
   }
+  /// As tell, by name.
   template <class Request, class Content>
   Result<void> tell(const NamedAddress& to, Content&& content, const TellOptions& options = {}) {
     return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
   }
+  /// As try_tell, by name.
   template <class Request, class Content>
   Result<void> try_tell(const NamedAddress& to, Content&& content, const TellOptions& options = {}) {
     return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
   }
+  /// As start, by name.
   Result<void> start(const NamedAddress& to, std::optional<std::chrono::nanoseconds> timeout = {}) {
     return send_lifecycle(to, lifecycle_message::start, timeout);
   }
+  /// As stop, by name.
   Result<void> stop(const NamedAddress& to, std::optional<std::chrono::nanoseconds> timeout = {}) {
     return send_lifecycle(to, lifecycle_message::stop, timeout);
   }

@@ -44,6 +44,7 @@ class Reply {
 /// resumes a coroutine; CompletionQueue::watch(), for poll loops. docs/async.md says what runs where.
 template <class T>
 class Future;
+/// What Client::ask gives: the reply, or why there is none.
 template <class Response>
 class Future<Reply<Response>> {
  public:

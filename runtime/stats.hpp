@@ -41,6 +41,7 @@ struct HandlerStats {
   uint64_t received() const { return processed + failed + expired; }
   /// No handler that was counted in `times` took longer, in nanoseconds; 0 where none was.
   uint64_t longest_ns_below() const;
+  /// Adds the other's counts and times.
   HandlerStats& operator+=(const HandlerStats& other);
 };
 

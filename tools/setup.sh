@@ -15,6 +15,7 @@ packages=(
   libvulkan-dev              # headers, for device memory that the host writes (--transport bar)
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
   python3                    # the tests: reads JSON and counts results
+  doxygen                    # the tests: the API reference, which must have no warnings
 )
 packages_for_all=(clang libclang-rt-dev)  # by clang: the sanitizer build, and the fuzzers
 

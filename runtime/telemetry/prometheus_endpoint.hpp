@@ -10,6 +10,7 @@
 
 namespace gyre {
 
+/// Where stats are served.
 struct PrometheusOptions {
   /// Where to listen: address and port. Port 0: one that is free. Nobody is asked who they are: an address
   /// other than 127.0.0.1 lets other machines read.

@@ -51,4 +51,12 @@ for compiler; do
   tested=$((tested + 1))
   echo "$compiler: ok"
 done
+
+# The first tutorial's folder, copied as it says.
+cp -R "$source/examples/first_actor" first_actor
+cmake -G Ninja -S first_actor -B build-first "-DCMAKE_PREFIX_PATH=$dir/gyre" "-DCMAKE_CXX_COMPILER=$1" >log 2>&1 ||
+  fail "configuring examples/first_actor on its own"
+cmake --build build-first --parallel 2 >log 2>&1 || fail "building examples/first_actor on its own"
+timeout 120 build-first/example_first_actor cpu >out 2>&1 || fail "running examples/first_actor: $(cat out)"
+diff first_actor/expected.txt out || fail "examples/first_actor on its own prints the above"
 echo ok

@@ -16,8 +16,9 @@ for page; do
       failures=$((failures + 1))
     fi
   done < <(
-    grep -oE '`(tests|runtime|device|bridge|messages|tools|bench|examples|docs|cmake)/[A-Za-z0-9_./*-]+' "$page" | tr -d '`'
-    sed '/^```/,/^```/d' "$page" | grep -oE '[^`]\]\([A-Za-z0-9_./-]+' | grep -F ']( ' -v | sed "s|.*](|$(dirname "$page")/|"
+    grep -oE '`(tests|runtime|device|bridge|messages|tools|bench|examples|docs|cmake)/[A-Za-z0-9_./*-]+' "$page" | tr -d '`' || true
+    sed '/^```/,/^```/d' "$page" | grep -oE '[^`]\]\([A-Za-z0-9_./-]+[)#]' |
+      sed "s|.*](\(.*\).|$(dirname "$page")/\1|" || true
   )
 done
 [[ $named -gt 0 ]] || { echo "FAILED: no page names a file"; failures=1; }

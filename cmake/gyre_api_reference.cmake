@@ -1,0 +1,27 @@
+# The API reference: target api_reference writes it to <build>/api, from what programs and handlers include. Doxygen is
+# looked for; where there is none, the target says so.
+find_program(DOXYGEN doxygen)  # doxygen
+
+set(public_headers
+  # programs: what <gyre/gyre.hpp> includes, and what that says of its values
+  runtime/actor_set.hpp runtime/buffer.hpp runtime/client.hpp runtime/errors.hpp runtime/launch_verdict.hpp
+  runtime/options.hpp runtime/runtime.hpp
+  runtime/actor_sources.hpp runtime/books.hpp runtime/buffer_memory.hpp runtime/builtin_actors.hpp
+  runtime/dead_letters.hpp runtime/encoded.hpp runtime/future.hpp runtime/stats.hpp bridge/error.hpp
+  messages/status.hpp
+  # what programs include besides
+  runtime/async/asio.hpp runtime/async/await.hpp runtime/async/completion_queue.hpp runtime/log.hpp
+  runtime/telemetry/prometheus_endpoint.hpp
+  # handlers
+  device/context.hpp device/parallel.hpp device/buffer.hpp device/dispatch.hpp)
+set(GYRE_API_DIR ${PROJECT_BINARY_DIR}/api)
+list(TRANSFORM public_headers PREPEND "\"${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE GYRE_API_INPUT)
+list(TRANSFORM GYRE_API_INPUT APPEND "\"")
+list(JOIN GYRE_API_INPUT " \\\n                         " GYRE_API_INPUT)
+configure_file(${PROJECT_SOURCE_DIR}/docs/Doxyfile.in ${PROJECT_BINARY_DIR}/Doxyfile @ONLY)
+
+add_custom_target(api_reference
+  COMMAND ${PROJECT_SOURCE_DIR}/tests/tools/api_reference_test.sh ${DOXYGEN} ${PROJECT_BINARY_DIR}/Doxyfile
+          ${PROJECT_SOURCE_DIR}
+  COMMENT "Writing the API reference to ${GYRE_API_DIR}"
+  VERBATIM)
