@@ -15,6 +15,7 @@
 #include "machine.hpp"
 #include "measure.hpp"
 #include "subcommands.hpp"
+#include "temporary_folder.hpp"
 
 #if defined(GYRE_WITH_CUDA)
 #include "baselines/bare_run.hpp"
