@@ -4,7 +4,7 @@
 #include <gyre/runtime/builtin_actors.hpp>
 
 #include "affinity.hpp"
-#include "echo_message.hpp"
+#include "echo_asks.hpp"
 #include "gyre_run.hpp"
 #include "vector_message.hpp"
 
@@ -16,22 +16,7 @@ using messages::EchoRequest;
 using messages::VectorAddRequest;
 
 void ask_echo(Client& client, const EchoMessage& message) {
-  const auto words = message.words();
-  const auto fill = [words](EchoRequest::Builder request) {
-    request.setSequence(words[0]);
-    auto payload = request.initPayload(uint32_t(words.size() - 1));
-    for (uint32_t i = 0; i < payload.size(); ++i) payload.set(i, words[i + 1]);
-  };
-  const auto reply = client.ask<EchoRequest>(Address<actors::Echo>{}, fill).get();
-  if (!reply) throw Error(message.name() + ": " + reply.error().message(), reply.error().status);
-  const auto& response = *reply.value();
-  message.expect(0, response.getSequence());
-  const auto payload = response.getPayload();
-  if (payload.size() != words.size() - 1) {
-    throw Error(fmt::format("{}: {} payload words came back, not {}; please report it", message.name(),
-                            payload.size(), words.size() - 1));
-  }
-  for (uint32_t i = 0; i < payload.size(); ++i) message.expect(i + 1, payload[i]);
+  expect_echo(message, client.ask<EchoRequest>(Address<actors::Echo>{}, filling(message)).get());
 }
 
 void ask_vector_add(Client& client, const VectorMessage& message) {

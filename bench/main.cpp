@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> chosen;
   gyre::bench::add_rtt(app, chosen);
+  gyre::bench::add_api(app, chosen);
   gyre::bench::add_idle(app, chosen);
   gyre::bench::add_launch(app, chosen);
   gyre::bench::add_launch_samples(app, chosen);

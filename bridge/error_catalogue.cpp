@@ -74,6 +74,8 @@ constexpr ErrorEntry entries[] = {
     status(Status::bad_buffer, "bad_buffer",
            "a buffer's handle is stale, another runtime's, too short, or of another element type",
            "keep the buffer alive until the reply, and send handles to the runtime they come from"),
+    status(Status::cancelled, "cancelled", "the ask was given up by its sender; a worker may handle it all the same",
+           "nothing, if it was meant"),
     status(Status::worker_stuck, "worker_stuck",
            "a worker did not answer a control command before its deadline; its memory is left to it",
            "wait longer, or have long handlers ask ctx.should_stop()"),

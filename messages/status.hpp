@@ -32,6 +32,7 @@ enum class Status : uint32_t {
   no_such_actor = 28,     ///< no actor lives at that key, and messages do not create one
   actor_table_full = 29,  ///< the worker has no room for another actor of that type
   bad_buffer = 30,        ///< a buffer's handle is stale, another runtime's, too short, or of another type
+  cancelled = 31,         ///< the ask was given up by its sender; a worker may handle it all the same
   // Outcomes of an operation on the whole runtime.
   worker_stuck = 40,  ///< a worker did not answer a control command before its deadline
 };

@@ -28,9 +28,9 @@ class Backoff {
   /// Progress was made: wait from the beginning again.
   void reset() { pauses_ = 0; }
   /// True at every 64th pause and at each that slept: the time for what must not be done at every turn.
-  bool worth_a_look() const {
-    return pauses_ % 64 == 63 || (policy_ == WaitPolicy::polite && pauses_ >= looks + spins + yields);
-  }
+  bool worth_a_look() const { return pauses_ % 64 == 63 || (policy_ == WaitPolicy::polite && sleeps()); }
+  /// True where the next pauses sleep, unless the policy is to spin.
+  bool sleeps() const { return pauses_ >= looks + spins + yields; }
 
  private:
   static constexpr uint32_t looks = 256;   // a microsecond or two

@@ -12,9 +12,12 @@ struct AskAccounts {
   uint64_t error_replies = 0;
   uint64_t timed_out = 0;
   uint64_t dead_letters = 0;
+  uint64_t cancelled = 0;
   uint64_t late_replies = 0;  ///< replies to asks that had another outcome: outside the sum
 
-  uint64_t in_flight() const { return accepted - answered - error_replies - timed_out - dead_letters; }
+  uint64_t in_flight() const {
+    return accepted - answered - error_replies - timed_out - dead_letters - cancelled;
+  }
 };
 
 struct TellAccounts {
@@ -38,7 +41,7 @@ struct Books {
   /// up: one more would be a reply that came twice.
   bool balanced() const {
     return asks.in_flight() == 0 && tells.in_flight() == 0 && corrupt_slots == 0 &&
-           asks.late_replies <= asks.timed_out + asks.dead_letters;
+           asks.late_replies <= asks.timed_out + asks.dead_letters + asks.cancelled;
   }
 };
 

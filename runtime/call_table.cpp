@@ -62,7 +62,7 @@ void CallTable::arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t 
 }
 
 bool CallTable::begin_outcome(CallId call) {
-  if ((call & (max_calls - 1)) >= slots_.size()) return false;
+  if (index_of(call) >= slots_.size()) return false;
   std::atomic<uint64_t>& word = slot(call).word;
   uint64_t seen = word.load(std::memory_order_acquire);
   do {
@@ -111,9 +111,18 @@ void CallTable::complete_failed(CallId call, const Failure& failure) {
 }
 
 void CallTable::decide(CallId call) {
+  CallSlot& s = slot(call);
   const uint64_t before =
-      slot(call).word.fetch_or(decided, std::memory_order_acq_rel);  // deciding | decided = decided
-  if ((before & abandoned) != 0) recycle(call);
+      s.word.fetch_or(decided, std::memory_order_acq_rel);  // deciding | decided = decided
+  if ((before & abandoned) != 0) return recycle(call);
+  if ((before & watched) != 0) completed_.push(*s.when_decided);
+}
+
+void CallTable::watch(CallId call, detail::Deliverable& deliverable) {
+  CallSlot& s = slot(call);
+  s.when_decided = &deliverable;
+  const uint64_t before = s.word.fetch_or(watched, std::memory_order_acq_rel);
+  if ((before & phase_mask) == decided) completed_.push(deliverable);
 }
 
 void CallTable::settle() const {
@@ -159,7 +168,7 @@ void CallTable::recycle(CallId call) {
     s.block = 0;
   }
   s.word.store(generation_of(call) << generation_shift | idle, std::memory_order_release);
-  give_free(uint32_t(call & (max_calls - 1)));
+  give_free(index_of(call));
 }
 
 }  // namespace gyre

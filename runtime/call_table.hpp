@@ -7,6 +7,7 @@
 #include <capnp/message.h>
 #include <gyre/messages/envelope.hpp>
 #include <gyre/runtime/arena.hpp>
+#include <gyre/runtime/async/completion_list.hpp>
 #include <gyre/runtime/errors.hpp>
 #include <gyre/runtime/thread_number.hpp>
 
@@ -53,6 +54,8 @@ class CallTable {
   CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena);
 
   uint32_t calls() const { return uint32_t(slots_.size()); }
+  /// The call's slot, from 0, below calls().
+  static uint32_t index_of(CallId call) { return uint32_t(call & (max_calls - 1)); }
 
   /// Takes a free slot; empty if there is none. The call is not in flight yet: arm() or release() it. Up to
   /// half of the slots of a table may lie with threads that used some before.
@@ -94,6 +97,12 @@ class CallTable {
   capnp::AnyPointer::Reader root(CallId call);
   std::span<const std::byte> body_bytes(CallId call) const;
 
+  /// Adds `deliverable` to completed() once the call is done; now if it is. Once for a call that its owner
+  /// has not given back, and whose owner waits no more.
+  void watch(CallId call, detail::Deliverable& deliverable);
+  /// What was watched, and is done.
+  detail::CompletionList& completed() { return completed_; }
+
   /// Gives a done() or never armed call back.
   void release(CallId call);
   /// The caller no longer wants the outcome: the slot goes back once it is decided.
@@ -116,9 +125,10 @@ class CallTable {
   }
 
  private:
-  // CallSlot::word: generation, abandoned bit, phase.
-  static constexpr uint64_t idle = 0, pending = 1, deciding = 2, decided = 3, phase_mask = 3, abandoned = 4;
-  static constexpr int generation_shift = 3;
+  // CallSlot::word: generation, watched and abandoned bits, phase.
+  static constexpr uint64_t idle = 0, pending = 1, deciding = 2, decided = 3, phase_mask = 3, abandoned = 4,
+                            watched = 8;
+  static constexpr int generation_shift = 4;
   static constexpr int index_bits = 20;
 
   struct alignas(64) CallSlot {
@@ -134,7 +144,8 @@ class CallTable {
     Failure failure;
     // Of the whole place: what a reply does not fill of it is zero. Or of a reply's body in a block.
     std::optional<SegmentReader> reader;
-    capnp::AnyPointer::Reader root;  // the reader's
+    capnp::AnyPointer::Reader root;               // the reader's
+    detail::Deliverable* when_decided = nullptr;  // of a watched call
   };
 
   // Free slots that a thread keeps; a thread's number is its alone.
@@ -150,8 +161,8 @@ class CallTable {
 
   static CallId call_of(uint32_t index, uint64_t generation) { return generation << index_bits | index; }
   static uint64_t generation_of(CallId call) { return call >> index_bits; }
-  CallSlot& slot(CallId call) { return slots_[call & (max_calls - 1)]; }
-  const CallSlot& slot(CallId call) const { return slots_[call & (max_calls - 1)]; }
+  CallSlot& slot(CallId call) { return slots_[index_of(call)]; }
+  const CallSlot& slot(CallId call) const { return slots_[index_of(call)]; }
   void keep_answer(CallSlot& slot, uint32_t body_bytes);
   void decide(CallId call);
   void recycle(CallId call);
@@ -164,6 +175,7 @@ class CallTable {
   Arena& arena_;
   const uint32_t kept_at_most_;  // by a thread
   std::array<Kept, detail::thread_numbers> kept_;
+  detail::CompletionList completed_;
   boost::lockfree::stack<uint32_t> free_{0};  // reserved afterwards: a constructor that throws would leak
 };
 

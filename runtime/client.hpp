@@ -103,7 +103,7 @@ class Client {
                                                 const AskOptions& options = {}) {
     using Outcome = Future<Reply<ResponseTo<Request, Actor>>>;
     auto sent = send_ask(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
-    if (!sent) return Outcome(sent.error());
+    if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
   template <class Request, class Actor, class Content>
@@ -199,7 +199,7 @@ class Client {
     using Outcome = Future<Reply<Response>>;
     auto sent = send_ask(resolve<Request, Response>(to), content_of<Request>(content), options,
                          detail::WhenFull::wait);
-    if (!sent) return Outcome(sent.error());
+    if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
   template <class Request, class Response, class Content>
@@ -241,7 +241,7 @@ class Client {
     using Outcome = Future<Reply<capnp::AnyPointer>>;
     auto sent = send_ask(detail::Destination{core_->worker_of(key), actor_type, message_type, key}, content,
                          options, detail::WhenFull::wait);
-    if (!sent) return Outcome(sent.error());
+    if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(core_, sent.value()));
   }
 
@@ -380,7 +380,7 @@ class Client {
       return sent;
     };
     const Told told = send_many<Request>(to, key, futures.size(), fill, send);
-    for (auto& future : futures.subspan(told.sent)) future = Future<Reply<Response>>(told.refused);
+    for (auto& future : futures.subspan(told.sent)) future = Future<Reply<Response>>(core_, told.refused);
     return told.sent;
   }
 

@@ -344,6 +344,13 @@ Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
 Termination Core::terminate(std::chrono::nanoseconds timeout) {
   refuse_if_forked("terminating a runtime");
   timeout = std::max<std::chrono::nanoseconds>(timeout, terminate_grace);
+  Termination report = end_workers(timeout);
+  // Not under the lock: callbacks may terminate too.
+  report.callback_stuck = !poller_.end(after(host_now_ns(), timeout));
+  return report;
+}
+
+Termination Core::end_workers(std::chrono::nanoseconds timeout) {
   terminating_.store(true, std::memory_order_release);
   const std::lock_guard lock(lifecycle_mutex_);
   if (termination_) return *termination_;
@@ -473,6 +480,7 @@ Books Core::count_books() const {
   books.asks.error_replies = books_.sum(Count::asks_error_replies);
   books.asks.timed_out = books_.sum(Count::asks_timed_out);
   books.asks.dead_letters = books_.sum(Count::asks_dead);
+  books.asks.cancelled = books_.sum(Count::asks_cancelled);
   books.asks.late_replies = books_.sum(Count::asks_late);
   books.tells.dead_letters = books_.sum(Count::tells_unprocessed);
   for (const HostBridge& bridge : bridges_) {

@@ -3,6 +3,7 @@
 
 #include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/arena.hpp>
+#include <gyre/runtime/async/poller.hpp>
 #include <gyre/runtime/backoff.hpp>
 #include <gyre/runtime/books.hpp>
 #include <gyre/runtime/buffers.hpp>
@@ -33,7 +34,8 @@ struct Termination {
   Books books;
   double uptime_s = 0;
   double terminate_ms = 0;
-  bool worker_stuck = false;  ///< a worker did not stop in time; its memory was left allocated
+  bool worker_stuck = false;    ///< a worker did not stop in time; its memory was left allocated
+  bool callback_stuck = false;  ///< a callback did not return in time: others may still come, or never
 };
 
 namespace detail {
@@ -61,6 +63,7 @@ enum class Count {
   asks_error_replies,
   asks_timed_out,
   asks_dead,
+  asks_cancelled,
   asks_late,
   tells_accepted,
   tells_unprocessed,
@@ -80,7 +83,7 @@ struct TellLimits {
   std::chrono::nanoseconds expires_after;  // 0: never
 };
 
-class Core {
+class Core : public std::enable_shared_from_this<Core> {
  public:
   /// Initialises the region and launches the engine's workers. Throws Error.
   Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine);
@@ -92,6 +95,7 @@ class Core {
   const Options& options() const { return options_; }
   Engine& engine() { return *engine_; }
   CallTable& calls() { return calls_; }
+  Poller& poller() { return poller_; }
   Buffers& buffers() { return buffers_; }
   const RingShape& shape() const { return layout_.shape; }
   const Arena& arena() const { return arena_; }
@@ -124,6 +128,9 @@ class Core {
   void wait(CallId call);
   /// Completes what is there, without waiting; true if the call is done.
   bool poll(CallId call);
+  /// The call's outcome is `cancelled`, if it has none yet: true then. Any thread, also when the call has
+  /// been given back.
+  bool cancel(CallId call);
 
   /// Commands the workers to take messages or to answer `inactive`, and waits until all obey. Failure:
   /// worker_stuck, draining, terminated, engine_failed.
@@ -133,8 +140,8 @@ class Core {
   Result<void> drain(std::chrono::nanoseconds timeout);
   /// The least time that terminate allows its workers: a healthy one needs some of it, whatever the timeout.
   static constexpr std::chrono::milliseconds terminate_grace{250};
-  /// Ends the workers after the message in hand; the rest become dead letters. Repeatable: later calls report
-  /// the first. Throws Error in a forked child, and nothing else.
+  /// Ends the workers after the message in hand; the rest become dead letters. Then waits for callbacks.
+  /// Repeatable: later calls report the first. Throws Error in a forked child, and nothing else.
   Termination terminate(std::chrono::nanoseconds timeout);
 
   /// Waits until every worker is past all that was sent before the call, and completes what it finds
@@ -150,6 +157,8 @@ class Core {
   std::string failure() const;
 
  private:
+  friend class Poller;
+  Termination end_workers(std::chrono::nanoseconds timeout);
   void wait_until_started();
   void abandon_launch() noexcept;
   std::optional<std::string> engine_failure() noexcept;
@@ -228,6 +237,7 @@ class Core {
   std::vector<Packet> buried_;  // what terminate reads back: it must not fail for lack of memory
   mutable std::mutex failure_mutex_;
   std::string failure_;
+  Poller poller_{*this};
 };
 
 }  // namespace detail

@@ -399,6 +399,13 @@ bool Core::poll(CallId call) {
   return calls_.done(call);
 }
 
+bool Core::cancel(CallId call) {
+  if (forked() || !calls_.begin_outcome(call)) return false;
+  books_.add(Count::asks_cancelled);
+  calls_.complete_failed(call, Failure{Status::cancelled});
+  return true;
+}
+
 uint32_t Core::drain_replies() {
   uint32_t count = 0;
   for (HostBridge& bridge : bridges_) count += drain_replies(bridge);

@@ -200,6 +200,8 @@ std::string Failure::message() const {
             limit);
       case Status::bad_buffer:
         return bad_buffer_text(*this);
+      case Status::cancelled:
+        return "waiting for a reply: its sender cancelled the ask; a worker may handle it all the same";
       case Status::worker_stuck:
         return fmt::format(
             "waiting for the workers: one did not answer within {} ms; a handler is slow or does not return. "

@@ -2,46 +2,16 @@
 #pragma once
 
 #include <kj/exception.h>
-#include <gyre/runtime/core.hpp>
+#include <gyre/runtime/async/await.hpp>
+#include <gyre/runtime/async/continuation.hpp>
+#include <gyre/runtime/call_handle.hpp>
 
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <utility>
 
 namespace gyre {
-
-namespace detail {
-
-/// Ownership of one call slot; empty, of none. Move-only.
-class CallHandle {
- public:
-  CallHandle() = default;
-  CallHandle(std::shared_ptr<Core> core, CallId call) : core_(std::move(core)), call_(call) {}
-  CallHandle(CallHandle&& other) noexcept = default;
-  CallHandle& operator=(CallHandle&& other) noexcept {
-    if (this != &other) {
-      abandon();
-      core_ = std::move(other.core_);
-      call_ = other.call_;
-    }
-    return *this;
-  }
-  ~CallHandle() { abandon(); }
-
-  explicit operator bool() const { return core_ != nullptr; }
-  Core& core() const { return *core_; }
-  CallId call() const { return call_; }
-
- private:
-  void abandon() {
-    if (core_) core_->calls().abandon(call_);
-  }
-
-  std::shared_ptr<Core> core_;
-  CallId call_ = 0;
-};
-
-}  // namespace detail
 
 /// A response, read where it arrived. Holds a call slot until it is destroyed; move-only. One thread at a
 /// time.
@@ -69,16 +39,23 @@ class Reply {
 /// The outcome of an ask, when it comes. Move-only; one thread at a time. It may outlive its Runtime: then
 /// its outcome is Status::terminated. Destroyed unread, it abandons the call: the reply is counted and
 /// dropped.
+///
+/// The outcome is taken by one of: get(), which waits for it; then(), which calls back; co_await, which
+/// resumes a coroutine; CompletionQueue::watch(), for poll loops. docs/async.md says what runs where.
 template <class T>
 class Future;
 template <class Response>
 class Future<Reply<Response>> {
  public:
+  using Outcome = Result<Reply<Response>>;
+
   /// Of no ask: its outcome is `terminated`.
   Future() = default;
   explicit Future(detail::CallHandle handle) : handle_(std::move(handle)) {}
   /// Of an ask that was refused.
   explicit Future(const Failure& refused) : refused_(refused) {}
+  Future(std::shared_ptr<detail::Core> core, const Failure& refused)
+      : handle_(std::move(core), 0), refused_(refused) {}
   Future(Future&& other) noexcept
       : handle_(std::move(other.handle_)), refused_(std::exchange(other.refused_, emptied())) {}
   Future& operator=(Future&& other) noexcept {
@@ -96,13 +73,85 @@ class Future<Reply<Response>> {
   }
 
   /// Waits and takes the outcome. Afterwards the future is empty: a second get() says `terminated`.
-  Result<Reply<Response>> get() {
+  Outcome get() {
     if (!handle_) return std::exchange(refused_, emptied());
     detail::CallHandle handle = std::move(handle_);
-    detail::Core& core = handle.core();
-    if (core.forked()) return Failure{Status::forked};
-    core.wait(handle.call());
-    CallTable& calls = core.calls();
+    if (!handle.core().forked()) handle.core().wait(handle.call());
+    return outcome_of(std::move(handle));
+  }
+
+  /// Takes the outcome later: `callback(Result<Reply<Response>>)`, called once, on the runtime's poller
+  /// thread, after the outcome is there; also where it is there already, or the ask was refused. Where the
+  /// runtime has ended, in a forked child, and of an empty future it is called here, before then() returns.
+  /// It should not block; what it throws is counted (Runtime::callback_failures). Never blocks, and allocates
+  /// nothing for callbacks of up to 48 bytes that move without throwing, of asks that were accepted. The
+  /// first use of a runtime's poller starts its thread: throws Error where there can be none; and
+  /// std::bad_alloc. The future is as it was then.
+  template <class Callback>
+  void then(Callback callback) && {
+    if (handle_) {
+      detail::when_done(handle_, [callback = std::move(callback)](detail::CallHandle handle) mutable {
+        callback(outcome_of(std::move(handle)));
+      });
+    } else if (handle_.has_core()) {
+      detail::call_soon(handle_.core(), [callback = std::move(callback), refused = refused_]() mutable {
+        callback(refusal(refused));
+      });
+      *this = Future();
+    } else {
+      callback(get());
+    }
+  }
+
+  /// `co_await` gives the Result, in a coroutine of any type. One whose outcome is there does not suspend;
+  /// others are resumed on the runtime's poller thread, or where resume_on() says. Do not destroy a coroutine
+  /// that waits: cancel it. Throws into the coroutine what then() throws.
+  auto operator co_await() && { return std::move(*this).resume_on(detail::ResumeHere{}); }
+  /// As co_await of the future itself; `executor(std::coroutine_handle<>)` is called on the poller's thread,
+  /// and has the handle resumed, once. It must not throw.
+  template <class Executor>
+  auto resume_on(Executor executor) && {
+    return detail::Awaiter<Response, Executor>(std::move(*this), std::move(executor));
+  }
+
+  /// Gives the ask up: see Canceller. The future stays, with its outcome.
+  bool cancel() const { return canceller().cancel(); }
+  /// Gives it up from elsewhere and later, also when the future was moved from.
+  Canceller canceller() const {
+    return handle_ ? Canceller(handle_.shared_core(), handle_.call()) : Canceller();
+  }
+  /// Gives it up once a stop is requested, on the thread that requests it; if it was, at once. For as long as
+  /// the result lives, which the future need not outlive.
+  [[nodiscard]] std::stop_callback<Canceller> cancel_on(std::stop_token token) const {
+    return std::stop_callback<Canceller>(std::move(token), canceller());
+  }
+
+  /// The same outcome, its response to be read as another message: `capnp::AnyPointer` for code that does not
+  /// know which.
+  template <class Other>
+  Future<Reply<Other>> as() && {
+    Future<Reply<Other>> other;
+    other.handle_ = std::move(handle_);
+    other.refused_ = std::exchange(refused_, emptied());
+    return other;
+  }
+
+ private:
+  template <class T>
+  friend class Future;
+  template <class Other, class Executor>
+  friend class detail::Awaiter;
+  friend class CompletionQueue;
+
+  static Failure emptied() { return Failure{Status::terminated}; }
+
+  // Not inlined: g++ 12 takes a move of what it knows to be a Failure for one of a Reply that was never made.
+  [[gnu::noinline]] static Outcome refusal(const Failure& refused) { return refused; }
+
+  // Of a call that is done, or a forked child's.
+  static Outcome outcome_of(detail::CallHandle handle) {
+    if (handle.core().forked()) return Failure{Status::forked};
+    CallTable& calls = handle.core().calls();
     if (const Failure& failure = calls.failure(handle.call()); failure.status != Status::ok) return failure;
     try {
       const auto reader = calls.root(handle.call()).template getAs<Response>();
@@ -111,9 +160,6 @@ class Future<Reply<Response>> {
       return Failure{Status::malformed};
     }
   }
-
- private:
-  static Failure emptied() { return Failure{Status::terminated}; }
 
   detail::CallHandle handle_;
   Failure refused_ = emptied();

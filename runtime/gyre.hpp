@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/async/completion_queue.hpp>
 #include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/client.hpp>
 #include <gyre/runtime/errors.hpp>

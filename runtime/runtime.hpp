@@ -67,14 +67,19 @@ class Runtime {
   /// Failures: worker_stuck, engine_failed, terminated.
   Result<void> drain(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
   /// Lets each worker finish the message in hand and ends them; the rest become dead letters. Every future in
-  /// flight completes. Repeatable: later calls report what the first did. A worker is called stuck when it
-  /// did not stop within the timeout, and within 250 ms at least. Throws Error in a forked child alone.
+  /// flight completes, and its callback has returned; called from a callback, it does not wait for the
+  /// others. Repeatable: later calls report what the first did. A worker is called stuck when it did not stop
+  /// within the timeout, and within 250 ms at least; a callback likewise, after that. Throws Error in a
+  /// forked child alone.
   Termination terminate(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
 
   /// Where the messages are; exact after terminate(). Any thread.
   Books books() const { return core()->books(); }
   /// The dead letters since the last call, at most 1,024 kept. Any thread.
   std::vector<DeadLetter> take_dead_letters() { return core()->take_dead_letters(); }
+
+  /// How many callbacks and coroutines threw, and what the first of them did. Any thread.
+  CallbackFailures callback_failures() const { return core()->poller().failures(); }
 
   /// The actor types that were launched, with the handlers that the engine found them to have.
   const ActorSet& actors() const { return core()->actors(); }

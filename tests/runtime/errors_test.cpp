@@ -30,7 +30,8 @@ constexpr Status every_status[] = {Status::ok,
                                    Status::inactive,
                                    Status::no_such_actor,
                                    Status::actor_table_full,
-                                   Status::bad_buffer};
+                                   Status::bad_buffer,
+                                   Status::cancelled};
 }
 
 TEST_CASE("each status has a name of its own, and its message begins with it") {

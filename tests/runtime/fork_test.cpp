@@ -1,4 +1,5 @@
 // What a child of fork() may do with its parent's runtime: nothing, by name. Compiled for both engines.
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,4 +140,37 @@ TEST_CASE("a child of fork() launches workers of its own on the CPU; on CUDA it 
   INFO(wrong);
   CHECK(wrong.empty());
   CHECK(echoes(runtime));
+}
+
+TEST_CASE("a child of fork() is called back at once with `forked`, and its parent's queue is not its own",
+          "[gpu]") {
+  if (!can_fork) return;
+  Runtime runtime = Runtime::launch(probe_actors(), on_this_engine());
+  Client client = runtime.client();
+  CompletionQueue queue;
+  queue.watch(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)), 1);
+  pollfd descriptor{queue.fd(), POLLIN, 0};
+  REQUIRE(poll(&descriptor, 1, 60'000) == 1);
+  auto pending = client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 2));
+  const std::string wrong = in_child([&](Findings& findings) {
+    findings.expect(!pending.cancel(), "a pending ask is not cancelled");
+    int called = 0;
+    const auto forked = [&](Result<Reply<ProbeResponse>> outcome) {
+      called += !outcome && outcome.error().status == Status::forked ? 1 : 100;
+    };
+    std::move(pending).then(forked);
+    client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)).then(forked);
+    findings.expect(called == 2, "callbacks are called at once");
+    findings.expect(!queue.take(), "take() gives nothing");
+    queue.watch(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)), 2);
+    findings.expect(!queue.take(), "take() gives nothing of what the child watches");
+  });
+  INFO(wrong);
+  CHECK(wrong.empty());
+  CHECK(pending.get().value()->getValue() == 5);
+  auto completion = queue.take();
+  REQUIRE(completion);
+  CHECK(completion->tag == 1);
+  CHECK_FALSE(queue.take());
+  CHECK(runtime.terminate().books.balanced());
 }

@@ -1,0 +1,206 @@
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <gyre/runtime/async/continuation.hpp>
+
+#include <system_error>
+
+namespace gyre::detail {
+
+namespace {
+
+constexpr uint32_t looks_while_busy = 16;  // turns with something found between looks at the clock
+
+// The embedder's signals are for its own threads: those that start here take none.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+thread_local const Poller* this_threads = nullptr;
+
+}  // namespace
+
+Poller::Poller(Core& core) : core_(core) {}
+
+// The thread holds the Core: it is past its work here, or gone in a child of fork().
+Poller::~Poller() {
+  if (!thread_.joinable()) return;
+  if (core_.forked() || thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+}
+
+void Poller::start() {
+  const std::lock_guard lock(start_mutex_);
+  if (started_.load(std::memory_order_relaxed) || expected_.load(std::memory_order_relaxed) >= closed) return;
+  continuations_ = std::make_unique<Continuation[]>(core_.calls().calls());
+  try {
+    const SignalsBlocked blocked;
+    thread_ = std::thread([core = core_.shared_from_this()] { core->poller().run(); });
+  } catch (const std::system_error& error) {
+    throw Error(
+        fmt::format("starting the thread that callbacks run on: {}; end other threads or raise their limit "
+                    "(ulimit -u), or use Future::get()",
+                    error.what()));
+  }
+  pthread_setname_np(thread_.native_handle(), "gyre-poller");
+  started_.store(true, std::memory_order_release);
+}
+
+bool Poller::expect() {
+  if (core_.forked()) return false;
+  if (!started_.load(std::memory_order_acquire)) start();
+  if (expected_.fetch_add(1, std::memory_order_seq_cst) >= closed) {
+    expected_.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+  wake();
+  return true;
+}
+
+Continuation& Poller::continuation_of(CallId call) { return continuations_[CallTable::index_of(call)]; }
+
+void Poller::watch(CallId call) {
+  due_at(core_.calls().deadline_ns(call));
+  core_.calls().watch(call, continuation_of(call));
+}
+
+void Poller::deliver(Deliverable& ready) { core_.calls().completed().push(ready); }
+
+void Poller::due_at(int64_t deadline_ns) {
+  int64_t next = next_due_ns_.load(std::memory_order_relaxed);
+  while (deadline_ns < next &&
+         !next_due_ns_.compare_exchange_weak(next, deadline_ns, std::memory_order_seq_cst)) {
+  }
+}
+
+void Poller::wake() {
+  if (!sleeping_.load(std::memory_order_seq_cst)) return;
+  sleeping_.store(false, std::memory_order_seq_cst);
+  sleeping_.notify_one();
+}
+
+void Poller::sleep() {
+  do {
+    sleeping_.store(true, std::memory_order_seq_cst);
+    if (expected_.load(std::memory_order_seq_cst) != 0 || ending_.load(std::memory_order_seq_cst)) break;
+    sleeping_.wait(true, std::memory_order_acquire);
+  } while (expected_.load(std::memory_order_relaxed) == 0 && !ending_.load(std::memory_order_relaxed));
+  sleeping_.store(false, std::memory_order_relaxed);
+}
+
+void Poller::run() {
+  this_threads = this;
+  const bool polite = core_.options().wait == WaitPolicy::polite;
+  Backoff backoff(core_.options().wait);
+  uint32_t busy_turns = 0;
+  for (;;) {
+    const bool ending = ending_.load(std::memory_order_acquire);
+    uint64_t expected = expected_.load(std::memory_order_relaxed);
+    if (expected == 0) {
+      if (ending && expected_.compare_exchange_strong(expected, closed, std::memory_order_seq_cst)) break;
+      if (polite && backoff.sleeps()) {
+        sleep();
+        backoff.reset();
+      } else {
+        backoff.pause();
+      }
+      continue;
+    }
+    if (core_.drain_replies() + deliver_completed() != 0) {
+      backoff.reset();
+      if (++busy_turns % looks_while_busy == 0) look();
+      continue;
+    }
+    // Of calls that were being sent when the runtime ended: no reply will come.
+    if (ending) core_.end_calls_in_flight(core_.refusal_.load(std::memory_order_acquire));
+    if (backoff.worth_a_look()) look();
+    backoff.pause();
+  }
+  finished_.store(true, std::memory_order_release);
+}
+
+// The clock is looked at, and what is due happens.
+void Poller::look() {
+  const int64_t now_ns = host_now_ns();
+  core_.look_after(now_ns);
+  if (now_ns < next_due_ns_.load(std::memory_order_relaxed)) return;
+  next_due_ns_.store(INT64_MAX, std::memory_order_seq_cst);
+  core_.calls().for_each_in_flight([&](CallId call) {
+    const int64_t deadline_ns = core_.calls().deadline_ns(call);
+    if (deadline_ns <= now_ns) {
+      core_.expire(call);
+    } else {
+      due_at(deadline_ns);
+    }
+  });
+}
+
+uint32_t Poller::deliver_completed() {
+  uint32_t count = 0;
+  for (Deliverable* ready = core_.calls().completed().take_all(); ready != nullptr; ++count) {
+    Deliverable* const next = ready->next;
+    deliver_one(*ready);
+    ready = next;
+  }
+  return count;
+}
+
+void Poller::deliver_one(Deliverable& ready) noexcept {
+  const auto failed = [this](const char* what) {
+    const std::lock_guard lock(failures_mutex_);
+    if (failures_.count++ != 0) return;
+    try {
+      failures_.first = what;
+    } catch (const std::bad_alloc&) {
+      failures_.first = "out of memory";
+    }
+  };
+  try {
+    ready.deliver(ready);
+  } catch (const std::exception& error) {
+    failed(error.what());
+  } catch (...) {
+    failed("what is no std::exception");
+  }
+  expected_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+bool Poller::end(int64_t deadline_ns) {
+  {
+    const std::lock_guard lock(start_mutex_);
+    if (!started_.load(std::memory_order_relaxed)) {
+      expected_.fetch_or(closed, std::memory_order_seq_cst);
+      return true;
+    }
+  }
+  ending_.store(true, std::memory_order_seq_cst);
+  wake();
+  if (this_threads == this) return true;
+  Backoff backoff(WaitPolicy::polite);
+  while (!finished_.load(std::memory_order_acquire)) {
+    if (backoff.worth_a_look() && host_now_ns() >= deadline_ns) return false;
+    backoff.pause();
+  }
+  const std::lock_guard lock(start_mutex_);
+  if (thread_.joinable()) thread_.join();
+  return true;
+}
+
+CallbackFailures Poller::failures() const {
+  const std::lock_guard lock(failures_mutex_);
+  return failures_;
+}
+
+}  // namespace gyre::detail

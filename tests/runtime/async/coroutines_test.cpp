@@ -1,0 +1,156 @@
+// co_await of a Future. Compiled for both engines.
+#include <coroutine>
+#include <stdexcept>
+#include <thread>
+
+#include "support/arrivals.hpp"
+#include "support/catch.hpp"
+#include "support/detached.hpp"
+#include "support/stepped.hpp"
+#include "support/this_engine.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+
+namespace {
+
+struct Said {
+  Status status = Status::ok;
+  uint64_t value = 0;
+  std::thread::id thread = std::this_thread::get_id();
+};
+Said said(const Result<Reply<ProbeResponse>>& outcome) {
+  if (!outcome) return {outcome.error().status, 0};
+  return {Status::ok, outcome.value()->getValue()};
+}
+
+auto ask(Client& client, Action action, uint64_t argument, std::chrono::nanoseconds timeout = 60s) {
+  return client.ask<ProbeRequest>(probe, asking(action, argument), timeout);
+}
+
+// Coroutines are functions here: a lambda's captures would not live as long as it.
+Detached note(Future<Reply<ProbeResponse>> future, Arrivals<Said>& arrived) {
+  const auto reply = co_await std::move(future);
+  arrived.add(said(reply));
+}
+Detached ask_and_note(Client client, uint64_t argument, Arrivals<Said>& arrived) {
+  const auto reply = co_await ask(client, Action::ANSWER, argument);
+  arrived.add(said(reply));
+}
+
+// Each ask when the last one's reply is there.
+Detached answer_many(Client client, uint64_t count, Arrivals<Said>& arrived) {
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto reply = co_await ask(client, Action::ANSWER, i);
+    if (!reply) {
+      arrived.add(said(reply));
+      co_return;
+    }
+    sum += reply.value()->getValue();
+  }
+  arrived.add({Status::ok, sum});
+}
+
+Detached note_on(Future<Reply<ProbeResponse>> future, Arrivals<std::coroutine_handle<>>& executor,
+                 Arrivals<Said>& arrived) {
+  const auto reply = co_await std::move(future).resume_on(
+      [&executor](std::coroutine_handle<> waiting) { executor.add(waiting); });
+  arrived.add(said(reply));
+}
+
+Detached throw_after(Future<Reply<ProbeResponse>> future) {
+  (void)co_await std::move(future);
+  throw std::runtime_error("out of a coroutine");
+}
+
+}  // namespace
+
+TEST_CASE("a coroutine gets the reply of the ask that it waits for", "[gpu]") {
+  Runtime runtime = Runtime::launch(probe_actors(), on_this_engine());
+  Arrivals<Said> arrived;
+  ask_and_note(runtime.client(), 6, arrived);
+  REQUIRE(arrived.wait_for(1));
+  CHECK(arrived.take()[0].value == 13);
+  CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("a coroutine whose outcome is there does not suspend", "[gpu]") {
+  Runtime runtime = Runtime::launch(probe_actors(), on_this_engine());
+  Client client = runtime.client();
+  Arrivals<Said> arrived;
+  auto future = ask(client, Action::ANSWER, 6);
+  future.wait();
+  note(std::move(future), arrived);
+  REQUIRE(arrived.count() == 1);
+  const auto got = arrived.take();
+  CHECK(got[0].value == 13);
+  CHECK(got[0].thread == std::this_thread::get_id());
+  // Refused and empty ones too.
+  runtime.terminate();
+  ask_and_note(client, 1, arrived);
+  note({}, arrived);
+  REQUIRE(arrived.count() == 2);
+  for (const Said& each : arrived.take()) CHECK(each.status == Status::terminated);
+}
+
+TEST_CASE("many coroutines wait at the same time, and each goes on with its own replies", "[gpu]") {
+  Runtime runtime = Runtime::launch(probe_actors(), on_this_engine({.workers = 2, .slots = 32}));
+  Arrivals<Said> arrived;
+  constexpr uint64_t coroutines = 8, each = 200;
+  for (uint64_t c = 0; c < coroutines; ++c) answer_many(runtime.client(), each, arrived);
+  REQUIRE(arrived.wait_for(coroutines));
+  for (const Said& got : arrived.take()) {
+    CHECK(got.status == Status::ok);
+    CHECK(got.value == each * each);  // the sum of the first odd numbers
+  }
+  const Books books = runtime.terminate().books;
+  CHECK(books.asks.answered == coroutines * each);
+  CHECK(books.balanced());
+}
+
+TEST_CASE("terminate() resumes every coroutine that waits before it returns", "[gpu]") {
+  Runtime runtime = Runtime::launch(probe_actors(), on_this_engine({.slots = 16}));
+  Client client = runtime.client();
+  Arrivals<Said> arrived;
+  for (int i = 0; i < 5; ++i) note(ask(client, Action::WORK, 30'000'000'000), arrived);
+  const Termination report = runtime.terminate();
+  CHECK(arrived.count() == 5);
+  CHECK(report.books.balanced());
+}
+
+TEST_CASE("a coroutine that waits is resumed on the poller's thread, once its reply is there") {
+  Stepped stepped;
+  Arrivals<Said> arrived;
+  note(stepped.ask(Action::ANSWER, 6), arrived);
+  CHECK(arrived.count() == 0);
+  stepped.work();
+  REQUIRE(arrived.wait_for(1));
+  const auto got = arrived.take();
+  CHECK(got[0].value == 13);
+  CHECK(got[0].thread != std::this_thread::get_id());
+}
+
+TEST_CASE("resume_on lets a coroutine go on where an executor says") {
+  Stepped stepped;
+  Arrivals<std::coroutine_handle<>> executor;
+  Arrivals<Said> arrived;
+  note_on(stepped.ask(Action::ANSWER, 6), executor, arrived);
+  stepped.work();
+  REQUIRE(executor.wait_for(1));
+  CHECK(arrived.count() == 0);
+  for (const std::coroutine_handle<> waiting : executor.take()) waiting.resume();
+  REQUIRE(arrived.count() == 1);
+  const auto got = arrived.take();
+  CHECK(got[0].value == 13);
+  CHECK(got[0].thread == std::this_thread::get_id());
+}
+
+TEST_CASE("what a resumed coroutine lets through is counted") {
+  Stepped stepped;
+  throw_after(stepped.ask(Action::ANSWER, 1));
+  stepped.work();
+  stepped.core->terminate(5s);
+  CHECK(stepped.core->poller().failures().count == 1);
+  CHECK(stepped.core->poller().failures().first == "out of a coroutine");
+}
