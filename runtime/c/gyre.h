@@ -78,6 +78,7 @@ enum {
   GYRE_NO_SUCH_ACTOR = 28,
   GYRE_ACTOR_TABLE_FULL = 29,
   GYRE_BAD_BUFFER = 30,
+  GYRE_CANCELLED = 31,
   /* Of the whole runtime. */
   GYRE_WORKER_STUCK = 40,
   /* Of this interface; the numbers above are gyre::Status's. */
@@ -305,7 +306,8 @@ GYRE_API gyre_status gyre_drain(gyre_runtime runtime, int64_t timeout_ns);
 /** Where the messages are; exact once the runtime has terminated. */
 typedef struct gyre_stats {
   size_t struct_size;
-  uint64_t asks_accepted, asks_answered, asks_error_replies, asks_timed_out, asks_dead_letters;
+  uint64_t asks_accepted, asks_answered, asks_error_replies, asks_timed_out, asks_dead_letters,
+      asks_cancelled;
   uint64_t asks_late_replies; /**< to asks that had another outcome: outside the sum */
   uint64_t asks_in_flight;
   uint64_t tells_accepted, tells_processed, tells_dead_letters;
@@ -375,8 +377,30 @@ GYRE_API gyre_status gyre_call_wait(gyre_call call, int64_t timeout_ns);
 /** The outcome: GYRE_OK and the reply's body, 8-aligned, good until the call is released; or why there is
    none. GYRE_NOT_READY before it is there. As often as wanted. */
 GYRE_API gyre_status gyre_call_reply(gyre_call call, const void** body, size_t* body_size);
+/** Gives the ask up, from any thread, also while another waits for it: its outcome is GYRE_CANCELLED, unless
+   it has one. *cancelled, or null: 1 where this decided, else 0. A worker may handle the request all the
+   same. */
+GYRE_API gyre_status gyre_call_cancel(gyre_call call, int32_t* cancelled);
 /** Gives the call back, at any time: an outcome that was not there yet is counted, and dropped. */
 GYRE_API gyre_status gyre_call_release(gyre_call call);
+
+/** Outcomes for poll loops. */
+typedef uint64_t gyre_queue;
+GYRE_API gyre_status gyre_queue_create(gyre_queue* queue);
+/** An eventfd for poll() and epoll: readable while gyre_queue_take has something to give, and perhaps once
+   more. The queue's own: do not read or close it. */
+GYRE_API gyre_status gyre_queue_fd(gyre_queue queue, int32_t* fd);
+/** The call's outcome, whatever it is, comes by gyre_queue_take. Until then gyre_call_poll says it is not
+   there, and gyre_call_reply GYRE_NOT_READY; waiting for it, and watching it again, is GYRE_BUSY. From the
+   first watch on a thread of the runtime's polls for outcomes. GYRE_INVALID_ARGUMENT of a call whose outcome
+   was taken already. */
+GYRE_API gyre_status gyre_queue_watch(gyre_queue queue, gyre_call call, uint64_t tag);
+/** The call that has been done longest, with its tag; gyre_call_reply tells its outcome. Calls that were
+   released meanwhile do not come. GYRE_NOT_READY where there is none. One thread at a time: a second is told
+   GYRE_BUSY. */
+GYRE_API gyre_status gyre_queue_take(gyre_queue queue, gyre_call* call, uint64_t* tag);
+/** Calls in it stay calls, whose outcome never comes; release them. */
+GYRE_API gyre_status gyre_queue_release(gyre_queue queue);
 
 /** Sends a message that wants no reply; `options` or null. GYRE_OK: accepted, it will be processed or become
    a dead letter. Blocks and fails as gyre_ask. */

@@ -41,6 +41,7 @@ class HandleTable {
     ~Use() {
       if (place_ != nullptr) table_->end_use(*place_);
     }
+    explicit operator bool() const { return place_ != nullptr; }
     T* operator->() const { return place_->object(); }
     T& operator*() const { return *place_->object(); }
 

@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 #include <gyre/runtime/c/objects.hpp>
 
+#include <thread>
+
 namespace gyre::c {
 
 gyre_status Call::outcome() {
   if (!taken) {
-    if (!future.ready())
+    if (watched || !future.ready()) {
       return refuse(GYRE_NOT_READY, "the call's outcome is not there yet; wait, or poll again");
+    }
     auto result = future.get();
     if (result) {
       reply.emplace(std::move(result).value());
@@ -40,6 +43,10 @@ struct Sending {
     return options.when_full == GYRE_WHEN_FULL_REFUSE ? detail::WhenFull::refuse : detail::WhenFull::wait;
   }
 };
+
+std::string watched_text(const char* doing) {
+  return fmt::format("{}: the call is in a queue; take it from there first", doing);
+}
 
 std::chrono::nanoseconds timeout_of(const Runtime& runtime) { return runtime.options().timeout; }
 
@@ -91,6 +98,7 @@ gyre_status send_ask(const char* doing, gyre_runtime runtime, const char* actor,
                                                          sending.when_full());
   if (!sent) return refuse(sent.error());
   asked.future = std::move(sent).value();
+  asked.canceller = asked.future.canceller();
   return GYRE_OK;
 }
 
@@ -151,10 +159,10 @@ gyre_status gyre_ask_and_wait(gyre_runtime runtime, const char* actor, uint64_t 
 gyre_status gyre_call_poll(gyre_call call, int32_t* done) {
   const char* const doing = "gyre_call_poll";
   return guarded(doing, [&]() -> gyre_status {
-    Use<Calls> used;
-    GYRE_C_TRY(use<Calls>(doing, call, used));
+    AloneUse<Calls> used;
+    GYRE_C_TRY(used.begin(doing, call));
     if (done == nullptr) return invalid(doing, "done is null");
-    *done = used->taken || used->future.ready();
+    *done = used->taken || (!used->watched && used->future.ready());
     return GYRE_OK;
   });
 }
@@ -162,11 +170,12 @@ gyre_status gyre_call_poll(gyre_call call, int32_t* done) {
 gyre_status gyre_call_wait(gyre_call call, int64_t timeout_ns) {
   const char* const doing = "gyre_call_wait";
   return guarded(doing, [&]() -> gyre_status {
-    Use<Calls> used;
-    GYRE_C_TRY(use<Calls>(doing, call, used));
+    AloneUse<Calls> used;
+    GYRE_C_TRY(used.begin(doing, call));
     int64_t ns = 0;
     GYRE_C_TRY(read_timeout(doing, timeout_ns, -1, ns));
     if (used->taken) return GYRE_OK;
+    if (used->watched) return refuse(GYRE_BUSY, watched_text(doing));
     if (ns == -1) {
       used->future.wait();
       return GYRE_OK;
@@ -187,8 +196,8 @@ gyre_status gyre_call_wait(gyre_call call, int64_t timeout_ns) {
 gyre_status gyre_call_reply(gyre_call call, const void** body, size_t* body_size) {
   const char* const doing = "gyre_call_reply";
   return guarded(doing, [&]() -> gyre_status {
-    Use<Calls> used;
-    GYRE_C_TRY(use<Calls>(doing, call, used));
+    AloneUse<Calls> used;
+    GYRE_C_TRY(used.begin(doing, call));
     if (body == nullptr || body_size == nullptr) {
       return invalid(doing, body == nullptr ? "body is null" : "body_size is null");
     }
@@ -200,7 +209,96 @@ gyre_status gyre_call_reply(gyre_call call, const void** body, size_t* body_size
   });
 }
 
-gyre_status gyre_call_release(gyre_call call) { return release<Calls>("gyre_call_release", call); }
+gyre_status gyre_call_cancel(gyre_call call, int32_t* cancelled) {
+  const char* const doing = "gyre_call_cancel";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<Calls> used;
+    GYRE_C_TRY(use<Calls>(doing, call, used));
+    const bool decided = used->canceller.cancel();
+    if (cancelled != nullptr) *cancelled = decided;
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_call_release(gyre_call call) {
+  const char* const doing = "gyre_call_release";
+  return guarded(doing, [&]() -> gyre_status {
+    AloneUse<Calls> used;
+    GYRE_C_TRY(used.begin(doing, call));
+    return used.release(doing, call);
+  });
+}
+
+gyre_status gyre_queue_create(gyre_queue* queue) {
+  const char* const doing = "gyre_queue_create";
+  return guarded(doing, [&]() -> gyre_status {
+    if (queue == nullptr) return invalid(doing, "queue is null");
+    *queue = Queues::table().add({CompletionQueue()});
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_queue_fd(gyre_queue queue, int32_t* fd) {
+  const char* const doing = "gyre_queue_fd";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<Queues> used;
+    GYRE_C_TRY(use<Queues>(doing, queue, used));
+    if (fd == nullptr) return invalid(doing, "fd is null");
+    *fd = used->queue.fd();
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_queue_watch(gyre_queue queue, gyre_call call, uint64_t tag) {
+  const char* const doing = "gyre_queue_watch";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<Queues> used;
+    GYRE_C_TRY(use<Queues>(doing, queue, used));
+    AloneUse<Calls> watched;
+    GYRE_C_TRY(watched.begin(doing, call));
+    if (watched->watched) return refuse(GYRE_BUSY, watched_text(doing));
+    if (watched->taken) return invalid(doing, "the call's outcome was taken already; watch it before");
+    watched->tag = tag;
+    watched->watched = true;
+    try {
+      used->queue.watch(std::move(watched->future), call);
+    } catch (...) {
+      watched->watched = false;
+      throw;
+    }
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_queue_take(gyre_queue queue, gyre_call* call, uint64_t* tag) {
+  const char* const doing = "gyre_queue_take";
+  return guarded(doing, [&]() -> gyre_status {
+    AloneUse<Queues> used;
+    GYRE_C_TRY(used.begin(doing, queue));
+    if (call == nullptr || tag == nullptr)
+      return invalid(doing, call == nullptr ? "call is null" : "tag is null");
+    while (auto done = used->queue.take()) {
+      // Who has the call does not keep it: in a queue it cannot be waited for.
+      Use<Calls> taken;
+      while (Calls::table().use(done->tag, taken) == GYRE_OK && !taken->claim.take()) {
+        taken = {};
+        std::this_thread::yield();
+      }
+      if (!taken) continue;  // released
+      taken->future = std::move(done->outcome);
+      taken->watched = false;
+      const uint64_t given = taken->tag;
+      taken->claim.give_back();
+      *call = done->tag;
+      *tag = given;
+      return GYRE_OK;
+    }
+    return refuse(GYRE_NOT_READY,
+                  fmt::format("{}: no call in the queue is done; poll its descriptor", doing));
+  });
+}
+
+gyre_status gyre_queue_release(gyre_queue queue) { return release<Queues>("gyre_queue_release", queue); }
 
 gyre_status gyre_tell(gyre_runtime runtime, const char* actor, uint64_t key, uint64_t message,
                       const void* bytes, size_t bytes_size, const gyre_send_options* options) {

@@ -1,32 +1,57 @@
 // What handles of the C interface are of.
 #pragma once
 
+#include <gyre/runtime/async/completion_queue.hpp>
 #include <gyre/runtime/c/handle_table.hpp>
 #include <gyre/runtime/c/schema.hpp>
 #include <gyre/runtime/c/status.hpp>
 #include <gyre/runtime/runtime.hpp>
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace gyre::c {
 
+/// The right to use something alone; moved, it is nobody's.
+class Claim {
+ public:
+  Claim() = default;
+  Claim(Claim&&) noexcept {}
+  bool take() { return !taken_.exchange(true, std::memory_order_acquire); }
+  void give_back() { taken_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> taken_{false};
+};
+
 struct RuntimeObject {
   Runtime runtime;
   Client client;
 };
 
+/// An ask. Used by one thread at a time, see CallUse; `canceller` by any.
 struct Call {
   using Answer = Reply<capnp::AnyPointer>;
   Future<Answer> future;
+  Canceller canceller = {};
   WaitPolicy wait = WaitPolicy::polite;
-  bool taken = false;  // from `future`: it is in `reply`, or failed as `failure` says
+  bool watched = false;  // `future` is in a queue
+  uint64_t tag = 0;      // there
+  bool taken = false;    // from `future`: it is in `reply`, or failed as `failure` says
   std::optional<Answer> reply = {};
   Failure failure = {};
+  Claim claim = {};
 
   /// GYRE_NOT_READY, or the outcome, which is taken.
   gyre_status outcome();
+};
+
+/// Calls as they become done. Taken from by one thread at a time.
+struct QueueObject {
+  CompletionQueue queue;
+  Claim claim = {};
 };
 
 struct BufferObject {
@@ -54,7 +79,7 @@ struct ObjectKind {
 struct Runtimes : ObjectKind<RuntimeObject, 1, false> {
   static constexpr const char* what = "runtime";
 };
-struct Calls : ObjectKind<Call, 2, true> {
+struct Calls : ObjectKind<Call, 2, false> {
   static constexpr const char* what = "call";
 };
 struct BufferObjects : ObjectKind<BufferObject, 3, true> {
@@ -70,6 +95,10 @@ struct DeadLetterLists : ObjectKind<DeadLetterList, 6, true> {
   static constexpr const char* what = "list of dead letters";
 };
 
+struct Queues : ObjectKind<QueueObject, 7, false> {
+  static constexpr const char* what = "queue";
+};
+
 template <class Kind>
 using Use = typename Kind::Table::Use;
 
@@ -82,6 +111,39 @@ template <class Kind>
 gyre_status release(const char* doing, uint64_t handle) {
   return guarded(doing, [&] { return bad_handle(Kind::table().remove(handle), doing, Kind::what, handle); });
 }
+
+template <class Kind>
+gyre_status busy(const char* doing, uint64_t handle) {
+  return bad_handle(GYRE_BUSY, doing, Kind::what, handle);
+}
+
+/// Use of an object with a claim, by one thread. Move-only.
+template <class Kind>
+class AloneUse {
+ public:
+  AloneUse() = default;
+  AloneUse(AloneUse&&) = delete;
+  ~AloneUse() {
+    if (claimed_) use_->claim.give_back();
+  }
+  typename Kind::Object* operator->() const { return use_.operator->(); }
+  /// GYRE_BUSY where another thread has begun.
+  gyre_status begin(const char* doing, uint64_t handle) {
+    GYRE_C_TRY(c::use<Kind>(doing, handle, use_));
+    claimed_ = use_->claim.take();
+    return claimed_ ? gyre_status(GYRE_OK) : busy<Kind>(doing, handle);
+  }
+  /// As release<Kind>, of an object whose use began: nobody can begin another meanwhile.
+  gyre_status release(const char* doing, uint64_t handle) {
+    const gyre_status removed = Kind::table().remove(handle);
+    if (removed == GYRE_OK) claimed_ = false;
+    return bad_handle(removed, doing, Kind::what, handle);
+  }
+
+ private:
+  Use<Kind> use_;
+  bool claimed_ = false;
+};
 
 /// A Result as a function's status.
 template <class T>

@@ -22,6 +22,7 @@ gyre_stats stats_of(const Runtime& runtime) {
   stats.asks_error_replies = books.asks.error_replies;
   stats.asks_timed_out = books.asks.timed_out;
   stats.asks_dead_letters = books.asks.dead_letters;
+  stats.asks_cancelled = books.asks.cancelled;
   stats.asks_late_replies = books.asks.late_replies;
   stats.asks_in_flight = books.asks.in_flight();
   stats.tells_accepted = books.tells.accepted;
@@ -54,6 +55,7 @@ std::string json_of(const gyre_stats& stats) {
   GYRE_C_ADD(asks_error_replies);
   GYRE_C_ADD(asks_timed_out);
   GYRE_C_ADD(asks_dead_letters);
+  GYRE_C_ADD(asks_cancelled);
   GYRE_C_ADD(asks_late_replies);
   GYRE_C_ADD(asks_in_flight);
   GYRE_C_ADD(tells_accepted);

@@ -456,6 +456,44 @@ static void calls(gyre_runtime runtime, uint64_t request) {
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_call_reply(call, NULL, &size));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_call_reply(call, &body, NULL));
   EXPECT(body == &call && size == 93);
+  int32_t cancelled = 88;
+  EXPECT_HANDLES_REFUSED(wrong, gyre_call_cancel(h, &cancelled));
+  EXPECT(cancelled == 88);
+  EXPECT_STATUS(GYRE_OK, gyre_call_cancel(call, NULL)); /* its outcome is there: nothing happens */
+  EXPECT_STATUS(GYRE_OK, gyre_call_reply(call, &body, &size));
+
+  gyre_queue stale_queue, queue;
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_queue_create(NULL));
+  REQUIRE_OK(gyre_queue_create(&stale_queue));
+  REQUIRE_OK(gyre_queue_release(stale_queue));
+  REQUIRE_OK(gyre_queue_create(&queue));
+  const Wrong wrong_queue = wrong_for(call, stale_queue);
+  int32_t fd = 87;
+  EXPECT_HANDLES_REFUSED(wrong_queue, gyre_queue_fd(h, &fd));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_queue_fd(queue, NULL));
+  EXPECT(fd == 87);
+  EXPECT_HANDLES_REFUSED(wrong_queue, gyre_queue_watch(h, call, 1));
+  EXPECT_HANDLES_REFUSED(wrong, gyre_queue_watch(queue, h, 1));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_queue_watch(queue, call, UINT64_MAX)); /* its outcome was taken */
+  gyre_call taken = 86;
+  uint64_t tag = 85;
+  EXPECT_HANDLES_REFUSED(wrong_queue, gyre_queue_take(h, &taken, &tag));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_queue_take(queue, NULL, &tag));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_queue_take(queue, &taken, NULL));
+  EXPECT_STATUS(GYRE_NOT_READY, gyre_queue_take(queue, &taken, &tag));
+  EXPECT(taken == 86 && tag == 85);
+  gyre_call watched;
+  REQUIRE_OK(gyre_ask(runtime, ECHO, 0, request, nothing, 8, NULL, &watched));
+  REQUIRE_OK(gyre_queue_watch(queue, watched, 1));
+  EXPECT_STATUS(GYRE_BUSY, gyre_queue_watch(queue, watched, 1));
+  EXPECT_STATUS(GYRE_BUSY, gyre_call_wait(watched, -1));
+  EXPECT_STATUS(GYRE_NOT_READY, gyre_call_reply(watched, &body, &size));
+  EXPECT_STATUS(GYRE_OK, gyre_call_release(watched));
+  EXPECT_STATUS(GYRE_STALE_HANDLE, gyre_queue_watch(queue, watched, 1));
+  EXPECT_HANDLES_REFUSED(wrong_queue, gyre_queue_release(h));
+  EXPECT_STATUS(GYRE_OK, gyre_queue_release(queue));
+  EXPECT_STATUS(GYRE_STALE_HANDLE, gyre_queue_release(queue));
+
   EXPECT_HANDLES_REFUSED(wrong, gyre_call_release(h));
   EXPECT_STATUS(GYRE_OK, gyre_call_release(call));
   EXPECT_STATUS(GYRE_STALE_HANDLE, gyre_call_release(call));

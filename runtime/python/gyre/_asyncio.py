@@ -1,0 +1,60 @@
+"""Outcomes for asyncio: a queue for each event loop, and its descriptor."""
+
+import asyncio
+import ctypes
+import weakref
+
+from ._errors import OK, check
+from ._library import Handle, lib
+
+
+class _LoopQueue:
+    """The asks that one event loop awaits. Its descriptor is watched while there are any."""
+
+    def __init__(self, loop):
+        handle, fd = Handle(), ctypes.c_int32()
+        check(lib.gyre_queue_create(ctypes.byref(handle)))
+        self._handle = handle.value
+        check(lib.gyre_queue_fd(self._handle, ctypes.byref(fd)))
+        self._fd = fd.value
+        self._loop = weakref.ref(loop)
+        self._pending = {}
+
+    def __del__(self):
+        if getattr(self, "_handle", 0):
+            lib.gyre_queue_release(self._handle)
+
+    async def outcome(self, call):
+        """Returns once the call is done. Cancelled, it cancels the ask."""
+        loop = self._loop()
+        future = loop.create_future()
+        if not self._pending:
+            loop.add_reader(self._fd, self._take)
+        self._pending[call] = future
+        try:
+            check(lib.gyre_queue_watch(self._handle, call, 0))
+            await future
+        except asyncio.CancelledError:
+            lib.gyre_call_cancel(call, None)
+            raise
+        finally:
+            del self._pending[call]
+            if not self._pending:
+                loop.remove_reader(self._fd)
+
+    def _take(self):
+        call, tag = Handle(), ctypes.c_uint64()
+        while lib.gyre_queue_take(self._handle, ctypes.byref(call), ctypes.byref(tag)) == OK:
+            future = self._pending.get(call.value)
+            if future is not None and not future.done():
+                future.set_result(None)
+
+
+_queues = weakref.WeakKeyDictionary()
+
+
+def queue_of(loop):
+    found = _queues.get(loop)
+    if found is None:
+        found = _queues[loop] = _LoopQueue(loop)
+    return found

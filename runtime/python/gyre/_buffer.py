@@ -1,0 +1,109 @@
+"""Buffers: memory that messages name by a handle, to and from NumPy arrays."""
+
+import ctypes
+import weakref
+
+from ._errors import BadArgument, check, nanoseconds
+from ._library import BufferHandle, Handle, lib
+
+MEMORIES = {"device": 0, "pinned": 1, "unified": 2}
+# By gyre_element.
+ELEMENTS = ["none", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
+
+
+class Buffer:
+    """A typed block of device, pinned or unified memory; Runtime.buffer makes one. Given for a BufferHandle in a
+    message it stands for its handle. `with` closes it, as does its end. One thread at a time."""
+
+    def __init__(self, runtime, like, memory="device"):
+        import numpy
+
+        if memory not in MEMORIES:
+            raise BadArgument(f"memory {memory!r}: give one of {', '.join(MEMORIES)}")
+        array = like if isinstance(like, numpy.ndarray) else None
+        dtype, size = (array.dtype, array.size) if array is not None else (numpy.dtype(like[0]), int(like[1]))
+        if dtype.name not in ELEMENTS[1:] or not dtype.isnative:
+            raise BadArgument(f"a buffer of {dtype}: its elements are one of {', '.join(ELEMENTS[1:])}")
+        self.dtype, self.size, self.memory = dtype, size, memory
+        self._views = weakref.WeakSet()
+        handle = Handle()
+        check(
+            lib.gyre_buffer_create(
+                runtime._handle, MEMORIES[memory], ELEMENTS.index(dtype.name), size, ctypes.byref(handle)
+            )
+        )
+        self._handle = handle.value
+        if array is not None:
+            self.write(array)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", 0):
+            lib.gyre_buffer_release(self._handle)
+
+    def __len__(self):
+        return self.size
+
+    def close(self):
+        """Frees it; its handles are stale then. Raises BufferError while arrays of view() are there."""
+        if self._views:
+            raise BufferError(f"closing a buffer: {len(self._views)} arrays of its view() are in use; drop them first")
+        handle, self._handle = self._handle, 0
+        if handle:
+            check(lib.gyre_buffer_release(handle))
+
+    def handle(self, length=0):
+        """What a message says to name its first `length` elements, 0: all."""
+        handle = BufferHandle()
+        check(lib.gyre_buffer_get_handle(self._handle, length, ctypes.byref(handle)))
+        return {
+            "index": handle.index,
+            "generation": handle.generation,
+            "runtime": handle.runtime,
+            "element": ELEMENTS[handle.element],
+            "length": handle.length,
+        }
+
+    def write(self, array, offset=0):
+        """Copies an array in, from element `offset` on, and returns when it is there. An array that lies contiguously
+        and has the buffer's type is copied once."""
+        import numpy
+
+        array = numpy.ascontiguousarray(array, dtype=self.dtype)
+        self._check_offset(offset)
+        check(lib.gyre_buffer_write(self._handle, offset * self.dtype.itemsize, array.ctypes.data, array.nbytes))
+
+    def read(self, out=None, offset=0):
+        """Copies elements out, from element `offset` on: into `out`, contiguous and of the buffer's type, or a new
+        array of all that follow. What a handler wrote is there once its reply is."""
+        import numpy
+
+        self._check_offset(offset)
+        if out is None:
+            out = numpy.empty(self.size - offset, dtype=self.dtype)
+        if not isinstance(out, numpy.ndarray) or out.dtype != self.dtype or not out.flags.c_contiguous \
+                or not out.flags.writeable:
+            raise BadArgument(f"reading a buffer: out must be a contiguous, writeable array of {self.dtype}")
+        check(lib.gyre_buffer_read(self._handle, offset * self.dtype.itemsize, out.ctypes.data, out.nbytes))
+        return out
+
+    def view(self, timeout=None):
+        """The elements of pinned or unified memory in place, as an array that shares them; ask for it again after
+        each reply. Of unified memory: waits until every worker is past what was sent before."""
+        import numpy
+
+        address = ctypes.c_void_p()
+        check(lib.gyre_buffer_view(self._handle, nanoseconds(timeout), ctypes.byref(address)))
+        shared = (ctypes.c_char * (self.size * self.dtype.itemsize)).from_address(address.value)
+        shared._buffer = self  # lives as long
+        self._views.add(shared)
+        return numpy.frombuffer(shared, dtype=self.dtype)
+
+    def _check_offset(self, offset):
+        if not 0 <= offset <= self.size:
+            raise BadArgument(f"element {offset} of a buffer of {self.size}: there is none")

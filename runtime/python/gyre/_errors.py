@@ -1,0 +1,82 @@
+"""What fails raises: the status, and Gyre's text with the numbers and what to do."""
+
+import ctypes
+
+from ._library import lib
+
+
+class Error(Exception):
+    """Something failed. `status` is its number, `name` its name as in docs/errors.md: "ring_full"."""
+
+    def __init__(self, text, status=0, name=""):
+        super().__init__(text)
+        self.status = status
+        self.name = name
+
+
+class TimedOut(Error, TimeoutError):
+    """No reply before the deadline."""
+
+
+class BadArgument(Error, ValueError):
+    """An argument, an option, a schema, a name or a message's content is wrong."""
+
+
+class EngineUnavailable(Error):
+    """No such engine on this machine: the text says why, and what to install."""
+
+
+class Closed(Error):
+    """The runtime, buffer or schema was closed, or has terminated."""
+
+
+_CLASSES = {
+    "timed_out": TimedOut,
+    "invalid_argument": BadArgument,
+    "bad_options": BadArgument,
+    "bad_schema": BadArgument,
+    "unknown_type": BadArgument,
+    "bad_json": BadArgument,
+    "engine_unavailable": EngineUnavailable,
+    "bad_handle": Closed,
+    "stale_handle": Closed,
+    "terminated": Closed,
+}
+
+OK = 0
+RING_FULL, CALL_TABLE_FULL, ARENA_FULL = 1, 2, 9
+NOT_READY, TOO_SMALL = 1004, 1005
+
+
+def failure(status):
+    """The exception for the status that was just returned on this thread."""
+    text = lib.gyre_last_error().decode()
+    name = lib.gyre_status_name(status).decode()
+    return _CLASSES.get(name, Error)(text, status, name)
+
+
+def check(status):
+    if status != OK:
+        raise failure(status)
+
+
+def text_of(function, *arguments):
+    """What a function that gives text gives."""
+    size = ctypes.c_size_t()
+    capacity = 4096
+    while True:
+        buffer = ctypes.create_string_buffer(capacity)
+        status = function(*arguments, buffer, capacity, ctypes.byref(size))
+        if status != TOO_SMALL:
+            check(status)
+            return buffer.raw[: size.value].decode()
+        capacity = size.value + 1
+
+
+def nanoseconds(seconds):
+    """A timeout in seconds; None is the runtime's own."""
+    if seconds is None:
+        return -1
+    if not 0 <= seconds <= 10**9:
+        raise BadArgument(f"a timeout of {seconds} s: give 0 to 10^9 seconds, or None for the runtime's own")
+    return int(seconds * 1_000_000_000)

@@ -1,0 +1,243 @@
+"""The C interface <gyre/gyre.h> by ctypes: its structs and functions, as that header declares them."""
+
+import ctypes
+import os
+import pathlib
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
+
+Handle = c_uint64
+Status = c_int32
+
+
+class _Struct(ctypes.Structure):
+    """One that begins with struct_size, which is set."""
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class Text(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("text", c_char_p), ("text_length", c_size_t)]
+
+
+class ErrorEntry(_Struct):
+    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("meaning", c_char_p), ("check", c_char_p)]
+
+
+class Source(_Struct):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("text", c_char_p),
+        ("text_length", c_size_t),
+        ("types", POINTER(c_char_p)),
+        ("type_count", c_size_t),
+        ("headers", POINTER(Text)),
+        ("header_count", c_size_t),
+        ("schema", Handle),
+    ]
+
+
+class Options(_Struct):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("engine", c_int32),
+        ("device", c_int32),
+        ("transport", c_int32),
+        ("wait", c_int32),
+        ("workers", c_uint32),
+        ("block", c_uint32),
+        ("blocks", c_uint32),
+        ("slots", c_uint32),
+        ("slot_bytes", c_uint32),
+        ("max_reply_bytes", c_uint32),
+        ("actors_per_worker", c_uint32),
+        ("max_buffers", c_uint32),
+        ("grid_scoped", c_int32),
+        ("verbose", c_int32),
+        ("cache", c_int32),
+        ("reserved", c_uint32),
+        ("timeout_ms", c_int64),
+        ("arena_bytes", c_uint64),
+        ("region_budget", c_uint64),
+        ("keep_program", c_char_p),
+        ("pin_workers", POINTER(c_int32)),
+        ("pin_worker_count", c_size_t),
+    ]
+
+
+class Info(_Struct):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("engine", c_int32),
+        ("transport", c_int32),
+        ("state", c_int32),
+        ("workers", c_uint32),
+        ("slot_body_bytes", c_uint32),
+        ("from_cache", c_int32),
+        ("max_body_bytes", c_uint64),
+        ("region_bytes", c_uint64),
+        ("uptime_s", c_double),
+        ("compile_ms", c_double),
+        ("launch_ms", c_double),
+    ]
+
+
+class Handler(_Struct):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("actor", c_char_p),
+        ("request_name", c_char_p),
+        ("request", c_uint64),
+        ("response", c_uint64),
+    ]
+
+
+class Termination(_Struct):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("worker_stuck", c_int32),
+        ("balanced", c_int32),
+        ("uptime_s", c_double),
+        ("terminate_ms", c_double),
+    ]
+
+
+class SendOptions(_Struct):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("encoding", c_int32),
+        ("when_full", c_int32),
+        ("timeout_ns", c_int64),
+        ("expires_after_ns", c_int64),
+        ("max_reply_bytes", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class BufferInfo(_Struct):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("memory", c_int32),
+        ("element", c_int32),
+        ("elements", c_uint64),
+        ("bytes", c_uint64),
+    ]
+
+
+class BufferHandle(ctypes.Structure):
+    _fields_ = [
+        ("index", c_uint32),
+        ("generation", c_uint32),
+        ("runtime", c_uint32),
+        ("element", c_uint16),
+        ("reserved", c_uint16),
+        ("length", c_uint64),
+    ]
+
+
+class DeadLetter(_Struct):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("reason", Status),
+        ("is_ask", c_int32),
+        ("key", c_uint64),
+        ("actor", c_char_p),
+        ("message", c_char_p),
+        ("text", c_char_p),
+        ("body", c_void_p),
+        ("body_size", c_size_t),
+    ]
+
+
+#: The header's structs by their names there.
+STRUCTS = {
+    "gyre_text": Text,
+    "gyre_error_entry": ErrorEntry,
+    "gyre_source": Source,
+    "gyre_options": Options,
+    "gyre_info": Info,
+    "gyre_handler": Handler,
+    "gyre_termination": Termination,
+    "gyre_send_options": SendOptions,
+    "gyre_buffer_info": BufferInfo,
+    "gyre_buffer_handle": BufferHandle,
+    "gyre_dead_letter": DeadLetter,
+}
+
+_ASK = [Handle, c_char_p, c_uint64, c_uint64, c_void_p, c_size_t, POINTER(SendOptions), POINTER(Handle)]
+_START = [Handle, c_char_p, c_uint64, c_int64]
+_TEXT_OUT = [c_char_p, c_size_t, POINTER(c_size_t)]
+
+#: The functions that the package calls: what they return, and take.
+FUNCTIONS = {
+    "gyre_version": (c_char_p, []),
+    "gyre_status_name": (c_char_p, [Status]),
+    "gyre_last_error": (c_char_p, []),
+    "gyre_schema_parse": (Status, [POINTER(Text), c_size_t, POINTER(Handle)]),
+    "gyre_schema_type_id": (Status, [Handle, c_char_p, POINTER(c_uint64)]),
+    "gyre_schema_describe": (Status, [Handle, *_TEXT_OUT]),
+    "gyre_schema_view": (Status, [Handle, c_size_t, POINTER(Text)]),
+    "gyre_schema_release": (Status, [Handle]),
+    "gyre_message_from_json": (
+        Status,
+        [Handle, c_uint64, c_char_p, c_size_t, c_int32, c_void_p, c_size_t, POINTER(c_size_t)],
+    ),
+    "gyre_message_to_json": (Status, [Handle, c_uint64, c_void_p, c_size_t, c_int32, *_TEXT_OUT]),
+    "gyre_actors_builtin": (Status, [POINTER(Handle)]),
+    "gyre_actors_from_source": (Status, [POINTER(Source), POINTER(Handle)]),
+    "gyre_actors_load": (Status, [c_char_p, c_char_p, POINTER(Handle)]),
+    "gyre_actors_release": (Status, [Handle]),
+    "gyre_options_init": (Status, [POINTER(Options), c_size_t]),
+    "gyre_launch": (Status, [Handle, POINTER(Options), POINTER(Handle)]),
+    "gyre_runtime_info": (Status, [Handle, POINTER(Info)]),
+    "gyre_runtime_text": (Status, [Handle, c_int32, *_TEXT_OUT]),
+    "gyre_runtime_handler": (Status, [Handle, c_size_t, POINTER(Handler)]),
+    "gyre_set_active": (Status, [Handle, c_int32, c_int64]),
+    "gyre_drain": (Status, [Handle, c_int64]),
+    "gyre_terminate": (Status, [Handle, c_int64, POINTER(Termination)]),
+    "gyre_runtime_release": (Status, [Handle]),
+    "gyre_send_options_init": (Status, [POINTER(SendOptions), c_size_t]),
+    "gyre_ask": (Status, _ASK),
+    "gyre_call_wait": (Status, [Handle, c_int64]),
+    "gyre_call_reply": (Status, [Handle, POINTER(c_void_p), POINTER(c_size_t)]),
+    "gyre_call_cancel": (Status, [Handle, POINTER(c_int32)]),
+    "gyre_call_release": (Status, [Handle]),
+    "gyre_queue_create": (Status, [POINTER(Handle)]),
+    "gyre_queue_fd": (Status, [Handle, POINTER(c_int32)]),
+    "gyre_queue_watch": (Status, [Handle, Handle, c_uint64]),
+    "gyre_queue_take": (Status, [Handle, POINTER(Handle), POINTER(c_uint64)]),
+    "gyre_queue_release": (Status, [Handle]),
+    "gyre_tell": (Status, _ASK[:-1]),
+    "gyre_start_actor": (Status, _START),
+    "gyre_stop_actor": (Status, _START),
+    "gyre_buffer_create": (Status, [Handle, c_int32, c_int32, c_uint64, POINTER(Handle)]),
+    "gyre_buffer_get_handle": (Status, [Handle, c_uint64, POINTER(BufferHandle)]),
+    "gyre_buffer_write": (Status, [Handle, c_uint64, c_void_p, c_uint64]),
+    "gyre_buffer_read": (Status, [Handle, c_uint64, c_void_p, c_uint64]),
+    "gyre_buffer_view": (Status, [Handle, c_int64, POINTER(c_void_p)]),
+    "gyre_buffer_release": (Status, [Handle]),
+    "gyre_take_dead_letters": (Status, [Handle, POINTER(Handle), POINTER(c_size_t)]),
+    "gyre_dead_letter_at": (Status, [Handle, c_size_t, POINTER(DeadLetter)]),
+    "gyre_dead_letters_release": (Status, [Handle]),
+}
+
+
+def _load():
+    """$GYRE_LIBRARY, the library that was installed with the package, or the system's."""
+    own = pathlib.Path(__file__).parent / "libgyre.so"
+    path = os.environ.get("GYRE_LIBRARY") or (str(own) if own.exists() else "libgyre.so.0")
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(
+            f"loading Gyre's C library: {error}; set GYRE_LIBRARY to the path of libgyre.so, or install the package "
+            "anew from Gyre's tree, which builds it"
+        ) from error
+    for name, (returns, takes) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = returns
+        function.argtypes = takes
+    return library
+
+
+lib = _load()

@@ -1,0 +1,355 @@
+"""Runtimes and clients."""
+
+import asyncio
+import atexit
+import ctypes
+import dataclasses
+import json
+import time
+import weakref
+
+from . import _asyncio
+from ._buffer import Buffer
+from ._errors import ARENA_FULL, CALL_TABLE_FULL, NOT_READY, OK, RING_FULL, BadArgument, Error, check, failure
+from ._errors import nanoseconds, text_of
+from ._library import DeadLetter as _DeadLetter
+from ._library import Handle, Handler, Info, Options, SendOptions, Source, Termination, Text, lib
+from ._schema import ENCODINGS, Schema
+
+_ENGINES = ["auto", "cuda", "cpu"]
+_TRANSPORTS = ["auto", "bar", "pinned", "heap", "unified"]
+_STATES = ["launched", "active", "inactive", "draining", "terminated", "failed"]
+_WAITS = ["polite", "spin"]
+_DEVICE_NAME, _TRANSPORT_REASON, _FAILURE, _STATS = range(4)
+
+
+class Actors:
+    """A set of actor types: the built-in ones, unless from_source or load made it."""
+
+    def __init__(self, handle=None, schema=None):
+        if handle is None:
+            made = Handle()
+            check(lib.gyre_actors_builtin(ctypes.byref(made)))
+            handle = made.value
+        self._handle = handle
+        self.schema = schema
+
+    def __del__(self):
+        if getattr(self, "_handle", 0):
+            lib.gyre_actors_release(self._handle)
+
+    @classmethod
+    def from_source(cls, source, types, schema=None, headers=None):
+        """Actors given as C++ text, for the CUDA engine alone, where they are compiled at launch. `types`: their
+        qualified names. `schema`: of their messages, a Schema or a dict of texts by name; the text includes
+        <file.view.hpp> for file.capnp. `headers`: what else the text includes, by name."""
+        schema = schema if isinstance(schema, Schema) or schema is None else Schema(schema)
+        text = source.encode()
+        names = (ctypes.c_char_p * len(types))(*[name.encode() for name in types])
+        headers = dict(headers or {})
+        texts = (Text * max(len(headers), 1))()
+        for entry, (name, content) in zip(texts, headers.items()):
+            encoded = content.encode()
+            entry.name, entry.text, entry.text_length = name.encode(), encoded, len(encoded)
+        given = Source(
+            text=text,
+            text_length=len(text),
+            types=names,
+            type_count=len(types),
+            headers=texts,
+            header_count=len(headers),
+            schema=schema._handle if schema else 0,
+        )
+        made = Handle()
+        check(lib.gyre_actors_from_source(ctypes.byref(given), ctypes.byref(made)))
+        return cls(made.value, schema)
+
+    @classmethod
+    def load(cls, path, name, schema=None):
+        """Actors of a shared object that has GYRE_EXPORT_ACTORS(name, …), for every engine."""
+        schema = schema if isinstance(schema, Schema) or schema is None else Schema(schema)
+        made = Handle()
+        check(lib.gyre_actors_load(str(path).encode(), name.encode(), ctypes.byref(made)))
+        return cls(made.value, schema)
+
+
+@dataclasses.dataclass(frozen=True)
+class DeadLetter:
+    """A message that was accepted and not handled."""
+
+    reason: str  #: the status's name
+    is_ask: bool
+    actor: str
+    key: int
+    message: str  #: the message's name in its schema; "" where that is not known
+    body: bytes  #: empty where it was not kept
+    text: str  #: one line with all of it
+
+
+def launch(actors=None, *, source=None, types=None, schema=None, headers=None, engine="auto", **options):
+    """Launches workers and returns a Runtime, to be closed: `with gyre.launch(…) as runtime`.
+
+    actors: an Actors; by default the built-in Echo and VectorAdd. Or source, types, schema and headers as
+    Actors.from_source takes them. engine: "auto", "cuda" or "cpu". options: those of gyre_options in <gyre/gyre.h>
+    by their names (workers=4, slots=256, transport="pinned", timeout_ms=5000, pin_workers=[0, 1], …).
+
+    schema: also of requests and replies to actors that were not given with one.
+    """
+    if source is not None:
+        if actors is not None:
+            raise BadArgument("launching: both actors and source are given; give one of them")
+        actors = Actors.from_source(source, list(types or []), schema, headers)
+    elif types is not None or headers is not None:
+        raise BadArgument("launching: types and headers are of source text, and source is not given")
+    if schema is not None and not isinstance(schema, Schema):
+        schema = Schema(schema) if actors is None or actors.schema is None else actors.schema
+    schema = schema or (actors.schema if actors else None) or Schema()
+    given = Options()
+    check(lib.gyre_options_init(ctypes.byref(given), ctypes.sizeof(Options)))
+    given.engine = _number("engine", engine, _ENGINES)
+    for name, value in options.items():
+        if name in ("transport", "wait"):
+            value = _number(name, value, _TRANSPORTS if name == "transport" else _WAITS)
+        elif name == "keep_program":
+            value = str(value).encode()
+        elif name == "pin_workers":
+            given.pin_worker_count = len(value)
+            value = (ctypes.c_int32 * len(value))(*value)
+        elif name not in _OPTION_NAMES:
+            raise BadArgument(f"launching: there is no option {name}; there are {', '.join(sorted(_OPTION_NAMES))}")
+        field = dict(Options._fields_)[name]
+        setattr(given, name, int(value) if isinstance(value, bool) else _in_range(name, value, field))
+    handle = Handle()
+    check(lib.gyre_launch(actors._handle if actors else 0, ctypes.byref(given), ctypes.byref(handle)))
+    return Runtime(handle.value, schema, given.timeout_ms / 1000)
+
+
+_OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "reserved", "pin_worker_count", "engine"}
+
+
+def _number(name, value, names):
+    if value not in names:
+        raise BadArgument(f"{name} {value!r}: give one of {', '.join(names)}")
+    return names.index(value)
+
+
+def _in_range(name, value, field):
+    # ctypes cuts what does not fit.
+    if isinstance(value, int) and field(value).value != value:
+        raise BadArgument(f"launching: {name}={value} is out of range")
+    return value
+
+
+class Runtime:
+    """Launched workers. Any thread may use it; `with` and close() end them."""
+
+    def __init__(self, handle, schema, timeout):
+        self._handle = handle
+        self.schema = schema
+        self._timeout = timeout
+        self._responses = {}
+        handler = Handler()
+        index = 0
+        while lib.gyre_runtime_handler(handle, index, ctypes.byref(handler)) == OK:
+            self._responses[handler.actor.decode(), handler.request] = handler.response
+            index += 1
+        _open.add(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", 0):
+            lib.gyre_runtime_release(self._handle)
+
+    def client(self):
+        """Sends messages; any thread may use one."""
+        return Client(self)
+
+    def buffer(self, like, memory="device"):
+        """A Buffer: of an array, whose elements are copied into it, or of (dtype, size), zeroed. memory: "device",
+        "pinned" or "unified"."""
+        return Buffer(self, like, memory)
+
+    def handlers(self):
+        """(actor, request's type id, response's type id or 0) of every message type that the actors take."""
+        return [(actor, request, response) for (actor, request), response in self._responses.items()]
+
+    def info(self):
+        """What runs where, as a dict."""
+        info = Info()
+        check(lib.gyre_runtime_info(self._handle, ctypes.byref(info)))
+        found = {name: getattr(info, name) for name, _ in Info._fields_ if name != "struct_size"}
+        found["engine"] = _ENGINES[info.engine]
+        found["transport"] = _TRANSPORTS[info.transport]
+        found["state"] = _STATES[info.state]
+        found["from_cache"] = bool(info.from_cache)
+        found["device_name"] = text_of(lib.gyre_runtime_text, self._handle, _DEVICE_NAME)
+        found["transport_reason"] = text_of(lib.gyre_runtime_text, self._handle, _TRANSPORT_REASON)
+        found["failure"] = text_of(lib.gyre_runtime_text, self._handle, _FAILURE)
+        return found
+
+    def stats(self):
+        """Where the messages are: the fields of gyre_stats. Exact once the runtime has terminated."""
+        return json.loads(text_of(lib.gyre_runtime_text, self._handle, _STATS))
+
+    def dead_letters(self):
+        """Those since the last call, oldest first."""
+        handle, count = Handle(), ctypes.c_size_t()
+        check(lib.gyre_take_dead_letters(self._handle, ctypes.byref(handle), ctypes.byref(count)))
+        try:
+            return [self._dead_letter(handle.value, index) for index in range(count.value)]
+        finally:
+            lib.gyre_dead_letters_release(handle.value)
+
+    @staticmethod
+    def _dead_letter(handle, index):
+        letter = _DeadLetter()
+        check(lib.gyre_dead_letter_at(handle, index, ctypes.byref(letter)))
+        return DeadLetter(
+            reason=lib.gyre_status_name(letter.reason).decode(),
+            is_ask=bool(letter.is_ask),
+            actor=letter.actor.decode(),
+            key=letter.key,
+            message=letter.message.decode(),
+            body=ctypes.string_at(letter.body, letter.body_size) if letter.body else b"",
+            text=letter.text.decode(),
+        )
+
+    def activate(self, timeout=None):
+        """Messages are handled again."""
+        check(lib.gyre_set_active(self._handle, 1, nanoseconds(timeout)))
+
+    def deactivate(self, timeout=None):
+        """From now on each message is answered `inactive`."""
+        check(lib.gyre_set_active(self._handle, 0, nanoseconds(timeout)))
+
+    def drain(self, timeout=None):
+        """Refuses new messages, and waits until all accepted ones are done."""
+        check(lib.gyre_drain(self._handle, nanoseconds(timeout)))
+
+    def terminate(self, timeout=None):
+        """Ends the workers after the message in hand; what they report. Stats and dead letters can still be read."""
+        report = Termination()
+        check(lib.gyre_terminate(self._handle, nanoseconds(timeout), ctypes.byref(report)))
+        return {
+            "worker_stuck": bool(report.worker_stuck),
+            "balanced": bool(report.balanced),
+            "uptime_s": report.uptime_s,
+            "terminate_ms": report.terminate_ms,
+        }
+
+    def close(self):
+        """terminate(), and gives all back. Again: nothing."""
+        handle, self._handle = self._handle, 0
+        if handle:
+            check(lib.gyre_runtime_release(handle))
+
+
+class Client:
+    """Sends messages to actors. Any thread may use one.
+
+    actor: its type's qualified name, "gyre::actors::VectorAdd". key: which of them. request: the message's type, by
+    its name in the schema or its 64-bit id. message: a dict (see Schema), or bytes in `encoding`: "body", "stream"
+    or "packed". A dict is answered by a dict, and bytes by bytes, a body. Timeouts are seconds; None is the
+    runtime's own. `max_reply_bytes`: room for a reply larger than a slot."""
+
+    def __init__(self, runtime):
+        self._runtime = runtime
+
+    def ask(self, actor, key, request, message, *, timeout=None, encoding="body", max_reply_bytes=0):
+        """Waits for the reply and returns it. KeyboardInterrupt is seen within a twentieth of a second."""
+        call, as_dict = self._send(actor, key, request, message, encoding, timeout, max_reply_bytes, wait=True)
+        try:
+            while True:
+                status = lib.gyre_call_wait(call, 50_000_000)
+                if status == OK:
+                    return self._reply(call, as_dict)
+                if status != NOT_READY:
+                    raise failure(status)
+        finally:
+            lib.gyre_call_release(call)
+
+    async def ask_async(self, actor, key, request, message, *, timeout=None, encoding="body", max_reply_bytes=0):
+        """As ask, without blocking the event loop. Cancelled, it gives the ask up."""
+        deadline = None
+        while True:
+            try:
+                call, as_dict = self._send(actor, key, request, message, encoding, timeout, max_reply_bytes, wait=False)
+                break
+            except Error as error:  # no room: until there is some, within the timeout
+                if error.status not in (RING_FULL, CALL_TABLE_FULL, ARENA_FULL):
+                    raise
+                if deadline is None:
+                    deadline = time.monotonic() + (self._runtime._timeout if timeout is None else timeout)
+                if time.monotonic() >= deadline:
+                    raise
+            await asyncio.sleep(0.001)
+        try:
+            await _asyncio.queue_of(asyncio.get_running_loop()).outcome(call)
+            return self._reply(call, as_dict)
+        finally:
+            lib.gyre_call_release(call)
+
+    def tell(self, actor, key, request, message, *, timeout=None, encoding="body", expires_after=0):
+        """Sends a message that wants no reply. It was accepted when this returns: it will be handled, or be a dead
+        letter; after `expires_after` seconds the latter."""
+        actor, type_id, content, known = self._content(actor, request, message, encoding)
+        options = self._options(known, timeout)
+        options.expires_after_ns = nanoseconds(expires_after)
+        check(lib.gyre_tell(self._runtime._handle, actor, key, type_id, content, len(content), ctypes.byref(options)))
+
+    def start(self, actor, key, timeout=None):
+        """Creates an actor if it is not there."""
+        check(lib.gyre_start_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
+
+    def stop(self, actor, key, timeout=None):
+        """Ends an actor; its state is gone."""
+        check(lib.gyre_stop_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
+
+    def _content(self, actor, request, message, encoding):
+        schema = self._runtime.schema
+        type_id = schema.type_id(request)
+        if isinstance(message, dict):
+            return actor.encode(), type_id, schema.encode(type_id, message), ENCODINGS["body"]
+        if encoding not in ENCODINGS:
+            raise BadArgument(f"encoding {encoding!r}: give one of {', '.join(ENCODINGS)}")
+        return actor.encode(), type_id, bytes(message), ENCODINGS[encoding]
+
+    @staticmethod
+    def _options(encoding, timeout):
+        return SendOptions(encoding=encoding, timeout_ns=nanoseconds(timeout))
+
+    def _send(self, actor, key, request, message, encoding, timeout, max_reply_bytes, wait):
+        name, type_id, content, known = self._content(actor, request, message, encoding)
+        options = self._options(known, timeout)
+        options.max_reply_bytes = max_reply_bytes
+        options.when_full = 0 if wait else 1
+        call = Handle()
+        check(
+            lib.gyre_ask(
+                self._runtime._handle, name, key, type_id, content, len(content), ctypes.byref(options),
+                ctypes.byref(call),
+            )
+        )
+        as_dict = self._runtime._responses.get((actor, type_id), 0) if isinstance(message, dict) else 0
+        return call.value, as_dict
+
+    def _reply(self, call, response):
+        body, size = ctypes.c_void_p(), ctypes.c_size_t()
+        check(lib.gyre_call_reply(call, ctypes.byref(body), ctypes.byref(size)))
+        if response:
+            return self._runtime.schema._decode(response, body, size.value)
+        return ctypes.string_at(body, size.value)
+
+
+_open = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    for runtime in list(_open):
+        runtime.close()

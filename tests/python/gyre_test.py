@@ -1,0 +1,424 @@
+"""The Python package, on the CPU engine, or on the one that GYRE_TEST_ENGINE names."""
+
+import asyncio
+import gc
+import math
+import os
+import signal
+import struct
+import threading
+import unittest
+
+import numpy
+
+import gyre
+
+ENGINE = os.environ.get("GYRE_TEST_ENGINE", "cpu")
+ADD, ECHO = "gyre::actors::VectorAdd", "gyre::actors::Echo"
+
+POINT = """@0xe1d2c3b4a5968778;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("test");
+using Buffer = import "/gyre/messages/buffer.capnp";
+struct Point {
+  big @0 :Int64; unsignedBig @1 :UInt64; bytes @2 :Data; ratio @3 :Float64; name @4 :Text;
+  inner @5 :List(Inner); struct Inner { x @0 :Int16; flags @1 :List(Bool); }
+  union { a @6 :Int8; b @7 :Void; }
+  place :group { y @8 :UInt64; }
+  kind @9 :Kind; enum Kind { plain @0; fancy @1; }
+  buffer @10 :Buffer.BufferHandle;
+  numbers @11 :List(Int64);
+}
+"""
+
+COUNTER = """@0xe1d2c3b4a5968779;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("my");
+struct Add { amount @0 :Int64; }
+struct Sum { value @0 :Int64; key @1 :UInt64; }
+"""
+COUNTER_SOURCE = """#pragma once
+#include <gyre/device/context.hpp>
+#include <my/counter.view.hpp>
+namespace my {
+struct Counter {
+  int64_t sum = 0;
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Add::Reader in, view::Sum::Builder out) {
+    const int64_t before = sum;
+    ctx.sync();
+    if (ctx.rank() == 0) sum = before + in.amount();
+    out.set_value(before + in.amount());
+    out.set_key(ctx.key());
+  }
+};
+}
+"""
+
+
+def launch(**options):
+    return gyre.launch(engine=ENGINE, **options)
+
+
+class Messages(unittest.TestCase):
+    def test_dicts_come_back_from_bytes_as_they_were(self):
+        schema = gyre.Schema({"shop/point.capnp": POINT})
+        fields = {
+            "big": -(2**63),
+            "unsignedBig": 2**64 - 1,
+            "bytes": b"\x00\xff",
+            "ratio": math.inf,
+            "name": 'a "name", Größe',
+            "inner": [{"x": -5, "flags": [True, False]}, {"x": 7, "flags": []}],
+            "a": -3,
+            "place": {"y": 2**53 + 1},
+            "kind": "fancy",
+            "numbers": [2**62 + 1, -1],
+        }
+        for encoding in ("body", "stream", "packed"):
+            message = schema.encode("Point", fields, encoding)
+            self.assertEqual(schema.decode("Point", message, encoding), fields)
+        self.assertEqual(schema.decode("Point", schema.encode("Point", {}))["place"], {"y": 0})
+        self.assertTrue(math.isnan(schema.decode("Point", schema.encode("Point", {"ratio": math.nan}))["ratio"]))
+        self.assertEqual(
+            schema.decode("Point", schema.encode("Point", {"numbers": numpy.arange(3)}))["numbers"], [0, 1, 2]
+        )
+        self.assertEqual(schema.type_id("Point"), schema.type_id("shop/point.capnp:Point"))
+        self.assertEqual(list(schema.views()), ["shop/point.view.hpp"])
+
+    def test_what_is_wrong_with_a_schema_or_a_message_is_said(self):
+        with self.assertRaisesRegex(gyre.BadArgument, r"bad\.capnp:1:\d+: "):
+            gyre.Schema({"bad.capnp": "struct"})
+        schema = gyre.Schema({"point.capnp": POINT})
+        with self.assertRaisesRegex(gyre.BadArgument, "Pointt"):
+            schema.type_id("Pointt")
+        with self.assertRaisesRegex(gyre.BadArgument, "bigg"):
+            schema.encode("Point", {"bigg": 3})
+        with self.assertRaises(gyre.BadArgument):
+            schema.encode("Point", {"kind": "unheard-of"})
+        with self.assertRaises(gyre.Error) as raised:
+            schema.decode("Point", b"\xff" * 16)
+        self.assertEqual(raised.exception.name, "malformed")
+        with self.assertRaises(gyre.BadArgument):
+            schema.encode("Point", {}, "zipped")
+
+
+class Asks(unittest.TestCase):
+    def setUp(self):
+        self.runtime = launch(workers=2)
+        self.client = self.runtime.client()
+
+    def tearDown(self):
+        self.assertTrue(self.runtime.terminate()["balanced"])
+        self.runtime.close()
+
+    def test_a_dict_is_answered_by_a_dict(self):
+        for operation, result in (("add", [11, 22.5]), ("multiply", [10, 50]), ("divide", [0.1, 0.125])):
+            reply = self.client.ask(ADD, 1, "VectorAddRequest", {"operation": operation, "a": [1, 2.5], "b": [10, 20]})
+            self.assertTrue(reply["success"])
+            self.assertEqual(reply["processed"], 2)
+            numpy.testing.assert_array_equal(numpy.float32(reply["result"]), numpy.float32(result))
+            self.assertIsInstance(reply["processingNs"], int)
+        reply = self.client.ask(ADD, 1, "VectorAddRequest", {"a": [1], "b": []})
+        self.assertEqual((reply["success"], reply["error"]), (False, "lengthsDiffer"))
+
+    def test_bytes_are_answered_by_bytes(self):
+        schema = self.runtime.schema
+        for encoding in ("body", "stream", "packed"):
+            request = schema.encode("EchoRequest", {"sequence": 2**64 - 5, "payload": list(range(1000))}, encoding)
+            reply = self.client.ask(ECHO, 9, "EchoRequest", request, encoding=encoding)
+            self.assertIsInstance(reply, bytes)
+            self.assertEqual(
+                schema.decode("EchoResponse", reply), {"sequence": 2**64 - 5, "payload": list(range(1000))}
+            )
+        # By hand: the root pointer, the sequence, no payload; and the request's type by its number.
+        words = struct.pack("<QQQ", 1 << 32 | 1 << 48, 42, 0)
+        self.assertEqual(self.client.ask(ECHO, 0, schema.type_id("EchoRequest"), words)[:24], words)
+
+    def test_failures_raise_with_their_name_and_text(self):
+        with self.assertRaisesRegex(gyre.Error, "unknown_actor") as raised:
+            self.client.ask("nobody", 0, "EchoRequest", {})
+        self.assertEqual((raised.exception.name, raised.exception.status), ("unknown_actor", 4))
+        with self.assertRaisesRegex(gyre.Error, "payload of EchoRequest"):
+            self.client.ask(ECHO, 0, "EchoRequest", struct.pack("<QQQ", 1 << 32 | 1 << 48, 0, 1 | 5 << 32 | 9 << 35))
+        with self.assertRaises(gyre.BadArgument):
+            self.client.ask(ECHO, 0, "EchoRequest", {}, timeout=-1)
+        with self.assertRaises(gyre.BadArgument):
+            self.client.ask(ECHO, 0, "EchoRequest", b"", encoding="zipped")
+
+    def test_messages_are_told_and_dead_letters_say_what_they_were(self):
+        self.client.tell(ECHO, 6, "EchoRequest", {"sequence": 1})
+        self.client.ask(ECHO, 6, "EchoRequest", {})
+        self.runtime.deactivate()
+        self.client.tell(ECHO, 7, "EchoRequest", {"sequence": 4711})
+        with self.assertRaises(gyre.Error) as raised:
+            self.client.ask(ECHO, 7, "EchoRequest", {})
+        self.assertEqual(raised.exception.name, "inactive")
+        self.runtime.activate()
+        self.client.ask(ECHO, 7, "EchoRequest", {})
+        self.runtime.drain()
+        (letter,) = self.runtime.dead_letters()
+        self.assertEqual((letter.reason, letter.actor, letter.key, letter.is_ask), ("inactive", ECHO, 7, False))
+        self.assertIn("at key 7", letter.text)
+        self.assertEqual(self.runtime.schema.decode("EchoRequest", letter.body)["sequence"], 4711)
+        self.assertEqual(self.runtime.dead_letters(), [])
+        stats = self.runtime.stats()
+        self.assertEqual((stats["tells_accepted"], stats["tells_dead_letters"], stats["asks_error_replies"]), (2, 1, 1))
+
+    def test_threads_share_a_client(self):
+        wrong = []
+
+        def asks(thread):
+            for i in range(50):
+                sequence = thread * 1000 + i
+                if self.client.ask(ECHO, thread, "EchoRequest", {"sequence": sequence})["sequence"] != sequence:
+                    wrong.append(sequence)
+
+        threads = [threading.Thread(target=asks, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertEqual(self.runtime.stats()["asks_answered"], 200)
+
+    def test_a_runtime_says_what_it_is(self):
+        info = self.runtime.info()
+        self.assertEqual((info["engine"], info["workers"], info["state"]), (ENGINE, 2, "active"))
+        self.assertGreater(len(info["device_name"]), 0)
+        schema = self.runtime.schema
+        self.assertIn((ECHO, schema.type_id("EchoRequest"), schema.type_id("EchoResponse")), self.runtime.handlers())
+
+
+class Awaited(unittest.TestCase):
+    def setUp(self):
+        self.runtime = launch(workers=2, slots=16)
+        self.client = self.runtime.client()
+
+    def tearDown(self):
+        self.assertTrue(self.runtime.terminate()["balanced"])
+        self.runtime.close()
+
+    def test_many_asks_are_awaited_at_once(self):
+        async def one(i):
+            reply = await self.client.ask_async(ECHO, i, "EchoRequest", {"sequence": i, "payload": [i] * (i % 7)})
+            return reply == {"sequence": i, "payload": [i] * (i % 7)}
+
+        async def all_of_them():  # more than the rings have slots
+            return await asyncio.gather(*(one(i) for i in range(200)))
+
+        self.assertEqual(asyncio.run(all_of_them()), [True] * 200)
+        self.assertEqual(asyncio.run(all_of_them()), [True] * 200)  # in another loop
+        self.assertEqual(self.runtime.stats()["asks_answered"], 400)
+
+    def test_failures_are_raised_where_they_are_awaited(self):
+        async def fails():
+            with self.assertRaisesRegex(gyre.Error, "payload of EchoRequest"):
+                words = struct.pack("<QQQ", 1 << 32 | 1 << 48, 0, 1 | 5 << 32 | 9 << 35)
+                await self.client.ask_async(ECHO, 0, "EchoRequest", words)
+            with self.assertRaisesRegex(gyre.Error, "unknown_actor"):
+                await self.client.ask_async("nobody", 0, "EchoRequest", {})
+
+        asyncio.run(fails())
+
+    def test_a_cancelled_task_gives_its_ask_up(self):
+        async def cancels():
+            tasks = [asyncio.create_task(self.client.ask_async(ECHO, i, "EchoRequest", {})) for i in range(20)]
+            await asyncio.sleep(0)
+            for task in tasks[::2]:
+                task.cancel()
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            for outcome in outcomes[1::2]:
+                self.assertEqual(outcome["sequence"], 0)
+            for outcome in outcomes[::2]:
+                self.assertIsInstance(outcome, asyncio.CancelledError)
+
+        asyncio.run(cancels())
+        self.runtime.drain()
+        stats = self.runtime.stats()
+        self.assertEqual(stats["asks_in_flight"], 0)
+        self.assertEqual(stats["asks_accepted"], stats["asks_answered"] + stats["asks_cancelled"])
+
+
+class Buffers(unittest.TestCase):
+    def setUp(self):
+        self.runtime = launch()
+        self.client = self.runtime.client()
+
+    def tearDown(self):
+        self.runtime.close()
+
+    def add(self, a, b, result, length):
+        return self.client.ask(
+            ADD, 0, "VectorAddRequest", {"length": length, "aBuffer": a, "bBuffer": b, "resultBuffer": result}
+        )
+
+    def test_arrays_are_added_in_buffers_and_come_back(self):
+        a = numpy.random.default_rng(1).random(100_000, dtype=numpy.float32)
+        b = numpy.arange(100_000, dtype=numpy.float32)
+        for memory in ("device", "pinned"):
+            with self.runtime.buffer(a, memory) as x, self.runtime.buffer(b[::1], memory) as y, self.runtime.buffer(
+                ("float32", 100_000), memory
+            ) as z:
+                self.assertEqual(self.add(x, y, z, 100_000)["processed"], 100_000)
+                numpy.testing.assert_array_equal(z.read(), a + b)
+                some = numpy.zeros(10, dtype=numpy.float32)
+                self.assertIs(z.read(some, offset=5), some)
+                numpy.testing.assert_array_equal(some, (a + b)[5:15])
+                if memory == "pinned":
+                    view = z.view()
+                    numpy.testing.assert_array_equal(view, a + b)
+                    view[0] = -1  # in place
+                    self.assertEqual(z.read()[0], -1)
+                    with self.assertRaises(BufferError):
+                        z.close()
+                    del view
+                    gc.collect()
+                else:
+                    with self.assertRaises(gyre.Error):
+                        z.view()
+        self.assertEqual(self.runtime.stats()["buffers_in_use"], [0, 0, 0])
+
+    def test_elements_of_every_type_are_kept(self):
+        for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"):
+            array = numpy.arange(100).astype(name).reshape(10, 10).T  # neither flat nor contiguous
+            buffer = self.runtime.buffer(array)
+            numpy.testing.assert_array_equal(buffer.read().reshape(10, 10), array)
+            self.assertEqual(buffer.handle()["element"], name)
+            self.assertEqual(buffer.handle(3)["length"], 3)
+            buffer.close()
+
+    def test_what_is_wrong_with_a_buffer_is_said(self):
+        with self.assertRaises(gyre.BadArgument):
+            self.runtime.buffer(("complex64", 4))
+        with self.assertRaises(gyre.BadArgument):
+            self.runtime.buffer(("float32", 4), "cloud")
+        with self.assertRaises(gyre.Error):
+            self.runtime.buffer(("float32", 0))
+        buffer = self.runtime.buffer(("float32", 4))
+        with self.assertRaises(gyre.Error):
+            buffer.write(numpy.zeros(5))
+        with self.assertRaises(gyre.BadArgument):
+            buffer.read(numpy.zeros(4))  # another type
+        with self.assertRaises(gyre.BadArgument):
+            buffer.read(offset=5)
+        stale = buffer.handle()
+        buffer.close()
+        buffer.close()
+        with self.assertRaises(gyre.Closed):
+            buffer.read()
+        with self.assertRaises(gyre.Error) as raised:
+            self.add(stale, stale, stale, 4)
+        self.assertEqual(raised.exception.name, "bad_buffer")
+
+
+class Runtimes(unittest.TestCase):
+    def test_wrong_options_are_named_before_anything_is_launched(self):
+        for options, said in (
+            ({"slots": 3}, "slots"),
+            ({"workers": -1}, "workers"),
+            ({"workers": 2**32}, "workers"),
+            ({"no_such": 1}, "no_such"),
+            ({"transport": "pigeon"}, "pigeon"),
+            ({"types": ["a"]}, "source"),
+        ):
+            with self.subTest(options), self.assertRaisesRegex(gyre.BadArgument, said):
+                launch(**options)
+        with self.assertRaises(gyre.BadArgument):
+            gyre.launch(engine="abacus")
+
+    def test_a_closed_runtime_refuses_by_name(self):
+        with launch() as runtime:
+            client = runtime.client()
+            self.assertEqual(client.ask(ECHO, 1, "EchoRequest", {})["sequence"], 0)
+        with self.assertRaises(gyre.Closed):
+            client.ask(ECHO, 1, "EchoRequest", {})
+        with self.assertRaises(gyre.Closed):
+            runtime.stats()
+        runtime.close()
+
+    def test_source_text_runs_on_cuda_alone(self):
+        actors = gyre.Actors.from_source(COUNTER_SOURCE, ["my::Counter"], {"my/counter.capnp": COUNTER})
+        with self.assertRaisesRegex(gyre.EngineUnavailable, "CUDA only"):
+            gyre.launch(actors, engine="cpu")
+        with self.assertRaises(gyre.BadArgument):
+            gyre.Actors.from_source("", ["not a type"])
+        if ENGINE != "cuda":
+            return
+        with gyre.launch(
+            source=COUNTER_SOURCE, types=["my::Counter"], schema={"my/counter.capnp": COUNTER}, engine="cuda", workers=2
+        ) as runtime:
+            client = runtime.client()
+            for amount in range(10):
+                reply = client.ask("my::Counter", 5, "Add", {"amount": amount})
+            self.assertEqual(reply, {"value": 45, "key": 5})
+            self.assertEqual(client.ask("my::Counter", 6, "Add", {"amount": 1}), {"value": 1, "key": 6})
+
+    def load(self):
+        with open(os.environ["GYRE_TEST_PLUGIN_SCHEMA"]) as file:
+            schema = {"support/actors/probe.capnp": file.read()}
+        return gyre.Actors.load(os.environ["GYRE_TEST_PLUGIN"], "probes", schema)
+
+    @unittest.skipUnless(os.environ.get("GYRE_TEST_PLUGIN"), "no shared object of actors")
+    def test_actors_of_a_shared_object_run_on_every_engine(self):
+        with gyre.launch(self.load(), engine=ENGINE) as runtime:
+            self.assertEqual({actor for actor, _, _ in runtime.handlers()}, {"gyre_test::Probe"})
+            client = runtime.client()
+            reply = client.ask("gyre_test::Probe", 3, "ProbeRequest", {"action": "answer", "argument": 20})
+            self.assertEqual((reply["value"], reply["key"]), (41, 3))
+            client.start("gyre_test::Probe", 4)
+            client.tell("gyre_test::Probe", 4, "ProbeNote", {"value": 5, "filler": [6, 7]})
+            reply = client.ask("gyre_test::Probe", 4, "ProbeRequest", {"action": "sumOfNotes"})
+            self.assertEqual(reply["value"], 18)
+            client.stop("gyre_test::Probe", 4)
+            reply = client.ask("gyre_test::Probe", 4, "ProbeRequest", {"action": "sumOfNotes"})
+            self.assertEqual(reply["value"], 0)
+            with self.assertRaisesRegex(gyre.Error, "code 99"):
+                client.ask("gyre_test::Probe", 4, "ProbeRequest", {"action": "fail", "argument": 99})
+            with self.assertRaises(gyre.TimedOut):
+                work = {"action": "work", "argument": 10**10}
+                client.ask("gyre_test::Probe", 4, "ProbeRequest", work, timeout=0.05)
+
+    @unittest.skipUnless(os.environ.get("GYRE_TEST_PLUGIN"), "no shared object of actors")
+    def test_what_is_wrong_with_a_shared_object_is_said(self):
+        path = os.environ["GYRE_TEST_PLUGIN"]
+        with self.assertRaisesRegex(gyre.Error, "GYRE_EXPORT_ACTORS"):
+            gyre.Actors.load(path, "others")
+        with self.assertRaisesRegex(gyre.BadArgument, "no probes today"):
+            gyre.Actors.load(path, "no_probes")
+
+    @unittest.skipUnless(os.environ.get("GYRE_TEST_PLUGIN"), "no shared object of actors")
+    def test_an_interrupt_ends_a_blocking_ask(self):
+        class Interrupted(Exception):
+            pass
+
+        def interrupt(*_):
+            raise Interrupted
+
+        with gyre.launch(self.load(), engine=ENGINE, timeout_ms=60_000) as runtime:
+            client = runtime.client()
+            previous = signal.signal(signal.SIGALRM, interrupt)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                with self.assertRaises(Interrupted):
+                    client.ask("gyre_test::Probe", 0, "ProbeRequest", {"action": "work", "argument": 6 * 10**10})
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, previous)
+
+    @unittest.skipUnless(os.environ.get("GYRE_TEST_PLUGIN"), "no shared object of actors")
+    def test_a_task_that_is_cancelled_while_its_worker_works_frees_the_loop(self):
+        async def cancels(client):
+            work = {"action": "work", "argument": 6 * 10**10}
+            task = asyncio.create_task(client.ask_async("gyre_test::Probe", 0, "ProbeRequest", work))
+            await asyncio.sleep(0.01)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+
+        with gyre.launch(self.load(), engine=ENGINE, timeout_ms=60_000) as runtime:
+            asyncio.run(cancels(runtime.client()))
+            self.assertEqual(runtime.stats()["asks_cancelled"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
