@@ -82,7 +82,7 @@ WorkerStats Core::worker_stats(uint32_t worker, int64_t now_ns) const {
       const auto& [actor_type, message_type] = std::pair(handlers[n].actor_type, handlers[n].message_type);
       handler.actor = actors_.actor_name(actor_type);
       handler.message = actors_.message_name(actor_type, message_type);
-      if (handler.message.empty()) handler.message = "#" + std::to_string(message_type);
+      if (handler.message.empty()) handler.message.append("#").append(std::to_string(message_type));
     }
     stats.handlers.push_back(std::move(handler));
   }
