@@ -70,7 +70,7 @@ class Library {
     add(folder == std::string_view::npos ? std::string_view() : from.substr(0, folder));
     add(import);
     std::string name;
-    for (const std::string_view part : parts) name += (name.empty() ? "" : "/") + std::string(part);
+    for (const std::string_view part : parts) (name.empty() ? name : name += "/") += part;
     return name;
   }
 
