@@ -33,7 +33,7 @@ endforeach()
 set(installed_headers ${CMAKE_INSTALL_INCLUDEDIR}/gyre)
 foreach(folder messages bridge device runtime)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${installed_headers}/${folder}
-          FILES_MATCHING PATTERN "*.hpp" PATTERN cuda EXCLUDE PATTERN compiler EXCLUDE)
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN cuda EXCLUDE PATTERN compiler EXCLUDE)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/gyre.hpp DESTINATION ${installed_headers})
 get_target_property(views gyre_messages GYRE_VIEWS)

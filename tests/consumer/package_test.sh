@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # package_test.sh BUILD_DIR SOURCE_DIR COMPILER...: Gyre is installed from BUILD_DIR, moved elsewhere, and a project that
 # knows nothing else is built with each compiler and run. A compiler that is not here is named and left out, but for the
-# first.
+# first, with which Gyre was built: its programs in C, and in Python with NumPy, ask the same actors.
 set -euo pipefail
 build="$(realpath "$1")" source="$(realpath "$2")"
 shift 2
@@ -30,7 +30,7 @@ timeout 120 gyre/bin/gyre validate --engine cpu --messages 1000 >log 2>&1 || fai
 
 # The project, without the tests beside it.
 mkdir project
-cp -R "$source"/tests/consumer/{CMakeLists.txt,main.cpp,actors,schemas,imports} project/
+cp -R "$source"/tests/consumer/{CMakeLists.txt,main.c,main.cpp,plugin.cpp,main.py,actors,schemas,imports} project/
 
 tested=0
 for compiler; do
@@ -42,7 +42,9 @@ for compiler; do
   binary="build-$(basename "$compiler")"
   cmake -G Ninja -S project -B "$binary" "-DCMAKE_PREFIX_PATH=$dir/gyre" "-DCMAKE_CXX_COMPILER=$compiler" >log 2>&1 ||
     fail "configuring with $compiler"
-  cmake --build "$binary" --parallel 2 --target consumer >log 2>&1 || fail "building with $compiler"
+  targets=(consumer)
+  if ((tested == 0)); then targets+=(consumer_c till_plugin); fi
+  cmake --build "$binary" --parallel 2 --target "${targets[@]}" >log 2>&1 || fail "building with $compiler"
   timeout 120 "$binary/consumer" >out 2>&1 || fail "running what $compiler built: $(cat out)"
   for line in 'sold: 24' 'sold, in tens: 30' 'rounded: to tens' 'prices: 3 60 -900 '; do
     grep -qxF -- "$line" out || fail "the line «$line» is missing from what $compiler built: $(cat out)"
@@ -59,4 +61,27 @@ cmake -G Ninja -S first_actor -B build-first "-DCMAKE_PREFIX_PATH=$dir/gyre" "-D
 cmake --build build-first --parallel 2 >log 2>&1 || fail "building examples/first_actor on its own"
 timeout 120 build-first/example_first_actor cpu >out 2>&1 || fail "running examples/first_actor: $(cat out)"
 diff first_actor/expected.txt out || fail "examples/first_actor on its own prints the above"
+
+plugin="build-$(basename "$1")/libtill_plugin.so"
+timeout 120 "build-$(basename "$1")/consumer_c" "$plugin" project >out 2>&1 || fail "running the program in C: $(cat out)"
+grep -qxF '{"pieces":24,"rounding":"none"}' out || fail "the program in C printed: $(cat out)"
+echo "C: ok"
+
+for python in /usr/bin/python3 python3; do
+  if "$python" -c 'import numpy, pip, setuptools, wheel' 2>/dev/null; then break; fi
+  python=""
+done
+[[ $python ]] || fail "no python3 has numpy, pip, setuptools and wheel (Debian: python3-numpy, python3-pip)"
+mkdir -p tree/runtime
+cp "$source/pyproject.toml" "$source/README.md" tree
+cp -R "$source/runtime/python" tree/runtime/python
+library=$(echo gyre/lib*/libgyre.so gyre/lib/*/libgyre.so)
+GYRE_LIBRARY="$(realpath ${library%% *})" PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip install --no-index --quiet \
+  --no-build-isolation --no-deps --target site ./tree >log 2>&1 || fail "pip install"
+env -u GYRE_LIBRARY PYTHONPATH="$dir/site" timeout 120 "$python" project/main.py "$plugin" project >out 2>&1 ||
+  fail "running the program in Python: $(cat out)"
+for line in 'sold: 24' 'prices: 3 60 -900' 'sums: 100000'; do
+  grep -qxF -- "$line" out || fail "the line «$line» is missing from the program in Python: $(cat out)"
+done
+echo "Python: ok"
 echo ok
