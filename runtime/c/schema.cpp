@@ -13,6 +13,7 @@
 #include <gyre_c_schemas_sources.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -198,6 +199,55 @@ kj::ArrayPtr<const kj::byte> as_kj(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
 }
 
+// JSON without escapes by number of what is no ASCII: version 0.9 of the library reads those wrongly. Throws
+// BadJson where surrogates do not come in pairs; all else that is wrong is for the library to say.
+std::string plain_escapes(std::string_view json) {
+  const auto number_at = [&](size_t at) -> int32_t {  // of \uXXXX; -1: there is none
+    if (json.size() - at < 6 || json[at] != '\\' || json[at + 1] != 'u') return -1;
+    uint32_t number = 0;
+    const auto end = std::from_chars(json.data() + at + 2, json.data() + at + 6, number, 16).ptr;
+    return end == json.data() + at + 6 ? int32_t(number) : -1;
+  };
+  std::string text;
+  text.reserve(json.size());
+  for (size_t i = 0; i < json.size();) {
+    if (json[i] != '\\') {
+      text += json[i++];
+      continue;
+    }
+    int32_t number = number_at(i);
+    if (number < 0x80) {  // or an escape of another kind: two characters at least
+      text += json.substr(i, 2);
+      i = std::min(i + 2, json.size());
+      continue;
+    }
+    i += 6;
+    if (number >= 0xd800 && number < 0xe000) {
+      const int32_t low = i < json.size() ? number_at(i) : -1;
+      if (number >= 0xdc00 || low < 0xdc00 || low >= 0xe000) {
+        throw BadJson(fmt::format(
+            "\\u{:04x}, before byte {}, is half of a character; write both halves, or UTF-8", number, i));
+      }
+      i += 6;
+      number = 0x10000 + ((number - 0xd800) << 10) + (low - 0xdc00);
+    }
+    const auto add = [&text](int32_t byte) { text += char(byte); };
+    if (number < 0x800) {
+      add(0xc0 | number >> 6);
+    } else {
+      if (number < 0x10000) {
+        add(0xe0 | number >> 12);
+      } else {
+        add(0xf0 | number >> 18);
+        add(0x80 | (number >> 12 & 0x3f));
+      }
+      add(0x80 | (number >> 6 & 0x3f));
+    }
+    add(0x80 | (number & 0x3f));
+  }
+  return text;
+}
+
 // What the library has to say of bad bytes is thrown; it must not go to the embedder's standard error.
 class Quiet final : public kj::ExceptionCallback {
   void logMessage(kj::LogSeverity, const char*, int, int, kj::String&&) override {}
@@ -328,7 +378,8 @@ std::vector<std::byte> Schema::from_json(uint64_t type_id, std::string_view json
   try {
     capnp::MallocMessageBuilder message;
     const auto root = message.initRoot<capnp::DynamicStruct>(type);
-    parsed_->json.decode(kj::arrayPtr(json.data(), json.size()), root);
+    const std::string text = plain_escapes(json);
+    parsed_->json.decode(kj::arrayPtr(text.data(), text.size()), root);
     // As one segment, and without what decoding left behind.
     capnp::MallocMessageBuilder one(
         uint(std::min<uint64_t>(root.asReader().totalSize().wordCount + 1, 1u << 29)));

@@ -159,8 +159,17 @@ static void schemas(const char* endless, uint64_t of_something_else) {
                 gyre_message_from_json(schema, id, json, strlen(json), GYRE_BODY, NULL, 64, &size));
   EXPECT_STATUS(GYRE_UNKNOWN_TYPE,
                 gyre_message_from_json(schema, 5, json, strlen(json), GYRE_BODY, message, 64, &size));
-  static const char* const bad_json[] = {
-      "", "{", "[]", "3", "{\"x\": \"three\"}", "{\"y\": 3}", "{\"x\": 1e30}", "\xff"};
+  static const char* const bad_json[] = {"",
+                                         "{",
+                                         "[]",
+                                         "3",
+                                         "{\"x\": \"three\"}",
+                                         "{\"y\": 3}",
+                                         "{\"x\": 1e30}",
+                                         "\xff",
+                                         "{\"name\": \"\\ud800\"}",
+                                         "{\"name\": \"\\ude00\\ud83d\"}",
+                                         "{\"name\": \"\\u12"};
   for (size_t i = 0; i < sizeof bad_json / sizeof bad_json[0]; ++i) {
     EXPECT_STATUS(GYRE_BAD_JSON, gyre_message_from_json(schema, id, bad_json[i], strlen(bad_json[i]),
                                                         GYRE_BODY, message, 64, &size));

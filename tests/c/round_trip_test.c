@@ -59,7 +59,8 @@ static void json_messages_come_back_as_they_were(void) {
   EXPECT(type_id(schema, "Numbers.Inner") != id);
   static const char json[] =
       "{\"big\":\"-9223372036854775808\",\"unsignedBig\":\"18446744073709551615\",\"bytes\":[0,255],"
-      "\"ratio\":\"NaN\",\"inner\":{\"names\":[\"a\",\"\\\"b\\\"\"]},\"b\":{\"flag\":false},"
+      "\"ratio\":\"NaN\",\"inner\":{\"names\":[\"a\",\"\\\"b\\\"\","
+      "\"\\u00f6\\u20ac\\ud83d\\ude00\\\\u00f6\\n\"]},\"b\":{\"flag\":false},"
       "\"place\":{\"x\":-3},\"operation\":\"divide\"}";
   for (gyre_encoding encoding = GYRE_BODY; encoding <= GYRE_PACKED; ++encoding) {
     unsigned char message[512];
@@ -72,7 +73,9 @@ static void json_messages_come_back_as_they_were(void) {
     EXPECT(strstr(text, "\"unsignedBig\":\"18446744073709551615\"") != NULL);
     EXPECT(strstr(text, "\"bytes\":[0,255]") != NULL);
     EXPECT(strstr(text, "\"ratio\":\"NaN\"") != NULL);
-    EXPECT(strstr(text, "\"names\":[\"a\",\"\\\"b\\\"\"]") != NULL);
+    EXPECT(strstr(text,
+                  "\"names\":[\"a\",\"\\\"b\\\"\",\"\xc3\xb6\xe2\x82\xac\xf0\x9f\x98\x80\\\\u00f6\\n\"]") !=
+           NULL);
     EXPECT(strstr(text, "\"b\":{\"flag\":false}") != NULL);
     EXPECT(strstr(text, "\"place\":{\"x\":-3}") != NULL);
     EXPECT(strstr(text, "\"operation\":\"divide\"") != NULL);

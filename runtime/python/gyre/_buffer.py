@@ -25,7 +25,7 @@ class Buffer:
         if dtype.name not in ELEMENTS[1:] or not dtype.isnative:
             raise BadArgument(f"a buffer of {dtype}: its elements are one of {', '.join(ELEMENTS[1:])}")
         self.dtype, self.size, self.memory = dtype, size, memory
-        self._views = weakref.WeakSet()
+        self._views = []  # of view(): weak references
         handle = Handle()
         check(
             lib.gyre_buffer_create(
@@ -51,6 +51,7 @@ class Buffer:
 
     def close(self):
         """Frees it; its handles are stale then. Raises BufferError while arrays of view() are there."""
+        self._views = [view for view in self._views if view() is not None]
         if self._views:
             raise BufferError(f"closing a buffer: {len(self._views)} arrays of its view() are in use; drop them first")
         handle, self._handle = self._handle, 0
@@ -101,7 +102,7 @@ class Buffer:
         check(lib.gyre_buffer_view(self._handle, nanoseconds(timeout), ctypes.byref(address)))
         shared = (ctypes.c_char * (self.size * self.dtype.itemsize)).from_address(address.value)
         shared._buffer = self  # lives as long
-        self._views.add(shared)
+        self._views.append(weakref.ref(shared))
         return numpy.frombuffer(shared, dtype=self.dtype)
 
     def _check_offset(self, offset):

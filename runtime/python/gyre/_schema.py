@@ -60,7 +60,7 @@ class Schema:
     def encode(self, type_name, fields, encoding="body"):
         """The message as bytes."""
         type_id = self.type_id(type_name)
-        text = json.dumps(self._to_json(fields, {"struct": str(type_id)}), allow_nan=False).encode()
+        text = json.dumps(self._to_json(fields, {"struct": str(type_id)}), ensure_ascii=False, allow_nan=False).encode()
         size = ctypes.c_size_t()
         capacity = 2 * len(text) + 256
         while True:
