@@ -16,6 +16,7 @@ packages=(
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
   python3                    # the tests: reads JSON and counts results
   doxygen                    # the tests: the API reference, which must have no warnings
+  python3-numpy python3-pip  # the Python package: its tests; installing it
 )
 packages_for_all=(clang libclang-rt-dev)  # by clang: the sanitizer build, and the fuzzers
 
