@@ -44,6 +44,9 @@ extern "C" {
 
 #define GYRE_VERSION "0.1.0"
 
+/** As a timeout: the runtime's own. */
+#define GYRE_DEFAULT_TIMEOUT INT64_C(-1)
+
 #if defined(__GNUC__)
 #define GYRE_API __attribute__((visibility("default")))
 #else
