@@ -6,7 +6,7 @@
 
 namespace gyre {
 
-/// What became of asks: each that was accepted has one of the four outcomes, or is in flight.
+/// What became of asks: each that was accepted has one of the five outcomes, or is in flight.
 struct AskAccounts {
   uint64_t accepted = 0;
   uint64_t answered = 0;

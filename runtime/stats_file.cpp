@@ -28,7 +28,7 @@ constexpr uint64_t largest_file = uint64_t(1) << 30;
 // meets half written has another checksum.
 struct Header {
   static constexpr uint64_t expected_magic = 0x31746174536579ull << 8 | 'G';  // "GyeStat1"
-  static constexpr uint64_t expected_version = 1;
+  static constexpr uint64_t expected_version = 2;
   uint64_t magic = expected_magic;
   uint64_t version = expected_version;
   uint64_t pid = 0;
@@ -146,6 +146,7 @@ void for_each_number(Books& books, Visit&& visit) {
   visit(books.asks.error_replies);
   visit(books.asks.timed_out);
   visit(books.asks.dead_letters);
+  visit(books.asks.cancelled);
   visit(books.asks.late_replies);
   visit(books.tells.accepted);
   visit(books.tells.processed);

@@ -100,7 +100,15 @@ int CompletionQueue::fd() const { return state_->fd(); }
 std::optional<Completion> CompletionQueue::take() { return state_->take(); }
 
 void CompletionQueue::watch_call(CallHandle& call, uint64_t tag) {
-  if (state_->forked()) return;
+  if (state_->forked()) {
+    call = CallHandle();
+    return;
+  }
+  if (call.core().forked()) {  // a parent's call, and the child's queue
+    add_refused(Failure{Status::forked}, tag);
+    call = CallHandle();
+    return;
+  }
   detail::when_done(call, [state = state_, tag](CallHandle done) {
     // The call's own: it has been delivered, and lies there until the call is given back.
     Continuation& continuation = done.core().poller().continuation_of(done.call());

@@ -34,7 +34,10 @@ Poller::Poller(Core& core) : core_(core) {}
 // The thread holds the Core: it is past its work here, or gone in a child of fork().
 Poller::~Poller() {
   if (!thread_.joinable()) return;
-  if (core_.forked() || thread_.get_id() == std::this_thread::get_id()) {
+  if (core_.forked()) {
+    // Left as it is: its number may be that of a thread that the child has started since.
+    (void)new (std::nothrow) std::thread(std::move(thread_));
+  } else if (thread_.get_id() == std::this_thread::get_id()) {
     thread_.detach();
   } else {
     thread_.join();
@@ -43,8 +46,10 @@ Poller::~Poller() {
 
 void Poller::start() {
   const std::lock_guard lock(start_mutex_);
-  if (started_.load(std::memory_order_relaxed) || expected_.load(std::memory_order_relaxed) >= closed) return;
-  continuations_ = std::make_unique<Continuation[]>(core_.calls().calls());
+  if (started_.load(std::memory_order_relaxed)) return;
+  // Queues hold outcomes there also when the runtime has ended.
+  if (!continuations_) continuations_ = std::make_unique<Continuation[]>(core_.calls().calls());
+  if (expected_.load(std::memory_order_relaxed) >= closed) return;
   try {
     const SignalsBlocked blocked;
     thread_ = std::thread([core = core_.shared_from_this()] { core->poller().run(); });

@@ -67,6 +67,7 @@ void add_books(std::vector<MetricFamily>& families, const Books& books) {
   count(asks, books.asks.error_replies, {{"outcome", "error_reply"}});
   count(asks, books.asks.timed_out, {{"outcome", "timed_out"}});
   count(asks, books.asks.dead_letters, {{"outcome", "dead_letter"}});
+  count(asks, books.asks.cancelled, {{"outcome", "cancelled"}});
   count(add(families, "gyre_late_replies_total", "Replies to asks that had another outcome by then.",
             MetricType::Counter),
         books.asks.late_replies);

@@ -153,6 +153,7 @@ TEST_CASE("a child of fork() is called back at once with `forked`, and its paren
   pollfd descriptor{queue.fd(), POLLIN, 0};
   REQUIRE(poll(&descriptor, 1, 60'000) == 1);
   auto pending = client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 2));
+  auto watched = client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 3));
   const std::string wrong = in_child([&](Findings& findings) {
     findings.expect(!pending.cancel(), "a pending ask is not cancelled");
     int called = 0;
@@ -165,10 +166,17 @@ TEST_CASE("a child of fork() is called back at once with `forked`, and its paren
     findings.expect(!queue.take(), "take() gives nothing");
     queue.watch(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)), 2);
     findings.expect(!queue.take(), "take() gives nothing of what the child watches");
+    CompletionQueue own;
+    own.watch(std::move(watched), 3);
+    auto completion = own.take();
+    findings.expect(completion && completion->tag == 3, "the child's own queue gives what it watches");
+    if (completion) forked(std::move(completion->outcome).as<ProbeResponse>().get());
+    findings.expect(called == 3, "as forked");
   });
   INFO(wrong);
   CHECK(wrong.empty());
   CHECK(pending.get().value()->getValue() == 5);
+  CHECK(watched.get().value()->getValue() == 7);
   auto completion = queue.take();
   REQUIRE(completion);
   CHECK(completion->tag == 1);

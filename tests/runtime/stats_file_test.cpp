@@ -50,6 +50,7 @@ Stats some_stats() {
   stats.timings = {1.5, 2.5, true};
   stats.workers[0].heartbeat_age_s = 0.25;
   stats.writes = {1, 2, 3};
+  stats.books.asks.cancelled = 4;
   return stats;
 }
 
@@ -96,6 +97,7 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.state == Lifecycle::terminated);
   CHECK(back.books.tells.processed == 3);
   CHECK(back.writes.ns == 3);
+  CHECK(back.books.asks.cancelled == 4);
 }
 
 TEST_CASE(

@@ -76,12 +76,14 @@ void print(const std::string& path, const PublishedStats& published, bool worker
   const Books& books = stats.books;
   std::cout << fmt::format(
       "  actors {} in {:.1f} ms, the rest of the launch {:.1f} ms\n"
-      "  asks   {} accepted, {} answered, {} error replies, {} timed out, {} dead letters, {} in flight\n"
+      "  asks   {} accepted, {} answered, {} error replies, {} timed out, {} dead letters, {} cancelled, {} "
+      "in "
+      "flight\n"
       "  tells  {} accepted, {} processed, {} dead letters, {} in flight\n",
       stats.timings.compiled_from_cache ? "found compiled" : "compiled", stats.timings.compile_ms,
       stats.timings.launch_ms, books.asks.accepted, books.asks.answered, books.asks.error_replies,
-      books.asks.timed_out, books.asks.dead_letters, books.asks.in_flight(), books.tells.accepted,
-      books.tells.processed, books.tells.dead_letters, books.tells.in_flight());
+      books.asks.timed_out, books.asks.dead_letters, books.asks.cancelled, books.asks.in_flight(),
+      books.tells.accepted, books.tells.processed, books.tells.dead_letters, books.tells.in_flight());
   const auto transfer = [](const char* what, const TransferStats& transfers) {
     if (transfers.copies == 0) return;
     std::cout << fmt::format("  {} {} copies, {} bytes, {} in all\n", what, transfers.copies, transfers.bytes,
@@ -171,6 +173,8 @@ nlohmann::json json_of(const std::string& path, const PublishedStats& published)
             {"error_replies", books.asks.error_replies},
             {"timed_out", books.asks.timed_out},
             {"dead_letters", books.asks.dead_letters},
+            {"cancelled", books.asks.cancelled},
+            {"in_flight", books.asks.in_flight()},
             {"late_replies", books.asks.late_replies}}},
           {"tells",
            {{"accepted", books.tells.accepted},

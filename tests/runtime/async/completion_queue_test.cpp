@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "support/catch.hpp"
-#include "support/stepped.hpp"
 #include "support/engine_under_test.hpp"
+#include "support/stepped.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -133,6 +133,29 @@ TEST_CASE("outcomes may be taken after the runtime is gone", "[gpu]") {
   auto completion = moved.take();
   REQUIRE(completion);
   CHECK(std::move(completion->outcome).as<ProbeResponse>().get().value()->getValue() == 17);
+}
+
+TEST_CASE("the first ask that a queue watches of a runtime may be one of before its end", "[gpu]") {
+  Runtime runtime = Runtime::launch(probe_actors(), on_this_engine());
+  Client client = runtime.client();
+  auto cancelled = ask(client, Action::ANSWER, 1);
+  auto answered = ask(client, Action::ANSWER, 8);
+  answered.wait();
+  const bool decided = cancelled.cancel();
+  runtime.terminate();
+  CompletionQueue queue;
+  queue.watch(std::move(cancelled), 1);
+  queue.watch(std::move(answered), 2);
+  CHECK(readable(queue, 0));
+  auto first = queue.take();
+  REQUIRE(first);
+  CHECK(first->tag == 1);
+  CHECK(first->outcome.get().has_value() != decided);
+  auto second = queue.take();
+  REQUIRE(second);
+  CHECK(second->tag == 2);
+  CHECK(std::move(second->outcome).as<ProbeResponse>().get().value()->getValue() == 17);
+  CHECK_FALSE(queue.take());
 }
 
 TEST_CASE("several threads watch with one queue, and one takes: nothing is lost", "[gpu]") {

@@ -81,6 +81,7 @@ TEST_CASE("a scrape says what the stats say, under the names of the page") {
   s.work();
   REQUIRE(good.get());
   REQUIRE_FALSE(bad.get());
+  REQUIRE(s.ask(Action::ANSWER, 2).cancel());
   s.core->terminate(5s);
 
   const PrometheusEndpoint endpoint([core = s.core] { return core->stats(); }, {.address = "127.0.0.1:0"});
@@ -92,6 +93,7 @@ TEST_CASE("a scrape says what the stats say, under the names of the page") {
   CHECK(value_of(answer, "gyre_handler_seconds_count{" + labels + "}") == 3);
   CHECK(value_of(answer, "gyre_handler_seconds_bucket{" + labels + R"(,le="+Inf"})") == 3);
   CHECK(value_of(answer, R"(gyre_asks_total{outcome="error_reply"})") == 1);
+  CHECK(value_of(answer, R"(gyre_asks_total{outcome="cancelled"})") == 1);
   CHECK(value_of(answer, R"(gyre_tells_total{outcome="processed"})") == 3);
   CHECK(value_of(answer, R"(gyre_runtime_state{state="terminated"})") == 1);
   CHECK(value_of(answer, "gyre_tells_accepted_total") == 3);
