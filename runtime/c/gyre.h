@@ -146,7 +146,7 @@ typedef uint64_t gyre_schema;
 /** Parses `count` schemas, at most 4,096. They may import each other (by name; import "/name" means the
    same), Gyre's own (/gyre/messages/buffer.capnp, echo.capnp, vector_add.capnp) and /capnp/c++.capnp. Gyre's
    own messages are in every schema: with count 0 and `files` null they are all it has. Each file needs
-   $Cxx.namespace("…"), the C++ namespace of its views. GYRE_BAD_SCHEMA. */
+   $Cxx.namespace("…"), the C++ namespace of its views; brackets may lie 100 deep. GYRE_BAD_SCHEMA. */
 GYRE_API gyre_status gyre_schema_parse(const gyre_text* files, size_t count, gyre_schema* schema);
 /** The 64-bit id of a struct by its name, "VectorAddRequest", "Outer.Inner", or "file.capnp:Name" where
    several files have one of that name. GYRE_UNKNOWN_TYPE. */

@@ -25,6 +25,53 @@ namespace {
 
 namespace compiler = gyre::compiler;
 
+// The library's parser calls itself for each bracket in a bracket, and for each member of a member.
+constexpr uint32_t deepest = 100;
+
+// The line, from 1, where brackets or members lie deeper than that; 0: there is none.
+uint32_t line_too_deep(std::string_view text) {
+  uint32_t line = 1, brackets = 0, members = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+      case '\n':
+        ++line;
+        break;
+      case '#':
+        i = std::min(text.find('\n', i), text.size()) - 1;
+        break;
+      case '"':  // to its end, which is on the same line
+        for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i) {
+          if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] != '\n') ++i;
+        }
+        if (i < text.size() && text[i] == '\n') ++line;
+        break;
+      case '(':
+      case '[':
+      case '{':
+        members = 0;
+        if (++brackets > deepest) return line;
+        break;
+      case ')':
+      case ']':
+      case '}':
+        if (brackets != 0) --brackets;
+        break;
+      case '.':
+        if (++members > deepest) return line;
+        break;
+      case ',':
+      case ';':
+      case '=':
+      case ':':
+        members = 0;
+        break;
+      default:
+        break;
+    }
+  }
+  return 0;
+}
+
 // The schemas of one parse, by name, and what is wrong with them.
 class Library {
  public:
@@ -35,6 +82,12 @@ class Library {
       if (name.size() <= 6 || !name.ends_with(".capnp")) {
         throw BadSchema(
             fmt::format("a schema is named \"{}\"; give it a name that ends in .capnp", file.name));
+      }
+      if (const uint32_t line = line_too_deep(file.text); line != 0) {
+        throw BadSchema(
+            fmt::format("{}:{}: this lies deeper than {} brackets, or names a member of more than "
+                        "{} others; write it flatter",
+                        name, line, deepest, deepest));
       }
       if (!texts_.emplace(name, file.text).second) {
         throw BadSchema(

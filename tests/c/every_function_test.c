@@ -97,6 +97,25 @@ static void schemas(const char* endless, uint64_t of_something_else) {
     const gyre_text bad_file = {"bad.capnp", bad[i], strlen(bad[i])};
     EXPECT_STATUS(GYRE_BAD_SCHEMA, gyre_schema_parse(&bad_file, 1, &schema));
   }
+  // Deep enough to overflow the stack of who follows it.
+  static char deep[100000];
+  static const struct {
+    const char* text;
+    const char* again;
+  } nested[] = {{"const a :Text = ", "("}, {"const a :Text = \"#\"", "("}, {"const a :Text = # )\n", "["},
+                {"", "struct A {"},        {"struct A { x @0 :", "List("}, {"struct A { x @0 :A", ".A"}};
+  for (size_t i = 0; i < sizeof nested / sizeof nested[0]; ++i) {
+    strcpy(deep, "@0xf1e2d3c4b5a69788; using Cxx = import \"/capnp/c++.capnp\"; $Cxx.namespace(\"a\");");
+    strcat(deep, nested[i].text);
+    size_t length = strlen(deep);
+    const size_t more = strlen(nested[i].again);
+    while (length + more < sizeof deep) {
+      memcpy(deep + length, nested[i].again, more);
+      length += more;
+    }
+    EXPECT_STATUS(GYRE_BAD_SCHEMA, gyre_schema_parse(&(gyre_text){"deep.capnp", deep, length}, 1, &schema));
+    EXPECT(strstr(gyre_last_error(), "deep.capnp:") != NULL);
+  }
   EXPECT_STATUS(GYRE_BAD_SCHEMA,
                 gyre_schema_parse(&(gyre_text){"no_ending", text, sizeof text - 1}, 1, &schema));
   EXPECT_STATUS(GYRE_BAD_SCHEMA, gyre_schema_parse(&(gyre_text){"", text, sizeof text - 1}, 1, &schema));

@@ -108,6 +108,14 @@ TEST_CASE("the first difference and the largest ones are told with their places"
   CHECK(comparison.ulps()->value == double(ulp_distance(3.0f, 4.0f)));
 }
 
+TEST_CASE("what is compared with an infinity does not hide the largest relative difference") {
+  Response a{1, 3}, b{std::numeric_limits<float>::infinity(), 4};
+  Comparison comparison(Tolerance{});
+  CHECK_FALSE(comparison.add(0, a.dynamic(), b.dynamic()));
+  REQUIRE(comparison.relative());
+  CHECK(comparison.relative()->value == 0.25);
+}
+
 TEST_CASE("numbers within either tolerance pass, and are still told") {
   Response a{100.5f, 0.25f}, b{100, 0};
   const auto passes = [&](double absolute, double relative) {

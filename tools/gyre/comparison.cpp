@@ -141,6 +141,7 @@ void Comparison::floats(const std::string& path, Float tested, Float reference) 
   const bool numbers = !std::isnan(tested) && !std::isnan(reference);
   if (numbers) {
     const auto keep = [&here](std::optional<Largest>& largest, double value) {
+      if (std::isnan(value)) return;  // of an infinity, relative to one
       if (!largest || value > largest->value) largest = Largest{value, here};
     };
     keep(absolute_, difference);
