@@ -30,8 +30,8 @@
    9. Blocking. Functions that may wait say so, with the longest time; all others never wait for a worker.
    Times are nanoseconds; -1 (GYRE_DEFAULT_TIMEOUT) is the runtime's own timeout, and below that is
    GYRE_INVALID_ARGUMENT.
-   10. In a child of fork() runtimes are the parent's: every use of one is GYRE_FORKED. Release runtimes
-   before the process ends. */
+   10. In a child of fork() runtimes are the parent's: what needs their workers, memory or counts is
+   GYRE_FORKED. Release runtimes before the process ends. */
 #ifndef GYRE_GYRE_H
 #define GYRE_GYRE_H
 

@@ -146,6 +146,20 @@ class Asks(unittest.TestCase):
         with self.assertRaises(gyre.BadArgument):
             self.client.ask(ECHO, 0, "EchoRequest", b"", encoding="zipped")
 
+    def test_keys_and_sizes_that_do_not_fit_are_refused_not_cut(self):
+        for key in (-1, 1 << 64):
+            for use in (
+                lambda: self.client.ask(ADD, key, "VectorAddRequest", {}),
+                lambda: self.client.tell(ADD, key, "VectorAddRequest", {}),
+                lambda: self.client.start(ADD, key),
+                lambda: self.client.stop(ADD, key),
+            ):
+                with self.assertRaisesRegex(gyre.BadArgument, "key"):
+                    use()
+        with self.assertRaisesRegex(gyre.BadArgument, "max_reply_bytes"):
+            self.client.ask(ADD, 1, "VectorAddRequest", {}, max_reply_bytes=1 << 32)
+        self.assertEqual(self.client.ask(ADD, (1 << 64) - 1, "VectorAddRequest", {"a": [1], "b": [2]})["result"], [3])
+
     def test_messages_are_told_and_dead_letters_say_what_they_were(self):
         self.client.tell(ECHO, 6, "EchoRequest", {"sequence": 1})
         self.client.ask(ECHO, 6, "EchoRequest", {})

@@ -5,6 +5,7 @@ import atexit
 import ctypes
 import dataclasses
 import json
+import operator
 import time
 import weakref
 
@@ -138,6 +139,14 @@ def _in_range(name, value, field):
     if isinstance(value, int) and field(value).value != value:
         raise BadArgument(f"launching: {name}={value} is out of range")
     return value
+
+
+def _number_of_bits(name, value, bits):
+    # The same, of arguments: another actor would get the message.
+    number = operator.index(value)
+    if not 0 <= number < 1 << bits:
+        raise BadArgument(f"{name} {value}: give 0 to 2^{bits} - 1")
+    return number
 
 
 class Runtime:
@@ -298,16 +307,19 @@ class Client:
         """Sends a message that wants no reply. It was accepted when this returns: it will be handled, or be a dead
         letter; after `expires_after` seconds the latter."""
         actor, type_id, content, known = self._content(actor, request, message, encoding)
+        key = _number_of_bits("key", key, 64)
         options = self._options(known, timeout)
         options.expires_after_ns = nanoseconds(expires_after)
         check(lib.gyre_tell(self._runtime._handle, actor, key, type_id, content, len(content), ctypes.byref(options)))
 
     def start(self, actor, key, timeout=None):
         """Creates an actor if it is not there."""
+        key = _number_of_bits("key", key, 64)
         check(lib.gyre_start_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
 
     def stop(self, actor, key, timeout=None):
         """Ends an actor; its state is gone."""
+        key = _number_of_bits("key", key, 64)
         check(lib.gyre_stop_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
 
     def _content(self, actor, request, message, encoding):
@@ -326,8 +338,9 @@ class Client:
     def _send(self, actor, key, request, message, encoding, timeout, max_reply_bytes, wait):
         name, type_id, content, known = self._content(actor, request, message, encoding)
         options = self._options(known, timeout)
-        options.max_reply_bytes = max_reply_bytes
+        options.max_reply_bytes = _number_of_bits("max_reply_bytes", max_reply_bytes, 32)
         options.when_full = 0 if wait else 1
+        key = _number_of_bits("key", key, 64)
         call = Handle()
         check(
             lib.gyre_ask(
