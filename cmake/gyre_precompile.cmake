@@ -1,7 +1,8 @@
-# gyre_precompile(target HEADER...): what most of the target's sources include is compiled once. Not under a compiler
-# launcher: ccache finds nothing again that was compiled so.
-# gyre_precompile_as(target other): with the headers of `other`; both must compile with the same definitions.
-if(CMAKE_CXX_COMPILER_LAUNCHER)
+# gyre_precompile(target HEADER...): what most of the target's sources include is compiled once, by g++ alone. Not under a
+# compiler launcher: ccache finds nothing again that was compiled so.
+# gyre_precompile_as(target other): with the headers of `other`; a source that compiles with other definitions than they
+# did takes longer, and says so.
+if(CMAKE_CXX_COMPILER_LAUNCHER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(GYRE_PRECOMPILES OFF)
 else()
   set(GYRE_PRECOMPILES ON)
@@ -16,5 +17,6 @@ endfunction()
 function(gyre_precompile_as target other)
   if(GYRE_PRECOMPILES)
     target_precompile_headers(${target} REUSE_FROM ${other})
+    target_compile_options(${target} PRIVATE -Wno-error=invalid-pch)
   endif()
 endfunction()
