@@ -14,8 +14,8 @@ using namespace gyre;
 
 namespace {
 
-struct Memory {
-  explicit Memory(uint64_t bytes) : bytes(bytes, std::byte{0xee}), arena(this->bytes.data(), bytes) {}
+struct ArenaMemory {
+  explicit ArenaMemory(uint64_t bytes) : bytes(bytes, std::byte{0xee}), arena(this->bytes.data(), bytes) {}
   std::vector<std::byte> bytes;
   Arena arena;
 };
@@ -31,7 +31,7 @@ bool all_zero(const Arena& arena, const ArenaBlock& block) {
 }  // namespace
 
 TEST_CASE("a block has room for both bodies, aligned, and the reply's room is zero whatever was there") {
-  Memory memory(64 << 10);
+  ArenaMemory memory(64 << 10);
   for (const uint32_t request : {0u, 1u, 1023u, 1024u, 1025u, 9000u}) {
     for (const uint32_t reply : {0u, 1u, 1024u, 7777u}) {
       const auto block = memory.arena.allocate(request, reply);
@@ -49,7 +49,7 @@ TEST_CASE("a block has room for both bodies, aligned, and the reply's room is ze
 }
 
 TEST_CASE("a reply that was written only in part leaves the rest known to be zero, and that much is true") {
-  Memory memory(64 << 10);
+  ArenaMemory memory(64 << 10);
   const auto first = memory.arena.allocate(0, 32 << 10);
   REQUIRE(first);
   std::memset(memory.arena.at(first->reply_offset), 0xcd, 5000);
@@ -60,7 +60,7 @@ TEST_CASE("a reply that was written only in part leaves the rest known to be zer
 }
 
 TEST_CASE("an id is good until its block is freed, and never again") {
-  Memory memory(16 << 10);
+  ArenaMemory memory(16 << 10);
   const auto block = memory.arena.allocate(100, 100);
   REQUIRE(block);
   CHECK(memory.arena.find(block->id)->reply_offset == block->reply_offset);
@@ -79,7 +79,7 @@ TEST_CASE("an id is good until its block is freed, and never again") {
 
 TEST_CASE("a full arena refuses, and has room again for all of it when all is freed") {
   for (const uint64_t kib : {4u, 60u, 64u, 68u, 128u, 1000u}) {
-    Memory memory(kib << 10);
+    ArenaMemory memory(kib << 10);
     std::vector<BlockId> blocks;
     while (const auto block = memory.arena.allocate(1000, 0)) blocks.push_back(block->id);
     CHECK(blocks.size() == kib);
@@ -95,7 +95,7 @@ TEST_CASE("a full arena refuses, and has room again for all of it when all is fr
 }
 
 TEST_CASE("an arena says what it could never hold") {
-  Memory memory(64 << 10);
+  ArenaMemory memory(64 << 10);
   CHECK(memory.arena.could_hold(64 << 10, 0));
   CHECK(memory.arena.could_hold(32 << 10, 32 << 10));
   CHECK_FALSE(memory.arena.could_hold((64 << 10) + 1, 0));
@@ -107,7 +107,7 @@ TEST_CASE("an arena says what it could never hold") {
 }
 
 TEST_CASE("random blocks never overlap, keep their contents, and come back") {
-  Memory memory(1 << 20);
+  ArenaMemory memory(1 << 20);
   std::mt19937 random(5);
   struct Held {
     ArenaBlock block;
@@ -144,7 +144,7 @@ TEST_CASE("random blocks never overlap, keep their contents, and come back") {
 }
 
 TEST_CASE("four threads allocate and free at once, and nobody gets what another has") {
-  Memory memory(256 << 10);
+  ArenaMemory memory(256 << 10);
   std::atomic<uint64_t> wrong{0}, done{0};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t) {
