@@ -28,7 +28,7 @@ import json, sys
 runtime = json.load(open(sys.argv[1]))[-1]
 assert runtime["pid"] == int(sys.argv[2]) and runtime["process_there"] and not runtime["stale"]
 assert runtime["engine"] == "cpu" and runtime["transport"] == "heap" and runtime["slots"] == 256
-assert runtime["tells"]["accepted"] > 0
+assert runtime["asks"]["accepted"] + runtime["tells"]["accepted"] > 0
 for worker in runtime["workers"]:
     assert worker["depth_high_water"] <= runtime["slots"]
     for handler in worker["handlers"]:
