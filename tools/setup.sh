@@ -15,10 +15,11 @@ packages=(
   libvulkan-dev              # headers, for device memory that the host writes (--transport bar)
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
   python3                    # the tests: reads JSON and counts results
+  clang                      # the tests: a project that uses the installed package, built by both compilers
   doxygen                    # the tests: the API reference, which must have no warnings
   python3-numpy python3-pip  # the Python package: its tests; installing it
 )
-packages_for_all=(clang libclang-rt-dev)  # by clang: the sanitizer build, and the fuzzers
+packages_for_all=(libclang-rt-dev)  # by clang: the sanitizer build, and the fuzzers
 
 say() { echo "setup: $*" >&2; }
 

@@ -68,7 +68,7 @@ grep -qxF '{"pieces":24,"rounding":"none"}' out || fail "the program in C printe
 echo "C: ok"
 
 for python in /usr/bin/python3 python3; do
-  if "$python" -c 'import numpy, pip, setuptools, wheel' 2>/dev/null; then break; fi
+  if "$python" -c 'import setuptools, wheel, pip, numpy' 2>/dev/null; then break; fi
   python=""
 done
 [[ $python ]] || fail "no python3 has numpy, pip, setuptools and wheel (Debian: python3-numpy, python3-pip)"
