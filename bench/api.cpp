@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>

@@ -1,6 +1,7 @@
 // gyre-bench idle: what workers that nobody asks cost, in processor time and in watts.
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <CLI/CLI.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 
 #include <memory>

@@ -1,6 +1,7 @@
 // gyre-bench launch: from a process's start to its first checked reply, beside a bare process that does as
 // much without Gyre.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 
 #include <atomic>

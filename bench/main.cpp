@@ -1,4 +1,6 @@
 // gyre-bench: the measuring tool. One file a subcommand.
+#include <CLI/CLI.hpp>
+
 #include "common_options.hpp"
 #include "subcommands.hpp"
 

@@ -1,5 +1,6 @@
 // gyre-bench payload: large vectors there and their result back, by each way Gyre has, beside plain copies.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 

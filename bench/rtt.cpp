@@ -1,6 +1,7 @@
 // gyre-bench rtt: the time from a request to its checked reply, one message in flight, beside the
 // alternatives.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 #include <gyre/bridge/heap.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 

@@ -2,9 +2,11 @@
 // called.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace gyre::bench {
 

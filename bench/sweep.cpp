@@ -1,5 +1,6 @@
 // gyre-bench sweep: latency against offered load, messages sent whether answers come or not.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,6 @@
 // gyre-bench throughput: messages a second, many in flight, beside the bare rings.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <functional>

@@ -2,6 +2,7 @@
 // library.
 #include <capnp/message.h>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <gyre/gyre.hpp>
 #include <gyre/messages/vector_add.official.hpp>
 #include <gyre/runtime/builtin_actors.hpp>

@@ -1,5 +1,6 @@
 // gyre-bench workers: what workers that nobody asks cost the one that is asked.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

@@ -2,7 +2,13 @@
 
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 CONFIG REQUIRED)          # libboost-dev: Lockfree, Outcome
-find_package(fmt REQUIRED)                 # libfmt-dev
+find_package(fmt REQUIRED)                        # libfmt-dev
+# Its library, or, in binaries that travel, its headers alone: then each source that formats compiles half of it.
+if(GYRE_STATIC)
+  set(GYRE_FMT $<BUILD_INTERFACE:fmt::fmt-header-only>)
+else()
+  set(GYRE_FMT fmt::fmt)
+endif()
 find_path(SPDLOG_INCLUDE_DIR NAMES spdlog/spdlog.h REQUIRED)  # libspdlog-dev: its headers alone
 
 # prometheus-cpp-dev, for gyre::telemetry. Not by its CMake package, which also looks for parts Gyre does not use.

@@ -1,11 +1,5 @@
 // The main function of the GPU tests: skipped (exit 77) where there is no GPU. GYRE_TEST_TRANSPORT in the
 // environment (bar, pinned, unified) is the transport of every launch that leaves it to `auto`.
-#if __has_include(<catch2/catch_all.hpp>)
-#include <catch2/catch_all.hpp>
-#else
-#define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
-#endif
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/runtime/engine.hpp>
 
@@ -14,6 +8,7 @@
 
 #include "gpu/transport.hpp"
 #include "support/engine_under_test.hpp"
+#include "support/run_tests.hpp"
 
 namespace gyre_test {
 
@@ -56,5 +51,5 @@ int main(int argc, char** argv) {
     std::puts("skipped: no CUDA device here");
     return 77;
   }
-  return Catch::Session().run(argc, argv);
+  return gyre_test::run_tests(argc, argv);
 }

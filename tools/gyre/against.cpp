@@ -2,6 +2,7 @@
 
 #include <capnp/serialize.h>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <gyre/bridge/error.hpp>
 
 #include <algorithm>

@@ -1,12 +1,16 @@
 // The options every Gyre program takes, under the same names.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <gyre/runtime/errors.hpp>
 #include <gyre/runtime/options.hpp>
-#include <nlohmann/json.hpp>
 
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace gyre::tools {
 

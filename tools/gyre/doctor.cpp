@@ -2,9 +2,11 @@
 #include "doctor.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "common_options.hpp"

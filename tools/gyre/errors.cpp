@@ -1,5 +1,6 @@
 // gyre errors: what an error means and what to check next.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <gyre/bridge/error_catalogue.hpp>
 
 #include <algorithm>

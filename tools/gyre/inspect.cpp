@@ -1,9 +1,11 @@
 // gyre inspect: what a GPU would run of actors, and what it would take of the GPU.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "actor_file.hpp"

@@ -1,4 +1,6 @@
 // gyre: the command-line tool. One file a subcommand.
+#include <CLI/CLI.hpp>
+
 #include "common_options.hpp"
 #include "subcommands.hpp"
 

@@ -1,12 +1,14 @@
 // gyre stat: what the runtimes of other processes have done.
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 #include <gyre/runtime/stats_file.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "common_options.hpp"

@@ -1,9 +1,11 @@
 // The subcommands of gyre: each adds itself to the command line, and sets `chosen` when it is the one called.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace gyre::tools {
 

@@ -1,5 +1,6 @@
 // gyre validate: sends VectorAdd requests to running workers and checks every element of every response.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <gyre/gyre.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 
@@ -11,6 +12,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 

@@ -1,11 +1,5 @@
 // The main function of tests compiled for CUDA that run on the fake driver: skipped (exit 77) without NVRTC.
 // With GYRE_TEST_TRANSPORT=bar in the environment there is a fake Vulkan too, and `auto` is BAR.
-#if __has_include(<catch2/catch_all.hpp>)
-#include <catch2/catch_all.hpp>
-#else
-#define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
-#endif
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
@@ -19,6 +13,7 @@
 #if defined(GYRE_WITH_VULKAN)
 #include "support/fake_vulkan.hpp"
 #endif
+#include "support/run_tests.hpp"
 #include "support/stepped.hpp"
 
 const gyre::EngineKind gyre_test::engine_under_test = gyre::EngineKind::cuda;
@@ -35,7 +30,7 @@ int main(int argc, char** argv) {
     if (std::string_view(wanted) == "bar") vulkan.emplace();
   }
 #endif
-  const int result = Catch::Session().run(argc, argv);
+  const int result = gyre_test::run_tests(argc, argv);
 #if defined(GYRE_WITH_VULKAN)
   if (vulkan && (vulkan->calls().empty() || vulkan->live() != gyre_test::FakeVulkan::Live{})) {
     std::puts("Vulkan: not used, or not given back");
