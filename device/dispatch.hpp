@@ -140,7 +140,7 @@ struct Handled {
   uint32_t detail;
   uint64_t where;  ///< see ErrorBody::where
   uint32_t response_bytes;
-  uint64_t began;  ///< the handler: clock_ticks(); 0: it was not called
+  uint64_t began;  ///< the handler: clock_ticks(); 0: it was not called, or began with the look
 };
 
 namespace detail {
@@ -166,10 +166,10 @@ GYRE_DEVICE bool call(Actor& actor, Context& context, wire::Message& message, wi
   typename Request::Reader reader(root);
   if constexpr (requires { typename Response::Builder; }) {
     typename Response::Builder builder(init_root(reply, Response::data_words, Response::pointers));
-    handled.began = clock_ticks_here();
+    if constexpr (Root::reads_clock) handled.began = clock_ticks_here();
     if (!message.failed()) actor.on(context, reader, builder);
   } else {
-    handled.began = clock_ticks_here();
+    if constexpr (Root::reads_clock) handled.began = clock_ticks_here();
     if (!message.failed()) actor.on(context, reader);
   }
   handled.response_bytes = reply.used_bytes();
@@ -192,12 +192,14 @@ GYRE_DEVICE bool call(Actor& actor, Context& context, wire::Message& message, wi
 }
 
 struct InitRoot {
+  static constexpr bool reads_clock = true;
   GYRE_DEVICE wire::StructBuilder operator()(wire::Body& reply, uint32_t data_words,
                                              uint32_t pointers) const {
     return reply.init_root(data_words, pointers);
   }
 };
 struct InitPlainRoot {
+  static constexpr bool reads_clock = !handler_time_begins_with_look;
   GYRE_DEVICE wire::StructBuilder operator()(wire::Body& reply, uint32_t data_words,
                                              uint32_t pointers) const {
     return reply.init_plain_root(data_words, pointers);

@@ -52,13 +52,16 @@ class Lookout {
   /// The worker's clock when it last looked, in microseconds.
   GYRE_DEVICE uint32_t now_us() const { return now_us_; }
 
+  /// clock_ticks() at the last time this asked.
+  GYRE_DEVICE uint64_t ticks() const { return ticks_; }
+
   /// Asks for the command word if a look is due: while a look at the ring is under way, so that the two cross
   /// the bus together. This and the next: collective over PollGroup.
   GYRE_DEVICE void ask(const CommandLine& command_line) {
-    const uint32_t ticks = uint32_t(clock_ticks());
-    const bool due = PollGroup::any(ticks - looked_at_ >= look_interval);
+    ticks_ = clock_ticks();
+    const bool due = PollGroup::any(uint32_t(ticks_) - looked_at_ >= look_interval);
     if (due) {
-      looked_at_ = ticks;
+      looked_at_ = uint32_t(ticks_);
       now_us_ = uint32_t(now_ns() / 1000);
     }
     if (due || looks_at_each_poll) {
@@ -80,7 +83,8 @@ class Lookout {
  private:
   uint32_t command_ = 0;  // CommandWord::word
   uint32_t now_us_ = 0;
-  uint32_t looked_at_ = 0;  // clock_ticks(), low bits
+  uint64_t ticks_ = 0;
+  uint32_t looked_at_ = 0;  // low bits of ticks_, when a look was due
   uint32_t answer_ = 0;
   bool asked_ = false;
   bool due_ = false;  // the look that was asked for
@@ -137,11 +141,16 @@ class Inbox {
   GYRE_DEVICE Decision look(bool wants) {
     if (seen_ == 0 || !wants) {
       glimpse(wants ? window_ : 0);
-    } else {
+    } else if constexpr (!looks_at_each_poll) {
       lookout_.ask(*command_line_);
     }
     head_ = RequestHead::load(request_);
-    if ((there_ & 1) == 0) return nothing();
+    if ((there_ & 1) == 0) {
+      if constexpr (looks_at_each_poll) lookout_.ask(*command_line_);
+      return nothing();
+    }
+    // On the CPU the clock is read once it is known that there is a message: its handler's time begins.
+    if constexpr (looks_at_each_poll) lookout_.ask(*command_line_);
     const uint32_t needed = packets_for(head_.body_bytes() < 0x7fffffff ? head_.body_bytes() : 0x7fffffff);
     if (is_whole(there_, needed, width_)) return Decision::message;
     return look_for_rest();
@@ -200,7 +209,7 @@ class Inbox {
     const bool polls = message_ < messages;
     Packet packet{{0, 0, 0}, 0};
     if (polls) packet = Memory::load(next_.slot()[packet_]);
-    lookout_.ask(*command_line_);
+    if constexpr (!looks_at_each_poll) lookout_.ask(*command_line_);
     if (polls) unpack(packet, memory_, PollGroup::rank());
     there_ = PollGroup::ballot(packet.stamp == next_.stamp());
     PollGroup::sync();

@@ -99,6 +99,7 @@ __device__ inline uint64_t now_ns() {
 inline constexpr uint32_t look_interval = 64'000;
 __device__ inline uint64_t clock_ticks() { return uint64_t(clock64()); }
 inline constexpr bool looks_at_each_poll = false;
+inline constexpr bool handler_time_begins_with_look = false;
 /// The same clock, read where it stands: accesses to memory stay on their side of it.
 __device__ inline uint64_t clock_ticks_here() {
   uint64_t value;
@@ -165,6 +166,10 @@ inline uint64_t clock_ticks_here() {
 }
 /// On the CPU the command word is in the cache.
 inline constexpr bool looks_at_each_poll = true;
+/// Reading the clock takes as long as a small handler. So what is on a reply's way reads it once, for
+/// deadline and handler: a handler's time is there from when its message was found to when its reply was
+/// stored.
+inline constexpr bool handler_time_begins_with_look = true;
 inline constexpr bool delays_first_look = false;
 inline void wait_ticks(uint32_t) {}
 

@@ -269,18 +269,21 @@ class Worker {
     GYRE_DEVICE Taken operator()(bool ok, const Handled& handled) const {
       if (!ok) worker.note_failure(handled);
       HandlerGroup::sync();
-      return worker.conclude_plain(handled.response_bytes, clock_ticks_here() - handled.began);
+      return worker.conclude_plain(handled);
     }
   };
-  // `ticks`: the handler's time, until the last thread was done.
-  GYRE_DEVICE Taken conclude_plain(uint32_t response_bytes, uint64_t ticks) {
+  GYRE_DEVICE Taken conclude_plain(const Handled& handled) {
+    const uint32_t response_bytes = handled.response_bytes;
+    // The handler's time, until the last thread was done.
+    const uint64_t until_done = handler_time_begins_with_look ? 0 : clock_ticks_here() - handled.began;
     const bool is_ask = head().flags() != 0;
     // What a reply needs is loaded beside what decides whether it is sent.
     const uint32_t any = shared_->notes.any;
     const Packet first = reply_packet(PollGroup::rank(), response_bytes);
     if (any != 0) {
       if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
-      noted_ticks_ = ticks;
+      noted_ticks_ =
+          handler_time_begins_with_look ? clock_ticks_here() - inbox_.lookout().ticks() : until_done;
       HandlerGroup::sync();
       return Taken::noted;
     }
@@ -291,7 +294,11 @@ class Worker {
       ++tells_processed_;
     }
     clear(response_bytes);
-    if (HandlerGroup::rank() == 0) meter_.processed(last_counts_, ticks);
+    if (HandlerGroup::rank() == 0) {
+      meter_.processed(last_counts_, handler_time_begins_with_look
+                                         ? clock_ticks_here() - inbox_.lookout().ticks()
+                                         : until_done);
+    }
     return Taken::done;
   }
 
