@@ -18,9 +18,14 @@ inline auto filling(const EchoMessage& message) {
   };
 }
 
+/// Throws Error where the outcome is one.
+inline void expect_success(const EchoMessage& message, const Result<Reply<messages::EchoResponse>>& outcome) {
+  if (!outcome) throw Error(message.name() + ": " + outcome.error().message(), outcome.error().status);
+}
+
 /// Throws Error unless the outcome is that message, word for word.
 inline void expect_echo(const EchoMessage& message, const Result<Reply<messages::EchoResponse>>& outcome) {
-  if (!outcome) throw Error(message.name() + ": " + outcome.error().message(), outcome.error().status);
+  expect_success(message, outcome);
   const auto& response = *outcome.value();
   message.expect(0, response.getSequence());
   const auto payload = response.getPayload();

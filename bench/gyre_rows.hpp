@@ -18,7 +18,9 @@ inline constexpr uint32_t echo_overhead_bytes = 24;
 
 /// Echo with bodies of `size` bytes: a multiple of 8, at least 32. Worker 0 is asked, the others idle. Throws
 /// what run_on_gyre throws, and Error for a wrong reply.
-GyreRow measure_gyre_echo(const Plan& plan, uint32_t size);
+/// `checked` false: a row of its own, "gyre unchecked", whose asks must succeed and whose replies nobody
+/// reads, which shows what checking costs.
+GyreRow measure_gyre_echo(const Plan& plan, uint32_t size, bool checked = true);
 /// VectorAdd of VectorMessage::usual_size floats. Throws likewise.
 GyreRow measure_gyre_vector_add(const Plan& plan);
 

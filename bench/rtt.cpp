@@ -37,6 +37,7 @@ struct Settings {
   uint32_t rounds = 1;
   bool pin = false;
   bool brief = false;
+  bool unchecked = false;
   std::string json_file;
 };
 
@@ -91,9 +92,12 @@ class Cases {
 };
 
 // The rows of every size, and those that have none once.
-void add_cases(Cases& cases, const std::vector<uint32_t>& sizes, bool on_cuda, bool brief) {
-  for (const uint32_t size : sizes) {
+void add_cases(Cases& cases, const Settings& settings, bool on_cuda) {
+  const bool brief = settings.brief;
+  for (const uint32_t size : settings.sizes) {
     cases.add([size](const Plan& plan) { return measure_gyre_echo(plan, size).row; });
+    if (settings.unchecked)
+      cases.add([size](const Plan& plan) { return measure_gyre_echo(plan, size, false).row; });
 #if defined(GYRE_WITH_CUDA)
     if (on_cuda) {
       cases.add([size](const Plan& plan) { return measure_raw(plan, size); });
@@ -139,14 +143,14 @@ int rtt(Settings& settings) {
   for (const char* gaps : {"none", "random"}) {
     if (settings.gaps != gaps && settings.gaps != "both") continue;
     cases.plan().random_gaps = gaps == std::string("random");
-    add_cases(cases, settings.sizes, on_cuda, settings.brief);
+    add_cases(cases, settings, on_cuda);
   }
 
   print(out, machine);
   fmt::print(
       out,
       "{} messages a row and round after {} uncounted, one in flight, from one thread{}: from before "
-      "the request is written until every word of its reply is checked\n"
+      "the request is written until every word of its reply is checked{}\n"
       "{} round{} of all rows in turn, each launched anew; a row's figures are its median round's by "
       "p50{}\n"
       "not measured: queueing (the loop is closed), several threads, first touch of memory, launching; "
@@ -155,7 +159,7 @@ int rtt(Settings& settings) {
       plan.own_cpu ? fmt::format(" on CPU {}, baselines' second thread on CPU {}, Gyre's own not pinned",
                                  *plan.own_cpu, *plan.baseline_cpu)
                    : ", threads not pinned",
-      settings.rounds, settings.rounds == 1 ? "" : "s",
+      settings.unchecked ? ", but for gyre unchecked" : "", settings.rounds, settings.rounds == 1 ? "" : "s",
       settings.gaps == "none" ? ""
                               : "; random gaps: a pause of 0 to 3 us before each message, not in the "
                                 "sample",
@@ -221,6 +225,8 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
       ->capture_default_str();
   command->add_flag("--brief", settings->brief,
                     "measure Gyre's row and the one it is compared with, no others");
+  command->add_flag("--unchecked", settings->unchecked,
+                    "beside Gyre's row one of which nobody reads the replies: what checking costs");
   command->add_flag("--pin", settings->pin,
                     "pin the measuring thread to the first CPU, a baseline's second thread to the second");
   command->footer(

@@ -45,6 +45,18 @@ for row in rows:
 assert document["reference"] == "boost-spsc"
 CHECK
 
+"$bench" rtt --engine cpu --messages 2000 --brief --unchecked --json "$folder/unchecked.json" >"$folder/unchecked"
+python3 - "$folder/unchecked.json" <<'CHECK'
+import json, sys
+with open(sys.argv[1]) as file:
+    rows = {row["name"]: row for row in json.load(file)["rows"]}
+assert sorted(rows) == ["boost-spsc", "gyre", "gyre unchecked"], rows
+assert {name: row["checked"] for name, row in rows.items()} == {"boost-spsc": True, "gyre": True, "gyre unchecked": False}
+unchecked = rows["gyre unchecked"]
+assert unchecked["messages"] == 2000 and unchecked["p50_to_gyre"] == unchecked["p50_ns"] / rows["gyre"]["p50_ns"], rows
+CHECK
+grep -q "every word of its reply is checked, but for gyre unchecked" "$folder/unchecked"
+
 for word in machine: "waiting spin" "not measured:" p99.9 gyre boost-spsc floor; do
   grep -q -- "$word" "$folder/text" || { echo "the table lacks '$word':"; cat "$folder/text"; exit 1; }
 done
