@@ -145,7 +145,7 @@ void SoakHost::produce(uint32_t producer) {
         bridge.return_prepaid(1);
         break;
       }
-      bridge.publish(ticket, payload, envelope.body_bytes);
+      bridge.publish(ticket, {payload, envelope.body_bytes});
       ++numbers[worker];
       ++sent;
       checksum += sum;

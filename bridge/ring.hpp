@@ -150,11 +150,11 @@ GYRE_DEVICE inline void unpack(const Packet& packet, uint32_t* payload, uint32_t
 
 #if !defined(__CUDACC_RTC__)
 /// Publishes one message as publish() does, to a ring in memory that the CPU does not cache
-/// (write-combining): in whole lines, every packet of them stamped, those that the message does not need too,
-/// and fenced, so that nothing lingers. `ring` is 64-aligned.
+/// (write-combining): in whole lines, every packet of them stamped, those that the message does not need too.
+/// Until Memory::store_fence() some of it may linger. `ring` is 64-aligned.
 template <class Memory>
-void publish_lines(LineStore how, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
-                   const uint32_t* payload, uint32_t body_bytes) {
+void store_lines(LineStore how, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
+                 const uint32_t* payload, uint32_t body_bytes) {
   typename Memory::Cell* const slot = ring + shape.first_packet(ticket);
   const uint32_t stamp = shape.stamp(ticket);
   const uint32_t needed = packets_for(body_bytes);
@@ -178,6 +178,12 @@ void publish_lines(LineStore how, typename Memory::Cell* ring, const RingShape& 
     Memory::store_fence();
   }
   for (uint32_t k = 0; k < needed; k += Line::size) store_from(k);
+}
+/// The same, and nothing lingers.
+template <class Memory>
+void publish_lines(LineStore how, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
+                   const uint32_t* payload, uint32_t body_bytes) {
+  store_lines<Memory>(how, ring, shape, ticket, payload, body_bytes);
   Memory::store_fence();
 }
 #endif

@@ -304,7 +304,7 @@ Result<void> Core::drain(std::chrono::nanoseconds timeout) {
         const Envelope envelope{0, 0, 0, 0, 0, uint16_t(Control::drain), 0, 0, envelope_flags::control};
         uint32_t payload[packets_for(0) * words_a_packet] = {};
         std::memcpy(payload, &envelope, sizeof envelope);
-        bridges_[worker].publish(ticket, payload, 0);
+        bridges_[worker].publish(ticket, {payload, 0});
         drain_sent_[worker] = true;
       }
       all_sent = all_sent && drain_sent_[worker];

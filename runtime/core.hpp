@@ -173,8 +173,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Failure refused(Status status, uint64_t waited_us, const Room& room) const;
   Result<Room> room_for(uint32_t body_bytes, uint32_t reply_bytes) const;
   std::optional<ArenaBlock> take_block(const Room& room, Outgoing message);
-  void publish(HostBridge& bridge, uint64_t ticket, Envelope envelope, Outgoing message, const Room& room,
-               const std::optional<ArenaBlock>& block);
+  static HostBridge::Message with_heads(Envelope envelope, Outgoing message, const Room& room,
+                                        const std::optional<ArenaBlock>& block);
   template <class Attempt>
   Status attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
                        WhenFull when_full);

@@ -2,6 +2,7 @@
 #include <gyre/runtime/core.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace gyre::detail {
@@ -87,8 +88,8 @@ std::optional<ArenaBlock> Core::take_block(const Room& room, Outgoing message) {
 }
 
 // The heads go right in front of the body, into the room that the sender has there.
-void Core::publish(HostBridge& bridge, uint64_t ticket, Envelope envelope, Outgoing message, const Room& room,
-                   const std::optional<ArenaBlock>& block) {
+HostBridge::Message Core::with_heads(Envelope envelope, Outgoing message, const Room& room,
+                                     const std::optional<ArenaBlock>& block) {
   auto* payload = reinterpret_cast<uint32_t*>(message.body);
   if (block) {
     const OutOfLine head{block->id, block->request_offset, block->reply_offset, room.request_bytes,
@@ -101,7 +102,7 @@ void Core::publish(HostBridge& bridge, uint64_t ticket, Envelope envelope, Outgo
   }
   payload -= sizeof envelope / sizeof *payload;
   std::memcpy(payload, &envelope, sizeof envelope);
-  bridge.publish(ticket, payload, envelope.body_bytes);
+  return {payload, envelope.body_bytes};
 }
 
 Status Core::full_or_closed(const HostBridge& bridge, Status full) const {
@@ -161,10 +162,10 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
   }
   books_.add(Count::asks_accepted);
   calls_.arm(*call, to.worker, deadline_ns, timeout_us);
-  publish(bridge, ticket,
-          {*call, message.bytes, clock_.deadline_us(sent.now_ns, sent.deadline_ns()), to.key, to.actor_type,
-           to.message_type, 0, 0, envelope_flags::ask},
-          message, room, block);
+  bridge.publish(
+      ticket, with_heads({*call, message.bytes, clock_.deadline_us(sent.now_ns, sent.deadline_ns()), to.key,
+                          to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
+                         message, room, block));
   // The clock is read while the message is on its way. Nobody else gives the call back.
   if (deadline_ns == never) calls_.set_deadline(*call, after(host_now_ns(), limits.timeout));
   return *call;
@@ -211,16 +212,19 @@ Result<void> Core::tell(const Destination& to, Outgoing message, const TellLimit
   if (block) bridge.keep_tell_block(ticket, block->id, [this](BlockId id) { arena_.free(id, 0); });
   const uint32_t deadline_us =
       limits.expires_after.count() <= 0 ? 0 : clock_.deadline_us(now_ns, after(now_ns, limits.expires_after));
-  publish(bridge, ticket, {0, message.bytes, deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
-          message, room, block);
+  bridge.publish(ticket,
+                 with_heads({0, message.bytes, deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
+                            message, room, block));
   return success();
 }
 
-// How many messages from the first on go to its worker and fit slots; 0: the first does not.
+// How many messages from the first on, Scratch::run at the most, go to its worker and fit slots; 0: the first
+// does not.
 template <class Fits>
 size_t Core::run_of(std::span<const Addressed> messages, Fits&& fits) {
   size_t n = 0;
-  while (n < messages.size() && messages[n].to.worker == messages[0].to.worker && fits(messages[n].message))
+  while (n < std::min(messages.size(), Scratch::run) && messages[n].to.worker == messages[0].to.worker &&
+         fits(messages[n].message))
     ++n;
   return n;
 }
@@ -288,13 +292,14 @@ size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, Ca
     for (uint32_t i = 0; i < claimed; ++i) {
       calls_.arm(calls[sent + i], run[sent + i].to.worker, deadline_ns, timeout_us);
     }
+    std::array<HostBridge::Message, Scratch::run> heads;
     for (uint32_t i = 0; i < claimed; ++i) {
       const auto& [to, message] = run[sent + i];
-      publish(bridge, ticket + i,
-              {calls[sent + i], message.bytes, worker_deadline_us, to.key, to.actor_type, to.message_type, 0,
-               0, envelope_flags::ask},
-              message, Room{}, std::nullopt);
+      heads[i] = with_heads({calls[sent + i], message.bytes, worker_deadline_us, to.key, to.actor_type,
+                             to.message_type, 0, 0, envelope_flags::ask},
+                            message, Room{}, std::nullopt);
     }
+    bridge.publish_run(ticket, {heads.data(), claimed});
     sent += claimed;
   }
   if (!sent_at.exact()) {
@@ -348,12 +353,14 @@ size_t Core::tell_run(std::span<const Addressed> run, const TellLimits& limits, 
       break;
     }
     books_.add(Count::tells_accepted, claimed);
+    std::array<HostBridge::Message, Scratch::run> heads;
     for (uint32_t i = 0; i < claimed; ++i) {
       const auto& [to, message] = run[sent + i];
-      publish(bridge, ticket + i,
-              {0, message.bytes, worker_deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
-              message, Room{}, std::nullopt);
+      heads[i] =
+          with_heads({0, message.bytes, worker_deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
+                     message, Room{}, std::nullopt);
     }
+    bridge.publish_run(ticket, {heads.data(), claimed});
     sent += claimed;
   }
   return sent;

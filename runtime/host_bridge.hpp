@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -108,12 +109,23 @@ class HostBridge {
   /// Most slots of the H2D ring that were taken after a claim, as far as the worker had said by then which it
   /// is done with: it says so at a quarter ring at the latest, and where it has nothing to do.
   uint64_t depth_high_water() const { return depth_high_water_.load(std::memory_order_relaxed); }
-  /// `payload`: envelope and body as words, padded to whole packets. The ticket must have been claimed.
-  void publish(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
-    // Over BAR this is the copy that read_back reads. It comes first: once a worker can have the message, the
-    // slot may be another producer's.
-    gyre::publish<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket, payload, body_bytes);
-    if (bar_.h2d != nullptr) publish_over_bar(ticket, payload, body_bytes);
+  /// What goes into a slot: envelope and body as words, padded to whole packets.
+  struct Message {
+    const uint32_t* payload;
+    uint32_t body_bytes;
+  };
+  /// The ticket must have been claimed.
+  void publish(uint64_t ticket, const Message& message) { publish_run(ticket, {&message, 1}); }
+  /// Message i with ticket `first` + i. All those tickets must have been claimed.
+  void publish_run(uint64_t first, std::span<const Message> messages) {
+    // Over BAR these are the copies that read_back reads. They come first: once a worker can have a message,
+    // its slot may be another producer's.
+    uint64_t ticket = first;
+    for (const Message& message : messages) {
+      gyre::publish<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket++, message.payload,
+                            message.body_bytes);
+    }
+    if (bar_.h2d != nullptr) publish_run_over_bar(first, messages);
   }
 
   /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
@@ -197,11 +209,15 @@ class HostBridge {
   }
 
  private:
-  // Stores to such memory may overtake those before them: that a call is pending, and what its message refers
-  // to, come first.
-  void publish_over_bar(uint64_t ticket, const uint32_t* payload, uint32_t body_bytes) {
+  // Stores to such memory may overtake those before them: that calls are pending, and what their messages
+  // refer to, come first.
+  void publish_run_over_bar(uint64_t first, std::span<const Message> messages) {
     Memory::store_fence();
-    publish_lines<Memory>(bar_.store, bar_.h2d, bridge_.shape, ticket, payload, body_bytes);
+    uint64_t ticket = first;
+    for (const Message& message : messages) {
+      store_lines<Memory>(bar_.store, bar_.h2d, bridge_.shape, ticket++, message.payload, message.body_bytes);
+    }
+    Memory::store_fence();
   }
   CommandWord send(CommandWord word) {
     commanded_ = word;
@@ -222,6 +238,7 @@ class HostBridge {
 
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
   static constexpr uint32_t most_at_once = 64;
+  static constexpr uint32_t prefetch_slots = 4;
 
   // The drainer's: `ticket` is what comes next.
   void expect(uint64_t ticket) {
@@ -249,6 +266,10 @@ class HostBridge {
       const ReceiveOutcome outcome = look(slot, next_stamp_.load(std::memory_order_relaxed));
       if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));
       if (outcome != ReceiveOutcome::message) break;
+      // With two there, others may be: the engine wrote them, so each is a miss of the cache.
+      if (count != 0) {
+        _mm_prefetch(bridge_.d2h + bridge_.shape.first_packet(ticket + prefetch_slots), _MM_HINT_T0);
+      }
       const ArrivedReply reply(slot, bridge_.shape.body_capacity());
       take(&reply);
       expect(++ticket);

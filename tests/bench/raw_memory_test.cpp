@@ -99,7 +99,7 @@ TEST_CASE("Gyre's host bridges find the same rings and credits") {
       uint64_t claimed = 0;
       REQUIRE(bridge.try_claim(claimed) == ClaimOutcome::claimed);
       REQUIRE(claimed == ticket);
-      bridge.publish(ticket, payload, 64);
+      bridge.publish(ticket, {payload, 64});
       echo(rings, worker, ticket, 8);
     }
     uint64_t ticket = 0;

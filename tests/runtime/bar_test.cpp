@@ -61,7 +61,7 @@ TEST_CASE(
       REQUIRE(s.host.try_claim(ticket) == ClaimOutcome::claimed);
       const std::vector<uint32_t> message = message_of(body + 1, body);
       REQUIRE(s.host.read_back(ticket, payload.data()) == ReceiveOutcome::nothing);
-      s.host.publish(ticket, message.data(), body);
+      s.host.publish(ticket, {message.data(), body});
       REQUIRE(receive<Memory>(s.worker.h2d, s.layout.shape, ticket, payload.data()) ==
               ReceiveOutcome::message);
       REQUIRE(same(message, payload.data(), body));
@@ -96,7 +96,7 @@ TEST_CASE(
           const std::vector<uint32_t> message = message_of(producer * each + i, body);
           uint64_t ticket = 0;
           while (s.host.try_claim(ticket) != ClaimOutcome::claimed) std::this_thread::yield();
-          s.host.publish(ticket, message.data(), body);
+          s.host.publish(ticket, {message.data(), body});
           if (random() % 4 == 0) std::this_thread::yield();
         }
       });
