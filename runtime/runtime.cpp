@@ -50,6 +50,7 @@ Runtime& Runtime::operator=(Runtime&& other) noexcept {
   if (this != &other) {
     end();
     core_ = std::move(other.core_);
+    shared_core_ = std::move(other.shared_core_);
     published_ = std::move(other.published_);
   }
   return *this;

@@ -25,7 +25,10 @@ class Runtime {
   /// terminate() with the default deadline.
   ~Runtime();
 
-  Client client() const { return Client(core()); }
+  Client client() const {
+    core();  // that there is one
+    return Client(shared_core_);
+  }
 
   /// From now on each message is answered Status::inactive instead of being handled; a tell becomes a dead
   /// letter. Waits until every worker does so. Failures: worker_stuck, draining, terminated, engine_failed.
@@ -102,12 +105,13 @@ class Runtime {
   const Timings& timings() const { return core()->timings(); }
 
  private:
-  explicit Runtime(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
+  explicit Runtime(std::shared_ptr<detail::Core> core) : core_(std::move(core)), shared_core_(core_) {}
 
   const std::shared_ptr<detail::Core>& core() const;
   void end() noexcept;
 
   std::shared_ptr<detail::Core> core_;
+  detail::SharedCore shared_core_;                     // its clients'
   std::unique_ptr<detail::StatsPublisher> published_;  // null: they are not
 };
 

@@ -35,7 +35,7 @@ struct Stepped {
     auto made = std::make_unique<gyre::SteppedEngine>(probe_actors(), options);
     engine = made.get();
     core = std::make_shared<gyre::detail::Core>(probe_actors(), options, std::move(made));
-    client = std::make_unique<gyre::Client>(core);
+    client = std::make_unique<gyre::Client>(gyre::detail::SharedCore(core));
   }
   ~Stepped() { core->terminate(5s); }
 
