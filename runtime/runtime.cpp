@@ -37,7 +37,8 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
   const double total_ms = double(detail::host_now_ns() - begin_ns) * 1e-6;
   core->set_timings({compile_ms, total_ms - compile_ms, from_cache});
   detail::log_launch(*core);
-  Runtime runtime(std::move(core));
+  Runtime runtime(std::move(core));  // from here on it is ended, whatever else fails
+  runtime.shared_core_ = detail::SharedCore(runtime.core_);
   if (options.publish_stats) {
     runtime.published_ = detail::StatsPublisher::start(runtime.stats_reader(), options.stats_interval);
   }

@@ -105,7 +105,7 @@ class Runtime {
   const Timings& timings() const { return core()->timings(); }
 
  private:
-  explicit Runtime(std::shared_ptr<detail::Core> core) : core_(std::move(core)), shared_core_(core_) {}
+  explicit Runtime(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
 
   const std::shared_ptr<detail::Core>& core() const;
   void end() noexcept;
