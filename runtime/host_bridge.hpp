@@ -238,7 +238,7 @@ class HostBridge {
 
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
   static constexpr uint32_t most_at_once = 64;
-  static constexpr uint32_t prefetch_slots = 4;
+  static constexpr uint32_t prefetch_slots = 6;
 
   // The drainer's: `ticket` is what comes next.
   void expect(uint64_t ticket) {
@@ -257,19 +257,25 @@ class HostBridge {
     return whole ? ReceiveOutcome::message : ReceiveOutcome::nothing;
   }
 
+  void fetch(uint64_t ticket) const {
+    _mm_prefetch(bridge_.d2h + bridge_.shape.first_packet(ticket), _MM_HINT_T0);
+  }
+
   template <class Take>
   uint32_t drain_alone(Take& take, uint32_t most) {
     uint32_t count = 0;
     uint64_t ticket = d2h_ticket_;
+    // What the engine wrote is a miss of the cache, each by itself: those that may lie there are fetched
+    // ahead.
+    const uint32_t expected =
+        prepaid_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_relaxed);
+    for (uint32_t k = 1; k < prefetch_slots && k < expected; ++k) fetch(ticket + k);
     while (count < most) {
       const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
       const ReceiveOutcome outcome = look(slot, next_stamp_.load(std::memory_order_relaxed));
       if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));
       if (outcome != ReceiveOutcome::message) break;
-      // With two there, others may be: the engine wrote them, so each is a miss of the cache.
-      if (count != 0) {
-        _mm_prefetch(bridge_.d2h + bridge_.shape.first_packet(ticket + prefetch_slots), _MM_HINT_T0);
-      }
+      if (count + prefetch_slots < expected) fetch(ticket + prefetch_slots);
       const ArrivedReply reply(slot, bridge_.shape.body_capacity());
       take(&reply);
       expect(++ticket);
