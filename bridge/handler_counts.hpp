@@ -11,8 +11,9 @@ namespace gyre {
 struct alignas(128) HandlerCounts {
   static constexpr uint32_t bins = 40;
 
-  /// Messages that ended well, by the time the handler took: bin b counts times from 2^b ns to below
-  /// 2^(b+1) ns; the first counts what took no time that the clock shows too, the last all that took longer.
+  /// Messages that ended well, by the time the handler took (on the CPU a little more: docs/watching.md): bin
+  /// b counts times from 2^b ns to below 2^(b+1) ns; the first counts what took no time that the clock shows
+  /// too, the last all that took longer.
   uint64_t processed[bins];
   uint64_t processed_ns;  ///< of all those handlers together
   uint64_t failed;        ///< messages that got an error reply or became dead letters, but for expired ones

@@ -8,6 +8,10 @@ if(GYRE_STATIC)
   set(GYRE_FMT $<BUILD_INTERFACE:fmt::fmt-header-only>)
 else()
   set(GYRE_FMT fmt::fmt)
+  # What the installed package needs: libraries of one major version fit each other.
+  string(REGEX MATCH "^[0-9]+" major "${fmt_VERSION}")
+  math(EXPR next "${major} + 1")
+  set(GYRE_FMT_VERSIONS "${major}...<${next}")
 endif()
 find_path(SPDLOG_INCLUDE_DIR NAMES spdlog/spdlog.h REQUIRED)  # libspdlog-dev: its headers alone
 

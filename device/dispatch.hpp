@@ -140,7 +140,7 @@ struct Handled {
   uint32_t detail;
   uint64_t where;  ///< see ErrorBody::where
   uint32_t response_bytes;
-  uint64_t began;  ///< the handler: clock_ticks(); 0: it was not called, or began with the look
+  uint64_t began;  ///< the handler: clock_ticks(); 0: it was not called; not set where it began with the look
 };
 
 namespace detail {

@@ -52,8 +52,9 @@ class Lookout {
   /// The worker's clock when it last looked, in microseconds.
   GYRE_DEVICE uint32_t now_us() const { return now_us_; }
 
-  /// clock_ticks() at the last time this asked.
+  /// clock_ticks() at the last time this asked, or read_clock_again().
   GYRE_DEVICE uint64_t ticks() const { return ticks_; }
+  GYRE_DEVICE void read_clock_again() { ticks_ = clock_ticks(); }
 
   /// Asks for the command word if a look is due: while a look at the ring is under way, so that the two cross
   /// the bus together. This and the next: collective over PollGroup.
@@ -158,6 +159,7 @@ class Inbox {
   /// Whether a look was due, or found another command, since the last time this was asked. Collective.
   GYRE_DEVICE bool looked_out() { return lookout_.accept(); }
   GYRE_DEVICE const Lookout& lookout() const { return lookout_; }
+  GYRE_DEVICE void read_clock_again() { lookout_.read_clock_again(); }
   /// In a row, so far.
   GYRE_DEVICE uint32_t empty_looks() const { return empty_looks_; }
 

@@ -167,8 +167,8 @@ inline uint64_t clock_ticks_here() {
 /// On the CPU the command word is in the cache.
 inline constexpr bool looks_at_each_poll = true;
 /// Reading the clock takes as long as a small handler. So what is on a reply's way reads it once, for
-/// deadline and handler: a handler's time is there from when its message was found to when its reply was
-/// stored.
+/// deadline and handler: a handler's time begins there when its message was found and, on the short
+/// way, ends when its reply was stored.
 inline constexpr bool handler_time_begins_with_look = true;
 inline constexpr bool delays_first_look = false;
 inline void wait_ticks(uint32_t) {}

@@ -130,6 +130,8 @@ class Worker {
       command_ = inbox_.lookout().command();
       if (other && PollGroup::rank() == 0) acknowledge_command();
       report();
+      // Of that the handler's time holds nothing.
+      if constexpr (handler_time_begins_with_look) inbox_.read_clock_again();
     }
     return stop_seen_ || command_.command() == Command::stop;
   }

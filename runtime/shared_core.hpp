@@ -11,11 +11,20 @@ namespace gyre::detail {
 
 class Core;
 
-/// Shares of a Core; each thread's come from a count of its own. With one count for all, what eight threads
-/// asked was bound by the cache line that it lies in (docs/performance.md, steps). A value; empty: of none.
+/// Shares of a Core; each thread's come from a count of its own, but for those without a thread_number(), who
+/// have one together. With one count for all, what eight threads asked was bound by the cache line that it
+/// lies in (docs/performance.md, steps). A value; empty: of none.
 class SharedCore {
  public:
   SharedCore() = default;
+  SharedCore(const SharedCore&) = default;
+  SharedCore(SharedCore&& other) noexcept
+      : core_(std::exchange(other.core_, nullptr)), shares_(std::move(other.shares_)) {}
+  SharedCore& operator=(SharedCore other) noexcept {
+    core_ = other.core_;
+    shares_ = std::move(other.shares_);
+    return *this;
+  }
   /// Allocates.
   explicit SharedCore(const std::shared_ptr<Core>& core) : core_(core.get()) {
     if (core_ == nullptr) return;

@@ -9,7 +9,8 @@ packages=(
   g++ cmake ninja-build      # the build
   capnproto libcapnp-dev     # messages: the schema compiler; library and headers
   libboost-dev               # headers of Boost.Lockfree and Boost.Outcome
-  libfmt-dev libcli11-dev nlohmann-json3-dev  # the command-line tools: text, options, JSON
+  libfmt-dev                 # text
+  libcli11-dev nlohmann-json3-dev  # the command-line tools: options, JSON
   libspdlog-dev              # headers: the log
   prometheus-cpp-dev         # the Prometheus endpoint (--metrics)
   libvulkan-dev              # headers, for device memory that the host writes (--transport bar)

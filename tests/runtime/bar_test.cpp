@@ -82,21 +82,31 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "over BAR four producers with messages of every length lose, tear and double none, over whole-slot "
-    "laps") {
-  constexpr uint32_t producers = 4, each = 6000;
+    "over BAR four producers with runs of messages of every length lose, tear and double none, over "
+    "whole-slot laps") {
+  constexpr uint32_t producers = 4, each = 6000, longest_run = 3;  // of rings of 4
   for (const LineStore store : line_stores()) {
     TwoParts s(RingShape{4, 512, 0x10000 - 100}, store);
     std::vector<std::thread> threads;
     for (uint32_t producer = 0; producer < producers; ++producer) {
       threads.emplace_back([&s, producer] {
         std::minstd_rand random(producer + 1);
-        for (uint32_t i = 0; i < each; ++i) {
-          const uint32_t body = uint32_t(random()) % (s.layout.shape.body_capacity() / 8 + 1) * 8;
-          const std::vector<uint32_t> message = message_of(producer * each + i, body);
-          uint64_t ticket = 0;
-          while (s.host.try_claim(ticket) != ClaimOutcome::claimed) std::this_thread::yield();
-          s.host.publish(ticket, {message.data(), body});
+        for (uint32_t sent = 0; sent < each;) {
+          const uint32_t most = std::min(uint32_t(random()) % longest_run + 1, each - sent);
+          uint64_t first = 0;
+          uint32_t count = 0;
+          while (s.host.try_claim_run(most, first, count) != ClaimOutcome::claimed) {
+            std::this_thread::yield();
+          }
+          std::vector<uint32_t> words[longest_run];
+          HostBridge::Message messages[longest_run];
+          for (uint32_t i = 0; i < count; ++i) {
+            const uint32_t body = uint32_t(random()) % (s.layout.shape.body_capacity() / 8 + 1) * 8;
+            words[i] = message_of(producer * each + sent + i, body);
+            messages[i] = {words[i].data(), body};
+          }
+          s.host.publish_run(first, {messages, count});
+          sent += count;
           if (random() % 4 == 0) std::this_thread::yield();
         }
       });
