@@ -3,6 +3,7 @@
 #include <gyre/bridge/heap.hpp>
 #include <gyre/runtime/host_bridge.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <thread>
