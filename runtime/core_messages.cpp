@@ -162,6 +162,7 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
   }
   books_.add(Count::asks_accepted);
   calls_.arm(*call, to.worker, deadline_ns, timeout_us);
+  calls_.set_ticket(*call, ticket);
   bridge.publish(
       ticket, with_heads({*call, message.bytes, clock_.deadline_us(sent.now_ns, sent.deadline_ns()), to.key,
                           to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
@@ -291,6 +292,7 @@ size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, Ca
     books_.add(Count::asks_accepted, claimed);
     for (uint32_t i = 0; i < claimed; ++i) {
       calls_.arm(calls[sent + i], run[sent + i].to.worker, deadline_ns, timeout_us);
+      calls_.set_ticket(calls[sent + i], ticket + i);
     }
     std::array<HostBridge::Message, Scratch::run> heads;
     for (uint32_t i = 0; i < claimed; ++i) {
@@ -435,6 +437,7 @@ void Core::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own)
                                 envelope_flags::out_of_line | envelope_flags::reply_in_block;
   if (own != no_call && call == own && (envelope.flags & not_plain) == 0) {
     bridge.return_reply();
+    bridge.is_done_with(calls_.ticket(call));
     reply->unpack(calls_.place(call));
     books_.add(calls_.complete_own(call, envelope.body_bytes) ? Count::asks_answered : Count::asks_late);
     return;
@@ -445,6 +448,7 @@ void Core::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own)
   }
   bridge.return_reply();
   const bool wanted = calls_.begin_outcome(call);
+  if (wanted) bridge.is_done_with(calls_.ticket(call));
   if (!wanted) books_.add(Count::asks_late);
   // The worker is done with the block, whatever it answered: what it wrote there comes before what is done
   // there next.

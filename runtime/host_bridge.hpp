@@ -96,6 +96,13 @@ class HostBridge {
     returned_.store(returned_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
+  /// The reply that drain() hands out is to the request of that ticket: the worker takes them in order.
+  void is_done_with(uint64_t ticket) {
+    if (ticket >= consumed_seen_.load(std::memory_order_relaxed)) {
+      consumed_seen_.store(ticket + 1, std::memory_order_relaxed);
+    }
+  }
+
   ClaimOutcome try_claim(uint64_t& ticket) {
     const ClaimOutcome outcome = claim_.try_claim(ticket);
     if (outcome == ClaimOutcome::claimed) note_depth(ticket + 1);
@@ -107,7 +114,7 @@ class HostBridge {
     return outcome;
   }
   /// Most slots of the H2D ring that were taken after a claim, as far as the worker had said by then which it
-  /// is done with: it says so at a quarter ring at the latest, and where it has nothing to do.
+  /// is done with: by its replies, at a quarter ring at the latest, and where it has nothing to do.
   uint64_t depth_high_water() const { return depth_high_water_.load(std::memory_order_relaxed); }
   /// What goes into a slot: envelope and body as words, padded to whole packets.
   struct Message {
@@ -227,11 +234,16 @@ class HostBridge {
     return word;
   }
 
+  // In a conversation replies say that the ring is empty. Only where they do not is the worker's own line
+  // read, which it writes after nearly each message there: a miss of the cache.
   void note_depth(uint64_t tail) {
-    const uint64_t depth = tail - Memory::load_relaxed(bridge_.worker_line->h2d_credit);
     uint64_t most = depth_high_water_.load(std::memory_order_relaxed);
-    if (depth <= most) [[likely]]
+    const uint64_t consumed_seen = consumed_seen_.load(std::memory_order_relaxed);
+    if (tail - consumed_seen <= most) [[likely]]
       return;
+    const uint64_t consumed = Memory::load_relaxed(bridge_.worker_line->h2d_credit);
+    if (consumed > consumed_seen) consumed_seen_.store(consumed, std::memory_order_relaxed);
+    const uint64_t depth = tail - std::max(consumed, consumed_seen);
     while (depth > most && !depth_high_water_.compare_exchange_weak(most, depth, std::memory_order_relaxed)) {
     }
   }
@@ -295,6 +307,7 @@ class HostBridge {
   std::atomic<uint64_t> depth_high_water_{0};
   alignas(64) std::atomic<bool> draining_{false};  // this line is written by who drains
   std::atomic<uint32_t> returned_{0};              // prepaid replies that came, ever
+  std::atomic<uint64_t> consumed_seen_{0};         // tickets that the worker is known to be done with
   std::atomic<uint32_t> next_stamp_{0};            // of the next message, in next_slot_
   std::atomic<const Packet*> next_slot_{nullptr};
   uint64_t d2h_ticket_ = 0;
