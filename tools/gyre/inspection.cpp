@@ -61,8 +61,12 @@ std::string plain_name(const Inspection& inspection, const std::string& function
 }
 
 std::string number(uint64_t value) {
-  std::string text = std::to_string(value);
-  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  const std::string digits = std::to_string(value);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i != 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
   return text;
 }
 
