@@ -59,7 +59,7 @@ std::vector<PingShare> share_pings(uint64_t messages, uint32_t threads, uint32_t
 }
 
 uint64_t ask_pings(Client& client, const PingShare& share) {
-  const uint64_t batch = std::clamp<uint64_t>(share.window / 2, 1, 16);
+  const uint64_t batch = std::clamp<uint64_t>(share.window / 2, 1, share.batch);
   std::vector<Answer> in_flight(share.window);
   uint64_t sum = 0;
   for (uint64_t sent = 0, taken = 0; taken < share.messages;) {

@@ -18,6 +18,7 @@ struct PingShare {
   std::vector<uint64_t> keys;
   uint64_t messages = 0;
   uint32_t window = 64;      ///< asks in flight
+  uint32_t batch = 16;       ///< most of them that are sent together, by ask_many
   uint64_t first_value = 0;  ///< of the messages' values, which go up by one
   static constexpr uint32_t burst = 8;
 
@@ -30,7 +31,7 @@ struct PingShare {
 std::vector<PingShare> share_pings(uint64_t messages, uint32_t threads, uint32_t workers, uint32_t slots,
                                    uint32_t window);
 
-/// Asks, up to 16 at a time by ask_many, keeping the window as full as that, and checks every answer. Returns
+/// Asks, a batch at a time, keeping the window as full as that, and checks every answer. Returns
 /// the sum of the answers modulo 2^64. Throws Error for a wrong or a missing answer. Ends early where the
 /// user interrupts.
 uint64_t ask_pings(Client& client, const PingShare& share);

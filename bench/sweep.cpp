@@ -43,6 +43,7 @@ int sweep(Settings& settings) {
     print(out, machine);
     Client client = runtime.client();
     PingShare share = share_pings(settings.messages, 1, options.workers, options.slots, 0)[0];
+    share.batch = 1;  // as the loads are offered
     ask_pings(client, share);
     const auto begin = std::chrono::steady_clock::now();
     ask_pings(client, share);
@@ -51,9 +52,8 @@ int sweep(Settings& settings) {
     about["capacity_per_s"] = capacity;
     fmt::print(
         out,
-        "one thread, bodies of {} bytes in slots of {}; with {} asks always in flight it asks {:.0f} a "
-        "second: "
-        "loads are parts of that\n"
+        "one thread, bodies of {} bytes in slots of {}; one by one, with {} always in flight, it asks {:.0f} "
+        "a second: loads are parts of that\n"
         "messages are meant for random moments (a Poisson process), about {} s a row; latency is from that "
         "moment to the checked answer, sent late or not (corrected for coordinated omission)\n"
         "not measured: several senders, other sizes\n\n"

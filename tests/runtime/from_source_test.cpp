@@ -165,7 +165,7 @@ TEST_CASE("an actor known by name alone is asked and told, and its handlers are 
   SteppedEngine& engine = made->engine;
   auto core =
       std::make_shared<detail::Core>(ActorSet::from_source("", {"my::Probe"}), options, std::move(made));
-  Client client(core);
+  Client client{detail::SharedCore(core)};
   const auto work = [&engine] {
     for (int nothing = 0; nothing < 16;) nothing = engine.step() == Decision::nothing ? nothing + 1 : 0;
   };
