@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "support/catch.hpp"
-#include "support/stepped.hpp"
 #include "support/engine_under_test.hpp"
+#include "support/stepped.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -41,9 +41,9 @@ asio::awaitable<void> ask_in_turn(Client client, uint64_t count, uint64_t& sum) 
 }  // namespace
 
 TEST_CASE("an Asio callback runs on its executor, which has work until then", "[gpu]") {
+  asio::io_context loop;  // ended after the runtime, whose thread posts to it
   Runtime runtime = Runtime::launch(probe_actors(), on_this_engine());
   Client client = runtime.client();
-  asio::io_context loop;
   std::vector<uint64_t> values;
   std::thread::id ran_on;
   for (uint64_t i = 0; i < 10; ++i) {
@@ -60,10 +60,10 @@ TEST_CASE("an Asio callback runs on its executor, which has work until then", "[
 }
 
 TEST_CASE("an Asio handler of a refused ask is not called by the function that asked", "[gpu]") {
+  asio::io_context loop;  // ended after the runtime, whose thread posts to it
   Runtime runtime = Runtime::launch(probe_actors(), on_this_engine());
   Client client = runtime.client();
   runtime.terminate();
-  asio::io_context loop;
   std::vector<Status> statuses;
   async_ask<ProbeRequest>(client, probe, asking(Action::ANSWER, 1),
                           asio::bind_executor(asio::make_strand(loop), [&](Outcome outcome) {
@@ -87,8 +87,8 @@ TEST_CASE("use_future gives a future of the outcome", "[gpu]") {
 
 #if defined(BOOST_ASIO_HAS_CO_AWAIT)
 TEST_CASE("use_awaitable waits in a coroutine of Asio's", "[gpu]") {
+  asio::io_context loop;  // ended after the runtime, whose thread posts to it
   Runtime runtime = Runtime::launch(probe_actors(), on_this_engine({.workers = 2}));
-  asio::io_context loop;
   uint64_t first = 0, second = 0;
   asio::co_spawn(loop, ask_in_turn(runtime.client(), 100, first), asio::detached);
   asio::co_spawn(loop, ask_in_turn(runtime.client(), 50, second), asio::detached);
@@ -100,8 +100,8 @@ TEST_CASE("use_awaitable waits in a coroutine of Asio's", "[gpu]") {
 #endif
 
 TEST_CASE("no room is an outcome: async_ask never waits for any") {
+  asio::io_context loop;  // ended after the runtime, whose thread posts to it
   Stepped stepped({.slots = 4, .timeout = 60s});
-  asio::io_context loop;
   int answered = 0, refused = 0;
   for (uint64_t i = 0; i < 5; ++i) {
     async_ask<ProbeRequest>(*stepped.client, probe, asking(Action::ANSWER, i),
