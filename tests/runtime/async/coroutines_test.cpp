@@ -2,12 +2,13 @@
 #include <coroutine>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "support/arrivals.hpp"
 #include "support/catch.hpp"
 #include "support/detached.hpp"
-#include "support/stepped.hpp"
 #include "support/engine_under_test.hpp"
+#include "support/stepped.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -59,7 +60,28 @@ Detached note_on(Future<Reply<ProbeResponse>> future, Arrivals<std::coroutine_ha
   arrived.add(said(reply));
 }
 
-Detached throw_after(Future<Reply<ProbeResponse>> future) {
+// One that has an owner: what it lets through leaves it suspended at its end.
+class Owned {
+ public:
+  struct promise_type {
+    Owned get_return_object() { return Owned(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { throw; }
+  };
+  explicit Owned(std::coroutine_handle<> coroutine) : coroutine_(coroutine) {}
+  Owned(Owned&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+  Owned& operator=(Owned&&) = delete;
+  ~Owned() {
+    if (coroutine_) coroutine_.destroy();
+  }
+
+ private:
+  std::coroutine_handle<> coroutine_;
+};
+
+Owned throw_after(Future<Reply<ProbeResponse>> future) {
   (void)co_await std::move(future);
   throw std::runtime_error("out of a coroutine");
 }
@@ -148,7 +170,7 @@ TEST_CASE("resume_on lets a coroutine go on where an executor says") {
 
 TEST_CASE("what a resumed coroutine lets through is counted") {
   Stepped stepped;
-  throw_after(stepped.ask(Action::ANSWER, 1));
+  const Owned coroutine = throw_after(stepped.ask(Action::ANSWER, 1));
   stepped.work();
   stepped.core->terminate(5s);
   CHECK(stepped.core->poller().failures().count == 1);
