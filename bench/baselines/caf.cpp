@@ -35,7 +35,7 @@ Row measure_caf(const Plan& plan, bool aggressive) {
   caf::actor_system_config config;
   if (aggressive) {
     constexpr const char* group = CAF_VERSION < 1800 ? "work-stealing" : "caf.work-stealing";
-    config.set(std::string(group) + ".aggressive-poll-attempts", UINT32_MAX);
+    config.set(fmt::format("{}.aggressive-poll-attempts", group), UINT32_MAX);
   }
   caf::actor_system system(config);
   const caf::actor actor = system.spawn(adder);
