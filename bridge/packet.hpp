@@ -70,6 +70,17 @@ struct DeviceMemory {
                  : "l"(&cell), "l"(low), "l"(high)
                  : "memory");
   }
+  /// The same where `condition` holds, without a branch.
+  __device__ static void store_if(bool condition, Cell& cell, const Packet& packet) {
+    const uint64_t low = packet.data[0] | uint64_t(packet.data[1]) << 32;
+    const uint64_t high = packet.data[2] | uint64_t(packet.stamp) << 32;
+    asm volatile(
+        "{ .reg .b128 t; .reg .pred p; setp.ne.u32 p, %3, 0; mov.b128 t, {%1, %2};"
+        " @p st.relaxed.sys.global.b128 [%0], t; }"
+        :
+        : "l"(&cell), "l"(low), "l"(high), "r"(uint32_t(condition))
+        : "memory");
+  }
   /// Orders the plain accesses to memory that packets announce, before and after the packets: each thread
   /// that stores such a packet calls it first, each that has loaded one calls it then.
   __device__ static void fence() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
@@ -141,6 +152,9 @@ struct HostMemory {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     __atomic_store_n(&cell.stamp, packet.stamp, __ATOMIC_RELAXED);
   }
+  static void store_if(bool condition, Cell& cell, const Packet& packet) {
+    if (condition) store(cell, packet);
+  }
   // ThreadSanitizer does not know fences: they meet in one word.
   static void fence() {
     static std::atomic<uint32_t> meeting_point{0};
@@ -154,6 +168,9 @@ struct HostMemory {
   }
   static void store(Cell& cell, const Packet& packet) {
     asm volatile("movdqa %1, %0" : "=m"(cell) : "x"(__builtin_bit_cast(__m128i, packet)));
+  }
+  static void store_if(bool condition, Cell& cell, const Packet& packet) {
+    if (condition) store(cell, packet);
   }
   /// Orders the plain accesses to memory that packets announce, before and after the packets. x86 keeps
   /// stores among stores and loads among loads in order: it is the compiler that must.

@@ -140,7 +140,6 @@ struct Handled {
   uint32_t detail;
   uint64_t where;  ///< see ErrorBody::where
   uint32_t response_bytes;
-  uint64_t began;  ///< the handler: clock_ticks(); 0: it was not called; not set where it began with the look
 };
 
 namespace detail {
@@ -166,14 +165,12 @@ GYRE_DEVICE bool call(Actor& actor, Context& context, wire::Message& message, wi
   typename Request::Reader reader(root);
   if constexpr (requires { typename Response::Builder; }) {
     typename Response::Builder builder(init_root(reply, Response::data_words, Response::pointers));
-    if constexpr (Root::reads_clock) handled.began = clock_ticks_here();
     if (!message.failed()) actor.on(context, reader, builder);
   } else {
-    if constexpr (Root::reads_clock) handled.began = clock_ticks_here();
     if (!message.failed()) actor.on(context, reader);
   }
   handled.response_bytes = reply.used_bytes();
-  if (!message.failed() && context.status() == Status::ok && !reply.full()) return true;
+  if ((!message.failed()) & (context.status() == Status::ok) & (!reply.full())) return true;
   if (message.failed()) {
     const wire::Field field = message.failed_field();
     handled.status = Status::malformed;
@@ -192,14 +189,12 @@ GYRE_DEVICE bool call(Actor& actor, Context& context, wire::Message& message, wi
 }
 
 struct InitRoot {
-  static constexpr bool reads_clock = true;
   GYRE_DEVICE wire::StructBuilder operator()(wire::Body& reply, uint32_t data_words,
                                              uint32_t pointers) const {
     return reply.init_root(data_words, pointers);
   }
 };
 struct InitPlainRoot {
-  static constexpr bool reads_clock = !handler_time_begins_with_look;
   GYRE_DEVICE wire::StructBuilder operator()(wire::Body& reply, uint32_t data_words,
                                              uint32_t pointers) const {
     return reply.init_plain_root(data_words, pointers);
@@ -225,7 +220,7 @@ GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uin
                            void* response, uint32_t response_capacity) {
   wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
   wire::Body reply(response, response_capacity);
-  Handled handled{Status::ok, 0, 0, 0, 0};
+  Handled handled{Status::ok, 0, 0, 0};
   detail::call<Actor, Request>(actor, context, message, message.root(Request::type_id), reply,
                                detail::InitRoot{}, response_capacity, handled);
   return handled;
@@ -238,23 +233,33 @@ enum class Taken : uint32_t {
   noted  ///< handled; what it ends with is in the worker's notes
 };
 
-/// The same for a request whose root, `root_word`, lies as this program's schema has it, which makes a
-/// shorter way of it; Taken::no, and nothing was done, of any other. Then what `conclude(ok, handled)` says;
-/// of `handled`, response_bytes alone is set where all is ok.
+/// Whether the root of a request lies as this program's schema has it, and a response's has room in a slot:
+/// then handle_plain() may be called.
+template <class Actor, class Request>
+GYRE_DEVICE bool is_plain_request(const RequestHead& head, uint32_t response_capacity) {
+  return wire::Message::is_plain_root(head.root_word(), head.body_bytes(), Request::data_words,
+                                      Request::pointers) &&
+         detail::root_fits<ResponseOf<Actor, Request>>(response_capacity);
+}
+
+/// The same as handle() for such a request, which makes a shorter way of it, and then what
+/// `conclude(ok, handled)` says; of `handled`, response_bytes alone is set where all is ok. `head`: of the
+/// request, whose body is at `body`.
 template <class Actor, class Request, class Conclude>
-GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, uint64_t root_word, const void* body,
-                               uint32_t body_bytes, void* response, uint32_t response_capacity,
-                               Conclude&& conclude) {
-  wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
-  if (!message.is_plain_root(root_word, Request::data_words, Request::pointers) ||
-      !detail::root_fits<ResponseOf<Actor, Request>>(response_capacity)) {
-    return Taken::no;
-  }
+GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, const RequestHead& head, const void* body,
+                               void* response, uint32_t response_capacity, Conclude&& conclude) {
+  constexpr uint32_t words = Request::data_words + Request::pointers;
+  // A small root is read from registers.
+  [[maybe_unused]] uint64_t root[RequestHead::root_words];
+  for (uint32_t k = 0; k < RequestHead::root_words; ++k) root[k] = head.behind_root_word(k);
+  wire::Message message(body, head.body_bytes(), detail::traversal_words<Actor>(head.body_bytes()));
   wire::Body reply(response, response_capacity);
   Handled handled;
-  const bool ok = detail::call<Actor, Request>(actor, context, message,
-                                               message.plain_root(Request::data_words, Request::pointers),
-                                               reply, detail::InitPlainRoot{}, response_capacity, handled);
+  const bool ok =
+      detail::call<Actor, Request>(actor, context, message,
+                                   message.plain_root(Request::data_words, Request::pointers,
+                                                      words <= RequestHead::root_words ? root : nullptr),
+                                   reply, detail::InitPlainRoot{}, response_capacity, handled);
   return conclude(ok, handled);
 }
 
@@ -273,7 +278,7 @@ template <class Actor, class... Requests>
 GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context& context,
                                      uint32_t message_type, const void* body, uint32_t body_bytes,
                                      void* response, uint32_t capacity) {
-  Handled handled{Status::unknown_message, 0, 0, 0, 0};
+  Handled handled{Status::unknown_message, 0, 0, 0};
   uint32_t index = 0;
   (void)((message_type == index++
               ? (handled = handle<Actor, Requests>(actor, context, body, body_bytes, response, capacity),
@@ -283,14 +288,22 @@ GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context
   return handled;
 }
 
-template <class Actor, class... Requests, class... Arguments>
-GYRE_DEVICE Taken dispatch_plain_message(Handles<Requests...>, uint32_t index, uint32_t types, Actor& actor,
-                                         Arguments&&... arguments) {
-  Taken handled = Taken::no;
-  (void)((types == index ? (handled = handle_plain<Actor, Requests>(actor, arguments...), true)
-                         : (index += 1u << 16, false)) ||
+template <class Actor, class... Requests>
+GYRE_DEVICE bool is_plain_message(Handles<Requests...>, uint32_t index, const RequestHead& head,
+                                  uint32_t response_capacity) {
+  bool plain = false;
+  (void)((head.types() == index ? (plain = is_plain_request<Actor, Requests>(head, response_capacity), true)
+                                : (index += 1u << 16, false)) ||
          ...);
-  return handled;
+  return plain;
+}
+
+template <class Actor, class... Requests, class... Arguments>
+GYRE_DEVICE bool dispatch_plain_message(Handles<Requests...>, Taken& taken, uint32_t index, uint32_t types,
+                                        Actor& actor, Arguments&&... arguments) {
+  return ((types == index ? (taken = handle_plain<Actor, Requests>(actor, arguments...), true)
+                          : (index += 1u << 16, false)) ||
+          ...);
 }
 
 GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
@@ -372,7 +385,7 @@ GYRE_DEVICE void remove(ActorList<First, Rest...>, const EngineMemory& memory, u
 
 GYRE_DEVICE inline Handled dispatch(ActorList<>, WorkerNotes&, Context&, uint32_t, uint32_t, const void*,
                                     uint32_t, void*, uint32_t) {
-  return {Status::unknown_actor, 0, 0, 0, 0};
+  return {Status::unknown_actor, 0, 0, 0};
 }
 
 /// Hands a message to the handler with its numbers, of the actor in `notes.state`; a new actor's on_start
@@ -386,7 +399,7 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Cont
                     response, capacity);
   }
   if constexpr (detail::state_bytes<First>() == 0) {
-    if (detail::is_lifecycle(message_type)) return {Status::ok, 0, 0, 0, 0};
+    if (detail::is_lifecycle(message_type)) return {Status::ok, 0, 0, 0};
     First actor{};
     return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
                                     response, capacity);
@@ -397,42 +410,56 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Cont
         actor.on_start(context);
         if (detail::hook_failed(context, notes)) {
           if (HandlerGroup::rank() == 0) notes.gone = 1;
-          return {notes.status, notes.detail, notes.where, 0, 0};
+          return {notes.status, notes.detail, notes.where, 0};
         }
       }
     }
-    if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0, 0};
+    if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0};
     if (message_type == lifecycle_message::stop) {
       if constexpr (detail::HasOnStop<First>) actor.on_stop(context);
       if (HandlerGroup::rank() == 0) notes.gone = 1;
-      return {context.status(), context.detail(), context.where(), 0, 0};
+      return {context.status(), context.detail(), context.where(), 0};
     }
     return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
                                     response, capacity);
   }
 }
 
-template <uint32_t actor_type, class... Arguments>
-GYRE_DEVICE Taken dispatch_plain(ActorList<>, uint32_t, void*, Arguments&&...) {
+GYRE_DEVICE inline bool is_plain(ActorList<>, uint32_t, const RequestHead&, uint32_t) { return false; }
+
+/// Whether dispatch_plain() may be called for a request. `first`: the number of the type First.
+template <class First, class... Rest>
+GYRE_DEVICE bool is_plain(ActorList<First, Rest...>, uint32_t first, const RequestHead& head,
+                          uint32_t response_capacity) {
+  if ((head.types() & 0xffff) != first) {
+    return is_plain(ActorList<Rest...>{}, first + 1, head, response_capacity);
+  }
+  return detail::is_plain_message<First>(HandlesOf<First>{}, first, head, response_capacity);
+}
+
+template <class... Arguments>
+GYRE_DEVICE Taken dispatch_plain(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {
   return Taken::no;
 }
 
 /// The short way of what nearly every message is: for an actor that is there, `state` (null where its type
-/// has none), with a root that lies as the schema has it. Taken::no of any other. `types`:
-/// actor and message type, as in the envelope. `arguments`: handle_plain's. Run by the whole handler group.
-template <uint32_t actor_type, class First, class... Rest, class... Arguments>
-GYRE_DEVICE Taken dispatch_plain(ActorList<First, Rest...>, uint32_t types, void* state,
+/// has none), of which is_plain() says that its root lies as the schema has it. `first`: the number of the
+/// type First. `types`: actor and message type, as in the envelope. `arguments`: handle_plain's. Run by the
+/// whole handler group.
+template <class First, class... Rest, class... Arguments>
+GYRE_DEVICE Taken dispatch_plain(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
                                  Arguments&&... arguments) {
-  if ((types & 0xffff) != actor_type) {
-    return dispatch_plain<actor_type + 1>(ActorList<Rest...>{}, types, state, arguments...);
-  }
+  Taken taken = Taken::no;
+  bool found = false;
   if constexpr (detail::state_bytes<First>() == 0) {
     First actor{};
-    return detail::dispatch_plain_message(HandlesOf<First>{}, actor_type, types, actor, arguments...);
+    found = detail::dispatch_plain_message(HandlesOf<First>{}, taken, first, types, actor, arguments...);
   } else {
-    return detail::dispatch_plain_message(HandlesOf<First>{}, actor_type, types, *static_cast<First*>(state),
-                                          arguments...);
+    found = detail::dispatch_plain_message(HandlesOf<First>{}, taken, first, types,
+                                           *static_cast<First*>(state), arguments...);
   }
+  if (found) return taken;
+  return dispatch_plain(ActorList<Rest...>{}, first + 1, types, state, arguments...);
 }
 
 /// Calls `visit(actor, key)` for each actor there is whose type has an on_stop. Run by the whole handler

@@ -12,17 +12,20 @@ namespace gyre {
 
 enum class Decision : uint32_t { nothing, message, corrupt, stop };
 
-/// The first 40 bytes of a request, as words: its envelope, and as much of its body as any slot has room for.
+/// The first 64 bytes of a request, as words: its envelope, the pointer to its root, and the first words of
+/// that, where it is where it usually is. Of a shorter one, and in a small slot, some of it is anything.
 struct RequestHead {
-  uint32_t word[10];
+  static constexpr uint32_t words = 16;
+  static constexpr uint32_t root_words = 3;  ///< of 64 bits, behind the pointer
+
+  uint32_t word[words];
 
   /// `request`: 16-aligned.
   GYRE_DEVICE static RequestHead load(const uint32_t* request) {
 #if defined(__CUDACC_RTC__)
     const uint4* const quarters = reinterpret_cast<const uint4*>(request);
-    const uint4 a = quarters[0], b = quarters[1];
-    const uint2 c = reinterpret_cast<const uint2*>(quarters + 2)[0];
-    return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, c.x, c.y}};
+    const uint4 a = quarters[0], b = quarters[1], c = quarters[2], d = quarters[3];
+    return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, c.x, c.y, c.z, c.w, d.x, d.y, d.z, d.w}};
 #else
     RequestHead head;
     memcpy(head.word, request, sizeof head);
@@ -37,6 +40,19 @@ struct RequestHead {
   /// Origin, priority and, highest, the flags.
   GYRE_DEVICE uint32_t flags() const { return word[7]; }
   GYRE_DEVICE uint64_t root_word() const { return word[8] | uint64_t(word[9]) << 32; }
+  /// Word k of 64 bits behind the root's pointer, below root_words.
+  GYRE_DEVICE uint64_t behind_root_word(uint32_t k) const {
+    return word[10 + 2 * k] | uint64_t(word[11 + 2 * k]) << 32;
+  }
+  /// That no message has.
+  GYRE_DEVICE static constexpr RequestHead of_none() { return {{0, 0, 0xffffffff, 0, 0, 0, 0xffffffff}}; }
+  GYRE_DEVICE void forget_actor() { word[6] = 0xffffffff; }
+  GYRE_DEVICE void forget_size() { word[2] = 0xffffffff; }
+  /// Whether it is of the same size, for the same handler of the same actor, with a root that lies the same.
+  GYRE_DEVICE bool resembles(const RequestHead& other) const {
+    return ((word[2] ^ other.word[2]) | (word[4] ^ other.word[4]) | (word[5] ^ other.word[5]) |
+            (word[6] ^ other.word[6]) | (word[8] ^ other.word[8]) | (word[9] ^ other.word[9])) == 0;
+  }
 };
 
 /// Words of a worker's own memory that one message of `shape` is unpacked into, or built in: a multiple of 16
@@ -103,6 +119,7 @@ class LookDelay {
   /// Without `looks_cross_bus` it stays 0.
   GYRE_DEVICE explicit LookDelay(bool looks_cross_bus) : longest_(looks_cross_bus ? longest : 0) {}
   GYRE_DEVICE uint32_t ticks() const { return ticks_; }
+  GYRE_DEVICE bool ever() const { return longest_ != 0; }
 
   /// A message was found after so many looks that found nothing; `in_stream`: with another, by one look.
   GYRE_DEVICE void found(uint32_t empty_looks, bool in_stream) {
@@ -133,28 +150,36 @@ class Inbox {
         command_line_(bridge.command_line),
         next_(bridge.h2d, bridge.shape),
         memory_(kept(memory)),
+        place_(kept(memory + PollGroup::rank() * words_a_packet)),
         request_(memory_),
-        delay_(bridge.inbound_in_region) {
+        delay_(bridge.inbound_in_region),
+        most_more_looks_(looks_at_each_poll || bridge.inbound_in_region ? 0 : cheap_looks - 1) {
     set_width(idle_log_width);
   }
 
-  /// Looks once, for a message if it `wants` one, and for a command. message, corrupt or nothing. Collective.
-  GYRE_DEVICE Decision look(bool wants) {
+  /// Looks, for a message if it `wants` one, and for a command: some looks in a row where they are cheap.
+  /// True if there is a message of the size of the one before it, whole; else look_closer() says what there
+  /// is. Collective.
+  GYRE_DEVICE bool glance(bool wants) {
     if (seen_ == 0 || !wants) {
       glimpse(wants ? window_ : 0);
     } else if constexpr (!looks_at_each_poll) {
       lookout_.ask(*command_line_);
     }
     head_ = RequestHead::load(request_);
-    if ((there_ & 1) == 0) {
-      if constexpr (looks_at_each_poll) lookout_.ask(*command_line_);
-      return nothing();
-    }
-    // On the CPU the clock is read once it is known that there is a message: its handler's time begins.
-    if constexpr (looks_at_each_poll) lookout_.ask(*command_line_);
+    return (there_ & usual_packets_) == usual_packets_ && head_.body_bytes() == last_body_bytes_;
+  }
+  /// What glance() found, if not that: message, corrupt or nothing. Collective.
+  GYRE_DEVICE Decision look_closer() {
+    if ((there_ & 1) == 0) return nothing();
     const uint32_t needed = packets_for(head_.body_bytes() < 0x7fffffff ? head_.body_bytes() : 0x7fffffff);
     if (is_whole(there_, needed, width_)) return Decision::message;
     return look_for_rest();
+  }
+  /// Asks for the command once it is known whether there is a message, where that is in the cache: the clock
+  /// is read then, and its handler's time begins.
+  GYRE_DEVICE void ask_at_each_poll() {
+    if constexpr (looks_at_each_poll) lookout_.ask(*command_line_);
   }
   /// Whether a look was due, or found another command, since the last time this was asked. Collective.
   GYRE_DEVICE bool looked_out() { return lookout_.accept(); }
@@ -174,16 +199,17 @@ class Inbox {
     ++taken_;
     there_ = width_ < 32 ? there_ >> width_ : 0;
     request_ += width_ * words_a_packet;
-    if constexpr (delays_first_look) delay_.found(empty_looks_, taken_ > 1);
+    if constexpr (delays_first_look) {
+      if (delay_.ever()) delay_.found(empty_looks_, taken_ > 1);
+    }
+    more_looks_ = most_more_looks_;
     // Messages that were there when they were looked for, several times in a row, may have others behind
     // them.
     in_a_row_ = empty_looks_ == 0 || in_a_row_ < 0 ? in_a_row_ + 1 : 0;
     window_ = in_a_row_ >= 4 ? most_ : 1;
     empty_looks_ = 0;
     if (head_.body_bytes() == last_body_bytes_) return;
-    last_body_bytes_ = head_.body_bytes();
-    const uint32_t needed = packets_for(last_body_bytes_);
-    set_width(needed <= 4 ? 2 : needed <= 8 ? 3 : needed <= 16 ? 4 : 5);
+    expect_such(head_.body_bytes());
     seen_ = 0;
     window_ = 1;
     in_a_row_ = 0;
@@ -192,13 +218,25 @@ class Inbox {
  private:
   static constexpr uint32_t idle_log_width = 2;  // one 64-byte line: idle workers share the bus
   static constexpr uint32_t patience = 200;      // empty looks before a worker counts as idle
+  // In a row, with nothing between them, where a look does not cross the bus: more than a conversation's next
+  // message takes to come, or it would come between two such rows.
+  static constexpr uint32_t cheap_looks = 16;
 
+  // Messages of this size: one look is to be enough for them, where it can be.
+  GYRE_DEVICE void expect_such(uint32_t body_bytes) {
+    const uint32_t needed = packets_for(body_bytes);
+    set_width(needed <= 4 ? 2 : needed <= 8 ? 3 : needed <= 16 ? 4 : 5);
+    if (needed > 32) return;
+    last_body_bytes_ = body_bytes;
+    usual_packets_ = 0xffffffffu >> (32 - needed);
+  }
   GYRE_DEVICE void set_width(uint32_t log_width) {
     width_ = 1u << log_width;
     most_ = width_ < PollGroup::size() ? PollGroup::size() / width_ : 1;
     const uint32_t k = PollGroup::rank() & (width_ - 1);
     message_ = k < shape_.packets() ? PollGroup::rank() >> log_width : PollGroup::size();
     packet_ = (PollGroup::rank() >> log_width) * shape_.packets() + k;
+    packet_of_first_ = k < shape_.packets() ? k : 0;
   }
 
   // Loads the first packets of so many messages and unpacks them side by side: what is there is unpacked
@@ -208,13 +246,28 @@ class Inbox {
       if (empty_looks_ == 0 && delay_.ticks() != 0) wait_ticks(delay_.ticks());
     }
     if (messages > next_.left_of_lap()) messages = next_.left_of_lap();
-    const bool polls = message_ < messages;
-    Packet packet{{0, 0, 0}, 0};
-    if (polls) packet = Memory::load(next_.slot()[packet_]);
-    if constexpr (!looks_at_each_poll) lookout_.ask(*command_line_);
-    if (polls) unpack(packet, memory_, PollGroup::rank());
-    there_ = PollGroup::ballot(packet.stamp == next_.stamp());
-    PollGroup::sync();
+    if constexpr (looks_at_each_poll) {
+      Packet packet{{0, 0, 0}, 0};
+      if (messages != 0) packet = Memory::load(*next_.slot());
+      there_ = packet.stamp == next_.stamp() ? 1 : 0;
+      unpack(packet, memory_, 0);
+    } else {
+      // Threads beyond those messages load what others do: that costs nothing, and knowing them would.
+      const uint32_t looked_for = message_ < messages ? 1 : 0;
+      const Packet& cell = next_.slot()[looked_for != 0 ? packet_ : packet_of_first_];
+      Packet packet = Memory::load(cell);
+      lookout_.ask(*command_line_);
+      const uint32_t among = PollGroup::ballot(looked_for != 0);
+      there_ = PollGroup::ballot(packet.stamp == next_.stamp()) & among;
+      for (uint32_t more = more_looks_; (there_ & 1) == 0 && more != 0; --more) {
+        packet = Memory::load(cell);
+        there_ = PollGroup::ballot(packet.stamp == next_.stamp()) & among;
+        ++empty_looks_;
+      }
+      lookout_.read_clock_again();
+      unpack(packet, place_, 0);
+      PollGroup::sync();
+    }
     request_ = memory_;
     seen_ = messages;
     taken_ = 0;
@@ -226,9 +279,10 @@ class Inbox {
     window_ = 1;
     seen_ = 0;
     ++empty_looks_;
-    if (empty_looks_ == patience) {
+    if (empty_looks_ >= patience && last_body_bytes_ != no_body_bytes) {
       set_width(idle_log_width);
       last_body_bytes_ = no_body_bytes;
+      more_looks_ = 0;
     }
     return Decision::nothing;
   }
@@ -253,21 +307,26 @@ class Inbox {
   const CommandLine* command_line_;
   RingCursor<Memory> next_;
   uint32_t* memory_;
+  uint32_t* place_;  // of this thread's packet in it
   const uint32_t* request_;
   LookDelay delay_;
   RequestHead head_;
   Lookout lookout_;
   uint32_t empty_looks_ = 0;
   uint32_t last_body_bytes_ = no_body_bytes;  // that width_ is for
+  uint32_t usual_packets_ = 0xffffffff;       // bit k: a message of that size has a packet k
+  uint32_t most_more_looks_;                  // after the first, at once
+  uint32_t more_looks_ = 0;                   // of them, that the next glimpse takes
   uint32_t width_;                            // packets of each message that a look covers: 4, 8, 16 or 32
-  uint32_t message_;      // that this thread looks for a packet of, of those that a look is for
-  uint32_t packet_;       // which, from the first of them on
-  uint32_t window_ = 1;   // messages that the next look is for
-  uint32_t most_;         // of them
-  uint32_t taken_ = 0;    // messages since the last glimpse
-  int32_t in_a_row_ = 0;  // messages that were there at the first look
-  uint32_t seen_ = 0;     // messages from request_ on that the last look was for
-  uint32_t there_ = 0;    // bit k: packet k from request_ on is there
+  uint32_t message_;          // that this thread looks for a packet of, of those that a look is for
+  uint32_t packet_;           // which, from the first of them on
+  uint32_t packet_of_first_;  // which of the first one, where that is all that is looked for
+  uint32_t window_ = 1;       // messages that the next look is for
+  uint32_t most_;             // of them
+  uint32_t taken_ = 0;        // messages since the last glimpse
+  int32_t in_a_row_ = 0;      // messages that were there at the first look
+  uint32_t seen_ = 0;         // messages from request_ on that the last look was for
+  uint32_t there_ = 0;        // bit k: packet k from request_ on is there
 };
 
 }  // namespace gyre

@@ -78,7 +78,14 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
   static_assert(wire::Scalar<Out> && (wire::Scalar<In> && ...),
                 "lists of integers, floats and enums: a Bool is a bit, and the others are behind pointers");
   if (out.size() <= ctx.size()) {  // an element a thread
-    if (ctx.rank() < out.size()) out.set(ctx.rank(), f(in[ctx.rank()]...));
+    const uint32_t i = ctx.rank();
+    bool in_all = i < out.size();
+    ((in_all &= i < in.size()), ...);
+    if (in_all) {
+      wire::store(out.data() + i, f(in.unchecked(i)...));
+    } else if (i < out.size()) {
+      out.set(i, f(in[i]...));
+    }
     return;
   }
   uint32_t done = 0;

@@ -86,6 +86,13 @@ __device__ inline T* kept(T* pointer) {
   return pointer;
 }
 
+/// The word at `address`, loaded where this stands: not put off until it is known whether it is needed.
+__device__ inline uint32_t load_now(const uint32_t* address) {
+  uint32_t value;
+  asm volatile("ld.u32 %0, [%1];" : "=r"(value) : "l"(address));
+  return value;
+}
+
 /// Nanoseconds of the GPU's global timer (its step is coarse: 32 ns to 1 µs, by model).
 __device__ inline uint64_t now_ns() {
   uint64_t value;
@@ -99,7 +106,6 @@ __device__ inline uint64_t now_ns() {
 inline constexpr uint32_t look_interval = 64'000;
 __device__ inline uint64_t clock_ticks() { return uint64_t(clock64()); }
 inline constexpr bool looks_at_each_poll = false;
-inline constexpr bool handler_time_begins_with_look = false;
 /// The same clock, read where it stands: accesses to memory stay on their side of it.
 __device__ inline uint64_t clock_ticks_here() {
   uint64_t value;
@@ -110,6 +116,12 @@ __device__ inline uint64_t clock_ticks_here() {
 /// Adds to a word of the engine's own memory that one thread alone adds to; it does not wait for that.
 __device__ inline void add_soon(uint64_t& word, uint64_t n) {
   asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" : : "l"(&word), "l"(n));
+}
+/// The same where `condition` holds, without a branch.
+__device__ inline void add_soon_if(bool condition, uint64_t& word, uint64_t n) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p red.relaxed.gpu.global.add.u64 [%0], %1; }"
+               :
+               : "l"(&word), "l"(n), "r"(uint32_t(condition)));
 }
 /// The word with all that was added to it before, by this thread or by one that it met since.
 __device__ inline uint64_t load_added(const uint64_t& word) {
@@ -148,6 +160,8 @@ constexpr T* kept(T* pointer) {
   return pointer;
 }
 
+inline uint32_t load_now(const uint32_t* address) { return *address; }
+
 /// Nanoseconds of the steady clock.
 inline uint64_t now_ns() {
   return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -166,14 +180,13 @@ inline uint64_t clock_ticks_here() {
 }
 /// On the CPU the command word is in the cache.
 inline constexpr bool looks_at_each_poll = true;
-/// Reading the clock takes as long as a small handler. So what is on a reply's way reads it once, for
-/// deadline and handler: a handler's time begins there when its message was found and, on the short
-/// way, ends when its reply was stored.
-inline constexpr bool handler_time_begins_with_look = true;
 inline constexpr bool delays_first_look = false;
 inline void wait_ticks(uint32_t) {}
 
 inline void add_soon(uint64_t& word, uint64_t n) { word += n; }
+inline void add_soon_if(bool condition, uint64_t& word, uint64_t n) {
+  if (condition) word += n;
+}
 inline uint64_t load_added(const uint64_t& word) { return word; }
 
 #endif

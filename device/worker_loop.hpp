@@ -75,7 +75,6 @@ class Worker {
 
  private:
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
-  static constexpr uint32_t no_types = 0xffffffff;
   static constexpr uint32_t heartbeat_interval_us = 1000;
   static constexpr uint32_t counts_interval_us = 32'000;
 
@@ -92,30 +91,55 @@ class Worker {
 
   template <class Pause>
   GYRE_DEVICE Decision turn(Pause pause) {
+    if constexpr (HandlerGroup::only_polls() && !looks_at_each_poll) return warp_turn(pause);
     Decision decision = Decision::nothing;
     if constexpr (HandlerGroup::only_polls()) {
       decision = poll();
-      if (decision == Decision::nothing) {
-        pause(inbox_.empty_looks());
-        return decision;
-      }
     } else {
       if (polls()) {
         while ((decision = poll()) == Decision::nothing) pause(inbox_.empty_looks());
       }
       decision = agree(decision);
     }
-    if (decision == Decision::message) take_message();
+    if (decision == Decision::message) take_message(is_usual());
     if (decision == Decision::corrupt) skip();
+    if (decision == Decision::nothing) pause(inbox_.empty_looks());
     return decision;
+  }
+
+  // The same by one warp of a GPU, where a branch takes as long as ten additions: one question leads to the
+  // handler, where all is as usual.
+  template <class Pause>
+  GYRE_DEVICE Decision warp_turn(Pause pause) {
+    if (attends_to_command()) return Decision::stop;
+    const bool whole = inbox_.glance(reply_room());
+    const bool usual = whole & is_usual();
+    if (!usual) {
+      const Decision decision = whole ? Decision::message : look_closer();
+      if (decision != Decision::message) {
+        if (decision == Decision::corrupt) {
+          skip();
+        } else {
+          pause(inbox_.empty_looks());
+        }
+        return decision;
+      }
+    }
+    take_message(usual);
+    return Decision::message;
   }
 
   // Polling threads only.
   GYRE_DEVICE Decision poll() {
     if (!looks_at_each_poll && attends_to_command()) return Decision::stop;
-    const Decision decision = inbox_.look(reply_room());
+    const Decision decision = inbox_.glance(reply_room()) ? Decision::message : look_closer();
+    inbox_.ask_at_each_poll();
     // On the CPU the answer is in the cache: a message found beside a stop is not taken.
     if (looks_at_each_poll && attends_to_command()) return Decision::stop;
+    return decision;
+  }
+  GYRE_DEVICE Decision look_closer() {
+    const Decision decision = inbox_.look_closer();
     if (decision == Decision::nothing && inbox_.empty_looks() >= Inbox::looks_before_credit &&
         credits_.behind(inbox_.ticket()) && PollGroup::rank() == 0) {
       publish_credit();
@@ -131,7 +155,7 @@ class Worker {
       if (other && PollGroup::rank() == 0) acknowledge_command();
       report();
       // Of that the handler's time holds nothing.
-      if constexpr (handler_time_begins_with_look) inbox_.read_clock_again();
+      if constexpr (looks_at_each_poll) inbox_.read_clock_again();
     }
     return stop_seen_ || command_.command() == Command::stop;
   }
@@ -223,28 +247,46 @@ class Worker {
     if (HandlerGroup::rank() == 0 && credits_.due(inbox_.ticket())) publish_credit();
   }
 
-  GYRE_DEVICE void take_message() {
-    const Taken taken = take_plain();
+  // `usual`: what is_usual() says.
+  GYRE_DEVICE void take_message(bool usual) {
+    looked_up_ = false;
+    Taken taken = Taken::no;
+    if (usual || prepare()) taken = take_plain();
     if (taken == Taken::no) take_special();
-    if (taken == Taken::noted) conclude(shared_->response_bytes, false, noted_ticks_);
+    if (taken == Taken::noted) conclude(shared_->response_bytes, false);
     next();
   }
 
-  // The short way of a message that is in time and for a handler of an actor that is there. Of any other
-  // Taken::no, and nothing was done but perhaps to look for the actor.
-  GYRE_DEVICE Taken take_plain() {
+  // Whether the message in hand may go the short way, because the one before it did, which it resembles.
+  GYRE_DEVICE bool is_usual() const {
+    return (!is_odd()) & (command_.command() == Command::run) & head().resembles(last_);
+  }
+  // Late, or more than an ask or a tell whose bodies are in their slots.
+  GYRE_DEVICE bool is_odd() const {
     const uint32_t deadline_us = head().deadline_us();
-    const bool late = deadline_us != 0 && int32_t(now_us() - deadline_us) > 0;
-    const bool odd = (head().flags() & ~(uint32_t(envelope_flags::ask) << 24)) != 0;
-    const bool same = head().types() == last_types_ && head().key() == last_key_;
-    looked_up_ = false;
-    if (late | odd | (command_.command() != Command::run) | !same) {
-      if (late || odd || command_.command() != Command::run || !look_up()) return Taken::no;
-    }
+    const bool late = (deadline_us != 0) & (int32_t(now_us() - deadline_us) > 0);
+    return late | ((head().flags() & ~(uint32_t(envelope_flags::ask) << 24)) != 0);
+  }
+
+  // The short way of a message that is in time, for a handler of an actor that is there, and whose root lies
+  // as it usually does.
+  GYRE_DEVICE Taken take_plain() {
     Context context(head().key(), head().flags() != 0, *shared_);
-    return dispatch_plain<0>(ActorList<Actors...>{}, head().types(), last_state_, context, head().root_word(),
-                             request() + envelope_words, head().body_bytes(), response_ + envelope_words,
-                             bridge_.shape.body_capacity(), ConcludePlain{*this});
+    return dispatch_plain(ActorList<Actors...>{}, 0, head().types(), last_state_, context, head(),
+                          request() + envelope_words, response_ + envelope_words,
+                          bridge_.shape.body_capacity(), ConcludePlain{*this});
+  }
+
+  // Whether another message than the usual may go the short way: the next that resembles it then may too.
+  // Where not, nothing was done but perhaps to look for the actor.
+  GYRE_DEVICE bool prepare() {
+    if (is_odd() || command_.command() != Command::run) return false;
+    const bool same_actor = head().types() == last_.types() && head().key() == last_.key();
+    if (!same_actor && !look_up()) return false;
+    last_ = head();
+    if (is_plain(ActorList<Actors...>{}, 0, head(), bridge_.shape.body_capacity())) return true;
+    last_.forget_size();
+    return false;
   }
 
   // For another actor than the last one: whether it is there.
@@ -253,12 +295,10 @@ class Worker {
     if (HandlerGroup::rank() == 0) find_actor(*reinterpret_cast<const Envelope*>(request()));
     HandlerGroup::sync();
     const WorkerNotes& notes = shared_->notes;
-    const bool there = notes.refused == Status::ok && notes.created == 0;
-    last_types_ = there ? head().types() : no_types;
+    last_.forget_actor();
     last_counts_ = counts_of(head().types());
-    last_key_ = head().key();
     last_state_ = notes.state;
-    return there;
+    return notes.refused == Status::ok && notes.created == 0;
   }
 
   GYRE_DEVICE HandlerCounts* counts_of(uint32_t types) const {
@@ -276,33 +316,27 @@ class Worker {
   };
   GYRE_DEVICE Taken conclude_plain(const Handled& handled) {
     const uint32_t response_bytes = handled.response_bytes;
-    // The handler's time, until the last thread was done.
-    const uint64_t until_done = handler_time_begins_with_look ? 0 : clock_ticks_here() - handled.began;
     const bool is_ask = head().flags() != 0;
     // What a reply needs is loaded beside what decides whether it is sent.
-    const uint32_t any = shared_->notes.any;
     const Packet first = reply_packet(PollGroup::rank(), response_bytes);
-    if (any != 0) {
-      if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
-      noted_ticks_ =
-          handler_time_begins_with_look ? clock_ticks_here() - inbox_.lookout().ticks() : until_done;
-      HandlerGroup::sync();
-      return Taken::noted;
-    }
-    if (is_ask) {
+    const bool noted = load_now(&shared_->notes.any) != 0;
+    if ((!noted) & is_ask) {
       if (polls()) reply_plain(first, response_bytes);
       ++answered_;
+    } else if (noted) {
+      if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
+      HandlerGroup::sync();
+      return Taken::noted;
     } else {
       ++tells_processed_;
     }
+    meter_.processed(last_counts_, ticks_since_found(), HandlerGroup::rank() == 0);
     clear(response_bytes);
-    if (HandlerGroup::rank() == 0) {
-      meter_.processed(last_counts_, handler_time_begins_with_look
-                                         ? clock_ticks_here() - inbox_.lookout().ticks()
-                                         : until_done);
-    }
     return Taken::done;
   }
+
+  // Of a handler's time: since its message was found. Polling threads' alone; of others any number.
+  GYRE_DEVICE uint64_t ticks_since_found() const { return clock_ticks_here() - inbox_.lookout().ticks(); }
 
   // One thread.
   GYRE_DEVICE void find_actor(const Envelope& envelope) {
@@ -336,7 +370,7 @@ class Worker {
       shared_->notes.any = 1;
       if (!looked_up_) decide(envelope);
     }
-    if (!looked_up_) last_types_ = no_types;  // the last words are of another now
+    if (!looked_up_) last_.forget_actor();  // the last words are of another now
     HandlerGroup::sync();
     Bodies bodies{request() + envelope_words, envelope.body_bytes, response_ + envelope_words,
                   bridge_.shape.body_capacity(), false};
@@ -345,8 +379,7 @@ class Worker {
     const WorkerNotes& notes = shared_->notes;
     const Status refused = notes.refused;
 
-    Handled handled{refused != Status::ok ? refused : Status::malformed, notes.detail, notes.where, 0, 0};
-    const uint64_t began = clock_ticks_here();
+    Handled handled{refused != Status::ok ? refused : Status::malformed, notes.detail, notes.where, 0};
     Context context(envelope.key, (envelope.flags & envelope_flags::ask) != 0, *shared_);
     if (found && refused == Status::ok) {
       handled = dispatch(ActorList<Actors...>{}, shared_->notes, context, envelope.actor_type,
@@ -359,8 +392,7 @@ class Worker {
       if (notes.created != 0 && !found) shared_->notes.gone = 1;
     }
     HandlerGroup::sync();
-    conclude(shared_->response_bytes, bodies.response_in_block,
-             clock_ticks_here() - (handled.began != 0 ? handled.began : began));
+    conclude(shared_->response_bytes, bodies.response_in_block);
   }
 
   // One thread: whether the message gets a handler, and of which actor.
@@ -379,14 +411,14 @@ class Worker {
 
   // After the handler, where there was one, and a barrier: what becomes of a message that is not simply
   // answered.
-  GYRE_DEVICE void conclude(uint32_t response_bytes, bool response_in_block, uint64_t ticks) {
+  GYRE_DEVICE void conclude(uint32_t response_bytes, bool response_in_block) {
     const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
     const WorkerNotes& notes = shared_->notes;
     // What any thread wrote there, before the packets and the credit that the polling threads store, whatever
     // became of the message: the host may then use that memory again.
     if ((response_in_block || notes.buffers_used != 0) && polls()) Memory::fence();
     stop_seen_ = notes.command_seen == uint32_t(Command::stop);
-    if (notes.gone != 0 || notes.created != 0) last_types_ = no_types;
+    if (notes.gone != 0 || notes.created != 0) last_.forget_actor();
     if (notes.gone != 0 && HandlerGroup::rank() == 0) {
       remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key);
     }
@@ -395,7 +427,7 @@ class Worker {
     if (HandlerGroup::rank() == 0) {
       HandlerCounts* const counts = counts_of(head().types());
       if (status == Status::ok) {
-        meter_.processed(counts, ticks);
+        meter_.processed(counts, ticks_since_found(), true);
       } else {
         meter_.failed(counts, status, is_ask);
       }
@@ -502,23 +534,30 @@ class Worker {
   // request's, but for the size and the flags. Any k below a group's size may be asked for.
   GYRE_DEVICE Packet reply_packet(uint32_t k, uint32_t body_bytes) const {
     const uint32_t* const words = (k < 3 ? request() : response_) + k * words_a_packet;
-    Packet packet{{words[0], words[1], words[2]}, replies_.stamp()};
-    const uint32_t first_of_body = response_[envelope_words];
+    const uint32_t* const third = k == 2 ? response_ + envelope_words : words + 2;
+    Packet packet{{load_now(words), load_now(words + 1), load_now(third)}, replies_.stamp()};
     if (k == 2) packet.data[1] &= 0x00ffffff;
-    packet.data[2] = k == 0 ? body_bytes : k == 2 ? first_of_body : packet.data[2];
+    if (k == 0) packet.data[2] = body_bytes;
     return packet;
   }
   GYRE_DEVICE void reply_plain(const Packet& first, uint32_t body_bytes) {
     const uint32_t bytes = uint32_t(sizeof(Envelope)) + body_bytes;
+    const uint32_t k = PollGroup::rank();
+    Memory::store_if(k * data_bytes_a_packet < bytes, replies_.slot()[k], first);
+    if ((bytes > PollGroup::size() * data_bytes_a_packet) | replies_.stamps_whole_slot()) {
+      reply_rest(bytes, body_bytes);
+    }
+    reply_sent();
+  }
+  // What a thread has behind its first packet, and where the slot is stamped whole.
+  GYRE_DEVICE void reply_rest(uint32_t bytes, uint32_t body_bytes) {
     uint32_t k = PollGroup::rank();
-    if (k * data_bytes_a_packet < bytes) Memory::store(replies_.slot()[k], first);
     for (k += PollGroup::size(); k * data_bytes_a_packet < bytes; k += PollGroup::size()) {
       Memory::store(replies_.slot()[k], reply_packet(k, body_bytes));
     }
     if (replies_.stamps_whole_slot()) {
       stamp_rest<Memory>(PollGroup{}, replies_, bridge_.shape, packets_for(body_bytes));
     }
-    reply_sent();
   }
   GYRE_DEVICE void reply_sent() {
     replies_.advance(bridge_.shape);
@@ -529,8 +568,13 @@ class Worker {
   GYRE_DEVICE void clear(uint32_t body_bytes) {
     if (!polls()) return;
     Packet* const body = reinterpret_cast<Packet*>(response_ + envelope_words);
-    for (uint32_t i = PollGroup::rank(); i * sizeof(Packet) < body_bytes; i += PollGroup::size())
-      body[i] = Packet{};
+    uint32_t i = PollGroup::rank();
+    if (i * sizeof(Packet) < body_bytes) body[i] = Packet{};
+    if (body_bytes > PollGroup::size() * sizeof(Packet)) {
+      for (i += PollGroup::size(); i * sizeof(Packet) < body_bytes; i += PollGroup::size()) {
+        body[i] = Packet{};
+      }
+    }
     PollGroup::sync();
   }
 
@@ -572,12 +616,10 @@ class Worker {
   const uint32_t* request_ = nullptr;
   RequestHead head_;
   uint32_t now_us_ = 0;
-  // Of the last message, as in LastWords, if its actor is there to be used again.
-  uint32_t last_types_ = no_types;
-  uint64_t last_key_ = 0;
+  // Of the last message that went the short way, if its actor is there to be used again.
+  RequestHead last_ = RequestHead::of_none();
   void* last_state_ = nullptr;
   HandlerCounts* last_counts_ = nullptr;
-  uint64_t noted_ticks_ = 0;  // that the handler took, of a message that goes the long way after it
   uint64_t answered_ = 0;
   uint64_t error_replies_ = 0;
   uint64_t tells_processed_ = 0;

@@ -47,14 +47,12 @@ class StructReader {
     return ((data_[bit / 8] >> (bit % 8) & 1) != 0) != default_value;
   }
   /// Whether pointer `index` is there and not null.
-  GYRE_DEVICE bool has(uint32_t index) const {
-    return index < pointers_ && load<uint64_t>(pointer(index)) != 0;
-  }
+  GYRE_DEVICE bool has(uint32_t index) const { return index < pointers_ && pointer_word(index) != 0; }
   /// This struct if its union with the tag at `index`, counted in 16 bits, holds member `member`; else one
   /// that has no fields, so that those of another member are not taken for it.
   GYRE_DEVICE StructReader holding(uint32_t index, uint16_t member) const {
     if (get<uint16_t>(index) == member) return *this;
-    return {message_, data_, 0, 0, depth_, trusted_};
+    return {message_, data_, 0, 0, depth_, trusted_, copied_root_};
   }
   /// What is behind pointer `index`, where T is Text, Data, a List or a struct. Of a null pointer: what is in
   /// `default_body`, a whole body that is not checked, or else an empty T. Of a bad pointer: an empty T, and
@@ -68,24 +66,28 @@ class StructReader {
   template <class T>
   friend class ListReader;
   GYRE_DEVICE StructReader(Message* message, const uint8_t* data, uint32_t data_bytes, uint32_t pointers,
-                           uint32_t depth, bool trusted)
+                           uint32_t depth, bool trusted, bool copied_root = false)
       : message_(message),
         data_(data),
         data_bytes_(data_bytes),
         pointers_(uint16_t(pointers)),
         depth_(uint8_t(depth)),
-        trusted_(trusted) {}
+        trusted_(trusted),
+        copied_root_(copied_root) {}
 
-  GYRE_DEVICE const uint8_t* pointer(uint32_t index) const {
-    return data_ + data_bytes_ + uint64_t(index) * 8;
+  GYRE_DEVICE uint64_t pointer_word(uint32_t index) const {
+    return load<uint64_t>(data_ + data_bytes_ + uint64_t(index) * 8);
   }
+  // Where it lies in the message.
+  GYRE_DEVICE inline const uint8_t* pointer(uint32_t index) const;
 
   Message* message_ = nullptr;
   const uint8_t* data_ = nullptr;
   uint32_t data_bytes_ = 0;
   uint16_t pointers_ = 0;
-  uint8_t depth_ = 0;     // pointers that may still be followed from here, one after another
-  bool trusted_ = false;  // in a default of the schema, not in a received body
+  uint8_t depth_ = 0;         // pointers that may still be followed from here, one after another
+  bool trusted_ = false;      // in a default of the schema, not in a received body
+  bool copied_root_ = false;  // data_ is a copy of a root that lies right behind its pointer
 };
 
 /// One received body, and what was wrong with it. Readers point to it: it stays where it is, and outlives
@@ -114,18 +116,23 @@ class Message {
   /// The root struct, of the type with this id. Of a body that has none it is an empty struct, all defaults,
   /// and the message has failed.
   GYRE_DEVICE StructReader root(uint64_t type_id = 0) {
-    const Slot slot{body_, max_depth, false, {type_id, Field::root}};
-    return read_struct(slot, is(slot, words_ != 0, Malformed::out_of_bounds));
+    const Slot slot{body_, words_ != 0 ? load<uint64_t>(body_) : 0, max_depth, false, {type_id, Field::root}};
+    (void)is(slot, words_ != 0, Malformed::out_of_bounds);
+    return read_struct(slot);
   }
-  /// Whether the root struct has just `data_words` and `pointers`, right behind its pointer: what it nearly
-  /// always is. `root_word`: the body's first word, where it has one.
-  GYRE_DEVICE bool is_plain_root(uint64_t root_word, uint32_t data_words, uint32_t pointers) const {
+  /// Whether the root struct of a body of `bytes` bytes has just `data_words` and `pointers`, right behind
+  /// its pointer: what it nearly always is. `root_word`: the body's first word, where it has one.
+  GYRE_DEVICE static bool is_plain_root(uint64_t root_word, uint32_t bytes, uint32_t data_words,
+                                        uint32_t pointers) {
     const uint32_t words = data_words + pointers;
-    return words_ > words && root_word == Pointer::to_struct(words == 0 ? -1 : 0, data_words, pointers).word;
+    return bytes / 8 > words &&
+           root_word == Pointer::to_struct(words == 0 ? -1 : 0, data_words, pointers).word;
   }
-  /// What root() gives where is_plain_root says yes: a struct whose size a compiler knows.
-  GYRE_DEVICE StructReader plain_root(uint32_t data_words, uint32_t pointers) {
-    return {this, body_ + 8, data_words * 8, pointers, root_depth, false};
+  /// What root() gives where is_plain_root says yes: a struct whose size a compiler knows. `copy`: of its
+  /// words, which are read there, or null.
+  GYRE_DEVICE StructReader plain_root(uint32_t data_words, uint32_t pointers, const uint64_t* copy) {
+    const uint8_t* const data = copy != nullptr ? reinterpret_cast<const uint8_t*>(copy) : body_ + 8;
+    return {this, data, data_words * 8, pointers, root_depth, false, copy != nullptr};
   }
   /// Whether a pointer followed so far was malformed. Stays true.
   GYRE_DEVICE bool failed() const { return reason_ != Malformed::none; }
@@ -147,6 +154,7 @@ class Message {
   // A pointer, known to lie in the body or in a default, and what the reader that holds it knows.
   struct Slot {
     const uint8_t* at;
+    uint64_t word;  // that lies there
     uint32_t depth;
     bool trusted;
     Field field;
@@ -166,13 +174,31 @@ class Message {
 
   template <class T>
   GYRE_DEVICE typename T::Reader read(const Slot& slot);
+  // What a list of scalars nearly always is: of just these elements, in the body, right below the root.
+  struct PlainList {
+    const uint8_t* begin;
+    uint32_t size;
+    bool valid;
+  };
+  template <class Element>
+  GYRE_DEVICE PlainList plain_list(const Slot& slot) const {
+    const Pointer pointer{slot.word};
+    const uint32_t size = pointer.list_size();
+    const uint32_t words = words_of<sizeof(Element)>(size);
+    // Words of a body, offsets and sizes of lists have at most 29 bits: 32 are enough.
+    const int32_t target = int32_t(uint64_t(slot.at - body_) / 8) + 1 + int32_t(pointer.offset());
+    return {body_ + uint32_t(target) * 8, size,
+            bool((slot.depth == root_depth) & !slot.trusted &
+                 pointer.is_list_of(Pointer::element_size(sizeof(Element))) & (size != 0) & (target >= 0) &
+                 (uint32_t(target) + words <= words_))};
+  }
 
   GYRE_DEVICE static StructReader empty_struct(Message* message) {
     return {message, nullptr, 0, 0, 0, false};
   }
   // One return for all: were there several, NVRTC would no longer keep the Message in registers.
-  GYRE_DEVICE StructReader read_struct(const Slot& slot, bool readable = true) {
-    const Pointer pointer{readable ? load<uint64_t>(slot.at) : 0};
+  GYRE_DEVICE StructReader read_struct(const Slot& slot) {
+    const Pointer pointer{slot.word};
     const uint32_t data_words = pointer.struct_data_words(), pointers = pointer.struct_pointers();
     const uint8_t* data = nullptr;
     if (!pointer.is_null() && is(slot, pointer.kind() == Pointer::struct_kind, Malformed::not_a_struct) &&
@@ -238,7 +264,7 @@ class Message {
   }
   // The bytes of a Text, its 0 included, or of a Data.
   GYRE_DEVICE Elements read_bytes(const Slot& slot) {
-    const Pointer pointer{load<uint64_t>(slot.at)};
+    const Pointer pointer{slot.word};
     Elements list{nullptr, pointer.list_size(), ElementSize::byte, 1, 1, 0, false, Malformed::none, 0};
     if (pointer.is_null()) return list;
     if (!is(slot, pointer.kind() == Pointer::list_kind, Malformed::not_a_list)) return list;
@@ -319,9 +345,9 @@ class ListReader {
   /// Number of elements.
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Element i; T{} where there is none.
-  GYRE_DEVICE T operator[](uint32_t i) const {
-    return i < size_ ? load<T>(elements_ + uint64_t(i) * step_bytes_) : T{};
-  }
+  GYRE_DEVICE T operator[](uint32_t i) const { return i < size_ ? unchecked(i) : T{}; }
+  /// Element i, below size().
+  GYRE_DEVICE T unchecked(uint32_t i) const { return load<T>(elements_ + uint64_t(i) * step_bytes_); }
   /// The elements as an array, 8-byte aligned, for wide loads. Null if the list is empty for want of a valid
   /// pointer, or if its elements are larger than T (a later revision of the schema made structs of them).
   GYRE_DEVICE const T* data() const {
@@ -330,6 +356,7 @@ class ListReader {
 
  private:
   friend class Message;
+  friend class StructReader;
   GYRE_DEVICE ListReader(const uint8_t* elements, uint32_t size, uint32_t step_bytes)
       : elements_(elements), size_(size), step_bytes_(step_bytes) {}
 
@@ -412,8 +439,8 @@ class ListReader<T> {
   /// Element i; empty where there is none.
   GYRE_DEVICE typename T::Reader operator[](uint32_t i) const {
     if (i >= size_) return empty<T>(message_);
-    const Message::Slot slot{pointers_ + uint64_t(i) * step_bytes_, depth_, trusted_, field_};
-    return message_->template read<T>(slot);
+    const uint8_t* const at = pointers_ + uint64_t(i) * step_bytes_;
+    return message_->template read<T>(Message::Slot{at, load<uint64_t>(at), depth_, trusted_, field_});
   }
 
  private:
@@ -507,19 +534,6 @@ GYRE_DEVICE inline typename T::Reader Message::read(const Slot& slot) {
     return {bytes.begin, bytes.size, 1};
   } else if constexpr (is_list<T>) {
     using Element = typename T::Element;
-    if constexpr (Scalar<Element>) {
-      // What it nearly always is: a list of just these elements, in the body.
-      const Pointer pointer{load<uint64_t>(slot.at)};
-      const uint32_t size = pointer.list_size();
-      const uint32_t words = words_of<sizeof(Element)>(size);
-      // Words of a body, offsets and sizes of lists have at most 29 bits: 32 are enough.
-      const int32_t target = int32_t(uint64_t(slot.at - body_) / 8) + 1 + int32_t(pointer.offset());
-      if (slot.depth == root_depth && !slot.trusted &&
-          pointer.is_list_of(Pointer::element_size(sizeof(Element))) && size != 0 && target >= 0 &&
-          uint32_t(target) + words <= words_) {
-        return {body_ + uint32_t(target) * 8, size, uint32_t(sizeof(Element))};
-      }
-    }
     const Elements list = read_list(slot);
     const uint32_t depth = slot.depth == 0 ? 0 : slot.depth - 1;
     if constexpr (Scalar<Element>) {
@@ -554,10 +568,24 @@ GYRE_DEVICE inline typename T::Reader Message::read(const Slot& slot) {
 template <class T>
 GYRE_DEVICE inline typename T::Reader StructReader::get(uint32_t index, Field field,
                                                         const uint64_t* default_body) const {
-  if (has(index)) return message_->read<T>(Message::Slot{pointer(index), depth_, trusted_, field});
+  if (index < pointers_) {
+    const Message::Slot slot{pointer(index), pointer_word(index), depth_, trusted_, field};
+    if constexpr (is_list<T>) {
+      using Element = typename T::Element;
+      if constexpr (Scalar<Element>) {
+        const auto list = message_->template plain_list<Element>(slot);
+        if (list.valid) return {list.begin, list.size, uint32_t(sizeof(Element))};
+      }
+    }
+    if (slot.word != 0) return message_->read<T>(slot);
+  }
   if (default_body == nullptr) return empty<T>(message_);
-  return message_->read<T>(
-      Message::Slot{reinterpret_cast<const uint8_t*>(default_body), Message::max_depth, true, field});
+  return message_->read<T>(Message::Slot{reinterpret_cast<const uint8_t*>(default_body), default_body[0],
+                                         Message::max_depth, true, field});
+}
+
+GYRE_DEVICE inline const uint8_t* StructReader::pointer(uint32_t index) const {
+  return (copied_root_ ? message_->body_ + 8 : data_) + data_bytes_ + uint64_t(index) * 8;
 }
 
 }  // namespace gyre::wire
