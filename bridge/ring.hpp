@@ -149,41 +149,46 @@ GYRE_DEVICE inline void unpack(const Packet& packet, uint32_t* payload, uint32_t
 }
 
 #if !defined(__CUDACC_RTC__)
+/// Four packets of a message from packet `first` on, all stamped; zeros are in those that it does not need.
+/// `payload`, `body_bytes`: as publish() takes them.
+inline Line packed_line(const uint32_t* payload, uint32_t body_bytes, uint32_t first, uint32_t stamp) {
+  const uint32_t needed = packets_for(body_bytes);
+  Line line;
+  for (uint32_t i = 0; i < Line::size; ++i) {
+    const uint32_t* const data = payload + (first + i) * words_a_packet;
+    line.packets[i] =
+        first + i < needed ? Packet{{data[0], data[1], data[2]}, stamp} : Packet{{0, 0, 0}, stamp};
+  }
+  return line;
+}
+
 /// Publishes one message as publish() does, to a ring in memory that the CPU does not cache
 /// (write-combining): in whole lines, every packet of them stamped, those that the message does not need too.
-/// Until Memory::store_fence() some of it may linger. `ring` is 64-aligned.
-template <class Memory>
+/// `line(k)`: its packets from k on, a Line or a reference to one. Until Memory::store_fence() some of it may
+/// linger. `ring` is 64-aligned.
+template <class Memory, class LineAt>
 void store_lines(LineStore how, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
-                 const uint32_t* payload, uint32_t body_bytes) {
+                 uint32_t body_bytes, LineAt&& line) {
   typename Memory::Cell* const slot = ring + shape.first_packet(ticket);
-  const uint32_t stamp = shape.stamp(ticket);
   const uint32_t needed = packets_for(body_bytes);
-  const auto store_from = [&](uint32_t first) {
-    Line line;
-    for (uint32_t i = 0; i < Line::size; ++i) {
-      line.packets[i] = Packet{{0, 0, 0}, stamp};
-      if (first + i >= needed) continue;
-      const uint32_t* data = payload + (first + i) * words_a_packet;
-      line.packets[i] = Packet{{data[0], data[1], data[2]}, stamp};
-    }
-    Memory::store_line(how, slot + first, line);
-  };
   // What the message does not need comes before what it does (see publish): other lines by a fence, and
   // within the last line because store_line stores its first packet last, or all at once.
   if (shape.stamps_whole_slot(ticket)) {
     for (uint32_t k = (needed + Line::size - 1) / Line::size * Line::size; k < shape.packets();
          k += Line::size) {
-      store_from(k);
+      Memory::store_line(how, slot + k, line(k));
     }
     Memory::store_fence();
   }
-  for (uint32_t k = 0; k < needed; k += Line::size) store_from(k);
+  for (uint32_t k = 0; k < needed; k += Line::size) Memory::store_line(how, slot + k, line(k));
 }
-/// The same, and nothing lingers.
+/// The same of a message that is not packed yet, and nothing lingers.
 template <class Memory>
 void publish_lines(LineStore how, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
                    const uint32_t* payload, uint32_t body_bytes) {
-  store_lines<Memory>(how, ring, shape, ticket, payload, body_bytes);
+  const uint32_t stamp = shape.stamp(ticket);
+  store_lines<Memory>(how, ring, shape, ticket, body_bytes,
+                      [&](uint32_t k) { return packed_line(payload, body_bytes, k, stamp); });
   Memory::store_fence();
 }
 #endif

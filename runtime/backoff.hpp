@@ -33,7 +33,7 @@ class Backoff {
   bool sleeps() const { return pauses_ >= looks + spins + yields; }
 
  private:
-  static constexpr uint32_t looks = 256;   // a microsecond or two
+  static constexpr uint32_t looks = 1024;  // some microseconds: as long as a round trip to a GPU
   static constexpr uint32_t spins = 1000;  // some 20 to 50 µs
   static constexpr uint32_t yields = 100;
 

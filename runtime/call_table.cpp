@@ -1,5 +1,5 @@
 #include <gyre/runtime/call_table.hpp>
-#include <gyre/runtime/unpack.hpp>
+#include <gyre/runtime/packing.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -3,7 +3,7 @@
 
 #include <gyre/bridge/region.hpp>
 #include <gyre/runtime/arena.hpp>
-#include <gyre/runtime/unpack.hpp>
+#include <gyre/runtime/packing.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -125,14 +125,12 @@ class HostBridge {
   void publish(uint64_t ticket, const Message& message) { publish_run(ticket, {&message, 1}); }
   /// Message i with ticket `first` + i. All those tickets must have been claimed.
   void publish_run(uint64_t first, std::span<const Message> messages) {
-    // Over BAR these are the copies that read_back reads. They come first: once a worker can have a message,
+    // Over BAR these are copies, which read_back reads. They come first: once a worker can have a message,
     // its slot may be another producer's.
+    const bool over_bar = bar_.h2d != nullptr;
     uint64_t ticket = first;
-    for (const Message& message : messages) {
-      gyre::publish<Memory>(SingleThread{}, bridge_.h2d, bridge_.shape, ticket++, message.payload,
-                            message.body_bytes);
-    }
-    if (bar_.h2d != nullptr) publish_run_over_bar(first, messages);
+    for (const Message& message : messages) publish_here(ticket++, message, over_bar);
+    if (over_bar) publish_run_over_bar(first, messages);
   }
 
   /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
@@ -216,13 +214,28 @@ class HostBridge {
   }
 
  private:
+  // As gyre::publish, by groups of packets; `whole_lines`: the last one's other packets are stamped too.
+  void publish_here(uint64_t ticket, const Message& message, bool whole_lines) {
+    const RingShape& shape = bridge_.shape;
+    Packet* const slot = bridge_.h2d + shape.first_packet(ticket);
+    const uint32_t stamp = shape.stamp(ticket);
+    const uint32_t needed = packets_for(message.body_bytes);
+    uint32_t end = needed;
+    if (whole_lines) end = (needed + Line::size - 1) / Line::size * Line::size;
+    if (shape.stamps_whole_slot(ticket)) end = shape.packets();
+    for (uint32_t k = needed; k < end; ++k) Memory::store(slot[k], Packet{{0, 0, 0}, stamp});
+    gyre::pack(message.payload, needed, stamp, slot);
+  }
   // Stores to such memory may overtake those before them: that calls are pending, and what their messages
   // refer to, come first.
   void publish_run_over_bar(uint64_t first, std::span<const Message> messages) {
     Memory::store_fence();
     uint64_t ticket = first;
     for (const Message& message : messages) {
-      store_lines<Memory>(bar_.store, bar_.h2d, bridge_.shape, ticket++, message.payload, message.body_bytes);
+      const Packet* const slot = bridge_.h2d + bridge_.shape.first_packet(ticket);
+      store_lines<Memory>(
+          bar_.store, bar_.h2d, bridge_.shape, ticket++, message.body_bytes,
+          [slot](uint32_t k) -> const Line& { return *reinterpret_cast<const Line*>(slot + k); });
     }
     Memory::store_fence();
   }

@@ -1,0 +1,55 @@
+// From payload to packets and back, on the host: four packets of 12 data bytes are three times 16.
+#pragma once
+
+#include <gyre/bridge/ring.hpp>
+
+#include <bit>
+
+namespace gyre {
+
+/// What moves at once: 48 bytes of payload, of four packets. Slots hold whole such groups.
+inline constexpr uint32_t packets_a_group = 4;
+inline constexpr uint32_t group_bytes = packets_a_group * data_bytes_a_packet;
+
+/// Groups that carry an envelope and `body_bytes` of body.
+constexpr uint32_t groups_for(uint32_t body_bytes) {
+  return (packets_for(body_bytes) + packets_a_group - 1) / packets_a_group;
+}
+
+/// Unpacks `groups` groups of a slot to `payload`, 16-aligned.
+inline void unpack(const Packet* slot, uint32_t groups, void* payload) {
+  const __m128i data = _mm_set_epi32(0, -1, -1, -1);
+  auto* out = static_cast<__m128i*>(payload);
+  for (uint32_t g = 0; g < groups; ++g, slot += packets_a_group, out += 3) {
+    const auto a = std::bit_cast<__m128i>(Memory::load(slot[0]));
+    const auto b = std::bit_cast<__m128i>(Memory::load(slot[1]));
+    const auto c = std::bit_cast<__m128i>(Memory::load(slot[2]));
+    const auto d = std::bit_cast<__m128i>(Memory::load(slot[3]));
+    _mm_store_si128(out, _mm_or_si128(_mm_and_si128(a, data), _mm_slli_si128(b, 12)));
+    _mm_store_si128(out + 1, _mm_or_si128(_mm_srli_si128(_mm_and_si128(b, data), 4), _mm_slli_si128(c, 8)));
+    _mm_store_si128(out + 2, _mm_or_si128(_mm_srli_si128(_mm_and_si128(c, data), 8), _mm_slli_si128(d, 4)));
+  }
+}
+
+/// Packs the first `packets` packets of a payload into a slot, all with `stamp`. `payload`: as publish()
+/// takes it.
+inline void pack(const uint32_t* payload, uint32_t packets, uint32_t stamp, Packet* slot) {
+  const __m128i data = _mm_set_epi32(0, -1, -1, -1), stamped = _mm_set_epi32(int(stamp), 0, 0, 0);
+  const auto store = [&](uint32_t k, __m128i words) {
+    Memory::store(slot[k], std::bit_cast<Packet>(_mm_or_si128(_mm_and_si128(words, data), stamped)));
+  };
+  uint32_t k = 0;
+  for (; k + packets_a_group <= packets; k += packets_a_group, payload += group_bytes / sizeof *payload) {
+    const auto* const from = reinterpret_cast<const __m128i*>(payload);
+    const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1), c = _mm_loadu_si128(from + 2);
+    store(k, a);
+    store(k + 1, _mm_or_si128(_mm_srli_si128(a, 12), _mm_slli_si128(b, 4)));
+    store(k + 2, _mm_or_si128(_mm_srli_si128(b, 8), _mm_slli_si128(c, 8)));
+    store(k + 3, _mm_srli_si128(c, 4));
+  }
+  for (; k < packets; ++k, payload += words_a_packet) {
+    Memory::store(slot[k], Packet{{payload[0], payload[1], payload[2]}, stamp});
+  }
+}
+
+}  // namespace gyre
