@@ -31,6 +31,8 @@ namespace gyre::cuda {
   X(cuMemHostAlloc)                              \
   X(cuMemFreeHost)                               \
   X(cuMemHostGetDevicePointer)                   \
+  X(cuMemHostRegister)                           \
+  X(cuMemHostUnregister)                         \
   X(cuModuleLoadDataEx)                          \
   X(cuModuleUnload)                              \
   X(cuModuleGetFunction)                         \

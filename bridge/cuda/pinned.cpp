@@ -1,16 +1,69 @@
+#include <sys/mman.h>
 #include <gyre/bridge/cuda/pinned.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace gyre::cuda {
+
+namespace {
+
+constexpr unsigned int everywhere = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+static_assert(everywhere == (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+constexpr size_t huge_page = size_t(2) << 20;
+constexpr size_t page = 4096;
+
+std::string allocating(size_t bytes) {
+  return "allocating " + std::to_string(bytes) + " bytes of pinned memory for the region";
+}
+
+// Zeroed pages of the process's own, null if there are none. A forked child has none of them: what the GPU
+// writes must not come to lie in a copy.
+char* map_pages(size_t bytes) {
+  char* const mapped = static_cast<char*>(
+      mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (mapped == MAP_FAILED) return nullptr;
+  const size_t before = (huge_page - reinterpret_cast<uintptr_t>(mapped) % huge_page) % huge_page;
+  if (before != 0) munmap(mapped, before);
+  if (before != huge_page) munmap(mapped + before + bytes, huge_page - before);
+  char* const pages = mapped + before;
+  if (madvise(pages, bytes, MADV_WIPEONFORK) != 0) {
+    munmap(pages, bytes);
+    return nullptr;
+  }
+  (void)madvise(pages, bytes, MADV_HUGEPAGE);  // where the system has them
+  return pages;
+}
+
+// The kernel zeroes a page when it is first touched: most of what a region takes.
+void touch_pages(char* pages, size_t bytes) {
+  constexpr size_t bytes_a_thread = size_t(16) << 20;
+  const auto touch = [pages, bytes](size_t from) {
+    const size_t to = std::min(bytes, from + bytes_a_thread);
+    for (size_t at = from; at < to; at += page) *const_cast<volatile char*>(pages + at) = 0;
+  };
+  std::vector<std::thread> others;
+  size_t from = bytes_a_thread;
+  try {
+    for (; from < bytes; from += bytes_a_thread) others.emplace_back(touch, from);
+  } catch (const std::system_error&) {  // no more threads: this one does the rest
+    for (; from < bytes; from += bytes_a_thread) touch(from);
+  }
+  touch(0);
+  for (std::thread& other : others) other.join();
+}
+
+}  // namespace
 
 PinnedRegion::PinnedRegion(const Context& context, size_t bytes, size_t zeroed_bytes) : context_(context) {
   const Driver& driver = context.driver();
   const Context::Current current(context);
   try {
-    driver.check(driver.cuMemHostAlloc(&host_, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-                 "allocating " + std::to_string(bytes) + " bytes of pinned memory for the region");
-    std::memset(host_, 0, zeroed_bytes);
+    if (!lock_own_pages(bytes)) let_driver_allocate(bytes, zeroed_bytes);
     driver.check(driver.cuMemHostGetDevicePointer(&device_, host_, 0), "mapping the region's pinned memory");
   } catch (...) {
     free();
@@ -20,11 +73,39 @@ PinnedRegion::PinnedRegion(const Context& context, size_t bytes, size_t zeroed_b
 
 PinnedRegion::~PinnedRegion() { free(); }
 
-// Where the context is dead the call fails, and the memory went with it.
+// False where the region is too large for that, or the system or the driver can't.
+bool PinnedRegion::lock_own_pages(size_t bytes) {
+  const size_t whole_pages = (bytes + page - 1) / page * page;
+  if (whole_pages > own_pages_up_to) return false;
+  char* const pages = map_pages(whole_pages);
+  if (pages == nullptr) return false;
+  touch_pages(pages, whole_pages);
+  const Driver& driver = context_.driver();
+  const CUresult locked = driver.cuMemHostRegister(pages, whole_pages, everywhere);
+  if (locked != CUDA_SUCCESS) munmap(pages, whole_pages);
+  if (locked == CUDA_ERROR_NOT_SUPPORTED) return false;
+  driver.check(locked, allocating(bytes));
+  host_ = pages;
+  own_bytes_ = whole_pages;
+  return true;
+}
+
+void PinnedRegion::let_driver_allocate(size_t bytes, size_t zeroed_bytes) {
+  const Driver& driver = context_.driver();
+  driver.check(driver.cuMemHostAlloc(&host_, bytes, everywhere), allocating(bytes));
+  std::memset(host_, 0, zeroed_bytes);
+}
+
+// Where the context is dead the calls fail, and the driver's part of it is gone already.
 void PinnedRegion::free() noexcept {
   if (host_ == nullptr) return;
   const Context::Current current(context_, std::nothrow);
-  context_.driver().cuMemFreeHost(host_);
+  if (own_bytes_ == 0) {
+    context_.driver().cuMemFreeHost(host_);
+    return;
+  }
+  context_.driver().cuMemHostUnregister(host_);
+  munmap(host_, own_bytes_);
 }
 
 }  // namespace gyre::cuda

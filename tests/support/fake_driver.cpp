@@ -57,7 +57,7 @@ FakeDevice::FakeDevice() {
 
 namespace {
 
-enum class Kind { pinned, managed, device, imported };
+enum class Kind { pinned, registered, managed, device, imported };
 
 struct Allocation {
   Kind kind;
@@ -65,6 +65,7 @@ struct Allocation {
 };
 // Frees what a program has given back, or left.
 void give_back(uintptr_t address, const Allocation& allocation) {
+  if (allocation.kind == Kind::registered) return;  // it is the program's
   if (allocation.kind == Kind::imported) {
     munmap(reinterpret_cast<void*>(address), allocation.bytes);
   } else {
@@ -167,7 +168,7 @@ struct FakeDriver::State {
     --at;
     return address - at->first + bytes <= at->second.bytes ? at : allocations.end();
   }
-  CUresult allocate(Kind kind, size_t bytes, uintptr_t& address) {
+  CUresult room_for(Kind kind, size_t bytes) const {
     size_t used = 0;
     for (const auto& [at, allocation] : allocations) {
       const bool on_device = allocation.kind == Kind::device || allocation.kind == Kind::imported;
@@ -175,7 +176,10 @@ struct FakeDriver::State {
     }
     const size_t most = kind == Kind::device ? owner->device.memory_bytes : owner->device.host_memory_bytes;
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > most - used) return CUDA_ERROR_OUT_OF_MEMORY;
+    return bytes > most - used ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  }
+  CUresult allocate(Kind kind, size_t bytes, uintptr_t& address) {
+    if (const CUresult room = room_for(kind, bytes); room != CUDA_SUCCESS) return room;
     void* const memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     if (kind != Kind::managed) std::memset(memory, 0xa5, std::min<size_t>(bytes, 1 << 20));  // not zeroed
@@ -361,6 +365,28 @@ struct FakeCalls {
     GYRE_FAKE_CALL(true);
     return s.free("cuMemFreeHost", reinterpret_cast<uintptr_t>(memory), true);
   }
+  static CUresult cuMemHostRegister(void* memory, size_t bytes, unsigned int) {
+    GYRE_FAKE_CALL(true);
+    if (device().refuses_registering) return CUDA_ERROR_NOT_SUPPORTED;
+    const auto address = reinterpret_cast<uintptr_t>(memory);
+    if (address % 4096 != 0 || s.find_allocation(address, bytes) != s.allocations.end()) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const CUresult room = s.room_for(Kind::registered, bytes);
+    if (room == CUDA_SUCCESS) s.allocations[address] = {Kind::registered, bytes};
+    return room;
+  }
+  static CUresult cuMemHostUnregister(void* memory) {
+    GYRE_FAKE_CALL(true);
+    const auto at = s.allocations.find(reinterpret_cast<uintptr_t>(memory));
+    if (at == s.allocations.end() || at->second.kind != Kind::registered) {
+      s.note("cuMemHostUnregister of what was not registered");
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    s.blocks("cuMemHostUnregister");
+    s.allocations.erase(at);
+    return CUDA_SUCCESS;
+  }
   static CUresult cuMemHostGetDevicePointer(CUdeviceptr* result, void* memory, unsigned int) {
     GYRE_FAKE_CALL(true);
     if (s.allocations.find(reinterpret_cast<uintptr_t>(memory)) == s.allocations.end()) {
@@ -418,7 +444,8 @@ struct FakeCalls {
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *static_cast<unsigned int*>(value) =
-            at->second.kind == Kind::pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+            at->second.kind == Kind::pinned || at->second.kind == Kind::registered ? CU_MEMORYTYPE_HOST
+                                                                                   : CU_MEMORYTYPE_DEVICE;
         return CUDA_SUCCESS;
       case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *static_cast<uintptr_t*>(value) = at->first;

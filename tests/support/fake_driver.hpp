@@ -25,6 +25,7 @@ struct FakeDevice {
   int registers_a_thread = 64;                  ///< of every kernel
   int static_shared_bytes = 48;                 ///< of every kernel
   bool has_mem_advise = true;
+  bool refuses_registering = false;  ///< host memory that it did not allocate
 };
 
 /// While one lives, Driver::load() gives its functions. One at a time. Thread-safe, but for `device`, which

@@ -189,7 +189,7 @@ TEST_CASE(
   { Runtime runtime = Runtime::launch(probe_actors(), over(TransportKind::bar)); }
   const std::vector<std::string> healthy = failing.calls();
   const auto first = std::find(healthy.begin(), healthy.end(), "cuDeviceGetUuid");
-  const auto region = std::find(first, healthy.end(), "cuMemHostAlloc");
+  const auto region = std::find(first, healthy.end(), "cuMemHostRegister");
   REQUIRE(region != healthy.end());
   const auto last =
       std::find(std::make_reverse_iterator(region), std::make_reverse_iterator(first), "cuMemcpyDtoH").base();

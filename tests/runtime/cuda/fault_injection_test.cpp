@@ -19,8 +19,9 @@ bool without_nvrtc() {
 }
 
 bool releases(const std::string& function) {
-  for (const char* const name : {"cuMemFreeHost", "cuMemFree", "cuDestroyExternalMemory", "cuStreamDestroy",
-                                 "cuModuleUnload", "cuDevicePrimaryCtxRelease"}) {
+  for (const char* const name :
+       {"cuMemFreeHost", "cuMemHostUnregister", "cuMemFree", "cuDestroyExternalMemory", "cuStreamDestroy",
+        "cuModuleUnload", "cuDevicePrimaryCtxRelease"}) {
     if (function == name) return true;
   }
   return false;

@@ -1,0 +1,77 @@
+// A region's pinned memory, on the fake driver.
+#include <sys/wait.h>
+#include <unistd.h>
+#include <gyre/bridge/cuda/pinned.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+#include "support/actors/probe.hpp"
+#include "support/catch.hpp"
+#include "support/fake_driver.hpp"
+#include "support/stepped.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+
+namespace {
+
+constexpr size_t mebibyte = size_t(1) << 20;
+
+bool all_zero(const void* memory, size_t bytes) {
+  const auto* const begin = static_cast<const char*>(memory);
+  return std::all_of(begin, begin + bytes, [](char byte) { return byte == 0; });
+}
+
+}  // namespace
+
+TEST_CASE("a region is zeroed, wherever its pages are from, and given back") {
+  FakeDriver fake({probe_actors()});
+  const cuda::Driver driver = cuda::Driver::load();
+  const cuda::Context context(driver, 0);
+  const auto before = fake.live();
+  for (const bool refuses : {false, true}) {
+    fake.device.refuses_registering = refuses;
+    for (const size_t bytes : {size_t(4096), size_t(5000), 3 * mebibyte + 4096, 40 * mebibyte}) {
+      cuda::PinnedRegion region(context, bytes, bytes);
+      INFO(bytes << " bytes" << (refuses ? ", allocated by the driver" : ""));
+      CHECK(fake.live().allocations == before.allocations + 1);
+      CHECK(fake.live().bytes >= before.bytes + bytes);
+      CHECK(all_zero(region.host_address(), bytes));
+      CHECK(region.device_address() == reinterpret_cast<CUdeviceptr>(region.host_address()));
+      std::memset(region.host_address(), 0x5a, bytes);
+    }
+    CHECK(fake.live() == before);
+  }
+  CHECK(fake.misuse().empty());
+}
+
+TEST_CASE("a region larger than its pages may be is the driver's, which says where there is no room") {
+  FakeDriver fake({probe_actors()});
+  const cuda::Driver driver = cuda::Driver::load();
+  const cuda::Context context(driver, 0);
+  fake.device.host_memory_bytes = cuda::PinnedRegion::own_pages_up_to;
+  for (const size_t bytes : {cuda::PinnedRegion::own_pages_up_to + 4096, size_t(1) << 50}) {
+    CHECK_THROWS_WITH(cuda::PinnedRegion(context, bytes, 4096),
+                      containing("CUDA_ERROR_OUT_OF_MEMORY") && containing(std::to_string(bytes)));
+  }
+  fake.device.host_memory_bytes *= 2;
+  const cuda::PinnedRegion region(context, cuda::PinnedRegion::own_pages_up_to + 4096, 4096);
+  CHECK(all_zero(region.host_address(), 4096));
+}
+
+TEST_CASE("a forked child has nothing of what is in a region, and the region stays where it is") {
+  FakeDriver fake({probe_actors()});
+  const cuda::Driver driver = cuda::Driver::load();
+  const cuda::Context context(driver, 0);
+  cuda::PinnedRegion region(context, mebibyte, mebibyte);
+  auto* const bytes = static_cast<volatile char*>(region.host_address());
+  std::memset(region.host_address(), 1, mebibyte);
+  const pid_t child = fork();
+  if (child == 0) _exit(bytes[0] == 0 && bytes[mebibyte - 1] == 0 ? 0 : 1);
+  REQUIRE(child > 0);
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(bytes[0] == 1);
+}
