@@ -298,10 +298,11 @@ GYRE_DEVICE bool is_plain_message(Handles<Requests...>, uint32_t index, const Re
   return plain;
 }
 
+// `actor` may be null where `types` is of another.
 template <class Actor, class... Requests, class... Arguments>
 GYRE_DEVICE bool dispatch_plain_message(Handles<Requests...>, Taken& taken, uint32_t index, uint32_t types,
-                                        Actor& actor, Arguments&&... arguments) {
-  return ((types == index ? (taken = handle_plain<Actor, Requests>(actor, arguments...), true)
+                                        Actor* actor, Arguments&&... arguments) {
+  return ((types == index ? (taken = handle_plain<Actor, Requests>(*actor, arguments...), true)
                           : (index += 1u << 16, false)) ||
           ...);
 }
@@ -453,10 +454,10 @@ GYRE_DEVICE Taken dispatch_plain(ActorList<First, Rest...>, uint32_t first, uint
   bool found = false;
   if constexpr (detail::state_bytes<First>() == 0) {
     First actor{};
-    found = detail::dispatch_plain_message(HandlesOf<First>{}, taken, first, types, actor, arguments...);
+    found = detail::dispatch_plain_message(HandlesOf<First>{}, taken, first, types, &actor, arguments...);
   } else {
     found = detail::dispatch_plain_message(HandlesOf<First>{}, taken, first, types,
-                                           *static_cast<First*>(state), arguments...);
+                                           static_cast<First*>(state), arguments...);
   }
   if (found) return taken;
   return dispatch_plain(ActorList<Rest...>{}, first + 1, types, state, arguments...);

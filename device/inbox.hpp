@@ -209,7 +209,7 @@ class Inbox {
     window_ = in_a_row_ >= 4 ? most_ : 1;
     empty_looks_ = 0;
     if (head_.body_bytes() == last_body_bytes_) return;
-    expect_such(head_.body_bytes());
+    if (head_.body_bytes() <= shape_.body_capacity()) expect_such(head_.body_bytes());
     seen_ = 0;
     window_ = 1;
     in_a_row_ = 0;
@@ -226,9 +226,9 @@ class Inbox {
   GYRE_DEVICE void expect_such(uint32_t body_bytes) {
     const uint32_t needed = packets_for(body_bytes);
     set_width(needed <= 4 ? 2 : needed <= 8 ? 3 : needed <= 16 ? 4 : 5);
-    if (needed > 32) return;
-    last_body_bytes_ = body_bytes;
-    usual_packets_ = 0xffffffffu >> (32 - needed);
+    const bool by_one_look = needed <= 32;
+    last_body_bytes_ = by_one_look ? body_bytes : several_looks;
+    usual_packets_ = by_one_look ? 0xffffffffu >> (32 - needed) : 0xffffffffu;
   }
   GYRE_DEVICE void set_width(uint32_t log_width) {
     width_ = 1u << log_width;
@@ -301,7 +301,8 @@ class Inbox {
     return outcome == ReceiveOutcome::message ? Decision::message : Decision::corrupt;
   }
 
-  static constexpr uint32_t no_body_bytes = 4;  // that no body has
+  // Sizes that no body has: of no message, and of one that one look is not enough for.
+  static constexpr uint32_t no_body_bytes = 4, several_looks = 3;
 
   RingShape shape_;
   const CommandLine* command_line_;

@@ -82,7 +82,7 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
     bool in_all = i < out.size();
     ((in_all &= i < in.size()), ...);
     if (in_all) {
-      wire::store(out.data() + i, f(in.unchecked(i)...));
+      wire::store<Out>(out.data() + i, f(in.unchecked(i)...));
     } else if (i < out.size()) {
       out.set(i, f(in[i]...));
     }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -17,25 +17,24 @@ static_assert(everywhere == (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMA
 constexpr size_t huge_page = size_t(2) << 20;
 constexpr size_t page = 4096;
 
-std::string allocating(size_t bytes) {
-  return "allocating " + std::to_string(bytes) + " bytes of pinned memory for the region";
-}
+struct Unmap {
+  size_t bytes = 0;
+  void operator()(char* pages) const { munmap(pages, bytes); }
+};
+using Pages = std::unique_ptr<char, Unmap>;
 
-// Zeroed pages of the process's own, null if there are none. A forked child has none of them: what the GPU
+// Zeroed pages of the process's own, none where there are none. A forked child has none of them: what the GPU
 // writes must not come to lie in a copy.
-char* map_pages(size_t bytes) {
+Pages map_pages(size_t bytes) {
   char* const mapped = static_cast<char*>(
       mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  if (mapped == MAP_FAILED) return nullptr;
+  if (mapped == MAP_FAILED) return {};
   const size_t before = (huge_page - reinterpret_cast<uintptr_t>(mapped) % huge_page) % huge_page;
   if (before != 0) munmap(mapped, before);
-  if (before != huge_page) munmap(mapped + before + bytes, huge_page - before);
-  char* const pages = mapped + before;
-  if (madvise(pages, bytes, MADV_WIPEONFORK) != 0) {
-    munmap(pages, bytes);
-    return nullptr;
-  }
-  (void)madvise(pages, bytes, MADV_HUGEPAGE);  // where the system has them
+  munmap(mapped + before + bytes, huge_page - before);
+  Pages pages(mapped + before, Unmap{bytes});
+  if (madvise(pages.get(), bytes, MADV_WIPEONFORK) != 0) return {};
+  (void)madvise(pages.get(), bytes, MADV_HUGEPAGE);  // where the system has them
   return pages;
 }
 
@@ -49,8 +48,9 @@ void touch_pages(char* pages, size_t bytes) {
   std::vector<std::thread> others;
   size_t from = bytes_a_thread;
   try {
+    others.reserve(bytes / bytes_a_thread + 1);
     for (; from < bytes; from += bytes_a_thread) others.emplace_back(touch, from);
-  } catch (const std::system_error&) {  // no more threads: this one does the rest
+  } catch (const std::exception&) {  // no more threads, or no memory for them: this one does the rest
     for (; from < bytes; from += bytes_a_thread) touch(from);
   }
   touch(0);
@@ -73,26 +73,24 @@ PinnedRegion::PinnedRegion(const Context& context, size_t bytes, size_t zeroed_b
 
 PinnedRegion::~PinnedRegion() { free(); }
 
-// False where the region is too large for that, or the system or the driver can't.
+// False where the region is too large for that, or the system or the driver will not: the driver's own
+// memory then decides whether there is room.
 bool PinnedRegion::lock_own_pages(size_t bytes) {
   const size_t whole_pages = (bytes + page - 1) / page * page;
   if (whole_pages > own_pages_up_to) return false;
-  char* const pages = map_pages(whole_pages);
+  Pages pages = map_pages(whole_pages);
   if (pages == nullptr) return false;
-  touch_pages(pages, whole_pages);
-  const Driver& driver = context_.driver();
-  const CUresult locked = driver.cuMemHostRegister(pages, whole_pages, everywhere);
-  if (locked != CUDA_SUCCESS) munmap(pages, whole_pages);
-  if (locked == CUDA_ERROR_NOT_SUPPORTED) return false;
-  driver.check(locked, allocating(bytes));
-  host_ = pages;
+  touch_pages(pages.get(), whole_pages);
+  if (context_.driver().cuMemHostRegister(pages.get(), whole_pages, everywhere) != CUDA_SUCCESS) return false;
+  host_ = pages.release();
   own_bytes_ = whole_pages;
   return true;
 }
 
 void PinnedRegion::let_driver_allocate(size_t bytes, size_t zeroed_bytes) {
   const Driver& driver = context_.driver();
-  driver.check(driver.cuMemHostAlloc(&host_, bytes, everywhere), allocating(bytes));
+  driver.check(driver.cuMemHostAlloc(&host_, bytes, everywhere),
+               "allocating " + std::to_string(bytes) + " bytes of pinned memory for the region");
   std::memset(host_, 0, zeroed_bytes);
 }
 

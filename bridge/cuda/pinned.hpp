@@ -10,7 +10,7 @@ class PinnedRegion final : public RegionMemory {
  public:
   /// Regions of up to so many bytes are made of huge pages of the process's own, which several threads touch
   /// first and the driver then locks: half as long, and less, as when the driver allocates them
-  /// (docs/performance.md). Of larger ones the driver says whether there is room.
+  /// (docs/performance.md). Larger ones, and where that fails, the driver allocates, or says why not.
   static constexpr size_t own_pages_up_to = size_t(256) << 20;
 
   /// `bytes` of it, the first `zeroed_bytes` zeroed. Throws Error. `context` must outlive this.
