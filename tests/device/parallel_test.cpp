@@ -87,6 +87,27 @@ TEST_CASE(
   for (uint32_t i = 0; i < 12; ++i) CHECK(out.read()[i] == (i < 5 ? 100 * (i + 1) : 0) + i + 1);
 }
 
+TEST_CASE("what a function gives that is wider than the list's elements is stored as one of them") {
+  const Context ctx(0, true, worker_shared_memory);
+  alignas(8) uint64_t request[8] = {}, response[8] = {};
+  wire::Body in(request, sizeof request), out(response, sizeof response);
+  const auto from = in.init_root(0, 1).init<wire::List<int16_t>>(0, 1);
+  from.set(0, -2);
+  const auto results = out.init_root(0, 2);
+  const auto narrow = results.init<wire::List<int16_t>>(0, 1);
+  const auto floats = results.init<wire::List<float>>(1, 1);
+  wire::Message message(request, in.used_bytes());
+  const auto list = message.root().get<wire::List<int16_t>>(0, {});
+  transform(
+      ctx, narrow, [](int16_t x) { return x * 70'000; }, list);
+  transform(
+      ctx, floats, [](int16_t x) { return x * 0.25; }, list);
+  CHECK(narrow.data()[0] == int16_t(-2 * 70'000));
+  CHECK(floats.data()[0] == -0.5f);
+  for (uint32_t i = 2; i < 8; ++i) CHECK(reinterpret_cast<const uint8_t*>(narrow.data())[i] == 0);
+  for (uint32_t i = 4; i < 8; ++i) CHECK(reinterpret_cast<const uint8_t*>(floats.data())[i] == 0);
+}
+
 TEST_CASE("for_each visits each element once, with its index") {
   const Context ctx(0, true, worker_shared_memory);
   Numbers numbers(9, 1);

@@ -3,6 +3,7 @@
 #include <gyre/messages/vector_add.official.hpp>
 
 #include <optional>
+#include <random>
 
 #include "tests/messages/bodies.hpp"
 #include "tests/messages/kinds.official.hpp"
@@ -426,4 +427,56 @@ TEST_CASE(
   CHECK(accepted > random_messages / 100);
   CHECK(refused > random_messages / 100);
   CHECK(stricter < 100);
+}
+
+TEST_CASE("a root read from a copy of its words is read as where it lies, in damaged messages too") {
+  // One data word; a list of numbers, and behind the other pointer anything.
+  Words honest;
+  {
+    uint64_t zeroed[32] = {};
+    gyre::wire::Body body(zeroed, sizeof zeroed);
+    const auto root = body.init_root(1, 2);
+    root.set<uint64_t>(0, 0x1122334455667788u);
+    const auto numbers = root.init<gyre::wire::List<uint32_t>>(0, 5);
+    for (uint32_t i = 0; i < 5; ++i) numbers.set(i, 100 + i);
+    const auto text = root.init<gyre::wire::Text>(1, 11);
+    for (uint32_t i = 0; i < 11; ++i) text.set(i, "hello world"[i]);
+    honest.assign(zeroed, zeroed + body.used_bytes() / 8);
+  }
+  const auto read = [](const Words& words, bool copied) {
+    Message message(words.data(), size_in_bytes(words));
+    const Words copy(words.begin() + 1, words.begin() + 4);
+    const auto root = message.plain_root(1, 2, copied ? copy.data() : nullptr);
+    std::vector<uint64_t> seen = {root.get<uint64_t>(0), root.get<uint32_t>(1), root.get_bool(3),
+                                  root.has(0),           root.has(1),           root.has(2)};
+    const auto numbers = root.get<gyre::wire::List<uint32_t>>(0, {77, 1});
+    seen.push_back(numbers.size());
+    for (uint32_t i = 0; i < numbers.size() && i < 64; ++i) seen.push_back(numbers[i]);
+    const auto text = root.get<gyre::wire::Text>(1, {77, 2});
+    seen.push_back(text.size());
+    for (uint32_t i = 0; i < text.size() && i < 64; ++i) seen.push_back(uint8_t(text[i]));
+    seen.insert(seen.end(), {message.failed(), message.failed_word(), uint64_t(message.reason()),
+                             message.failed_field().index});
+    return seen;
+  };
+  const auto as_it_lies = read(honest, false);
+  CHECK(as_it_lies[6] == 5);
+  CHECK(as_it_lies[12] == 11);
+  std::mt19937_64 random(1);
+  uint32_t failed = 0;
+  for (int message = 0; message < 20'000; ++message) {
+    Words words = honest;
+    if (message != 0) {
+      const uint64_t flips = 1 + random() % 3;
+      for (uint64_t i = 0; i < flips; ++i)
+        words[1 + random() % (words.size() - 1)] ^= uint64_t(1) << random() % 64;
+      if (random() % 4 == 0) words.resize(4 + random() % (words.size() - 3));
+    }
+    const auto in_place = read(words, false);
+    INFO("message " << message);
+    REQUIRE(read(words, true) == in_place);
+    failed += in_place[in_place.size() - 4] != 0;
+  }
+  CHECK(failed > 1000);
+  CHECK(failed < 20'000);
 }

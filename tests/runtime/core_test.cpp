@@ -510,6 +510,27 @@ TEST_CASE("a request slot that holds no message is counted and passed over") {
   CHECK(s.core->books().corrupt_slots == 1);
 }
 
+TEST_CASE("request slots that hold no message are passed over, alike ones in a row too") {
+  for (const uint32_t size : {0xffffffffu, 0xffffffe4u, 0xffffffd5u, 0x80000000u}) {
+    Stepped s({.slots = 8});
+    Packet* const ring = reinterpret_cast<Packet*>(static_cast<char*>(s.engine->region()) +
+                                                   s.core->layout().inbound() + s.core->layout().h2d_ring(0));
+    const size_t packets = s.core->layout().shape.packets();
+    INFO("bodies of " << size << " bytes");
+    for (uint32_t k = 0; k < 3; ++k) {
+      auto victim = s.ask(Action::ANSWER, 1, 5ms);
+      Memory::store(ring[k * packets], Packet{{0, 0, size}, 1});
+      s.work();
+      CHECK(victim.get().error().status == Status::timed_out);
+    }
+    auto next = s.ask(Action::ANSWER, 2);
+    s.work();
+    CHECK(next.get().value()->getValue() == 5);
+    CHECK_FALSE(s.core->terminate(1s).books.balanced());
+    CHECK(s.core->books().corrupt_slots == 3);
+  }
+}
+
 TEST_CASE("an engine that died unnoticed is found out by terminate: failed, not terminated") {
   Stepped s;
   auto future = s.ask(Action::ANSWER, 1);
