@@ -170,7 +170,8 @@ GYRE_DEVICE bool call(Actor& actor, Context& context, wire::Message& message, wi
     if (!message.failed()) actor.on(context, reader);
   }
   handled.response_bytes = reply.used_bytes();
-  if ((!message.failed()) & (context.status() == Status::ok) & (!reply.full())) return true;
+  const bool sound = !message.failed(), unfailed = context.status() == Status::ok, fits = !reply.full();
+  if (sound & unfailed & fits) return true;
   if (message.failed()) {
     const wire::Field field = message.failed_field();
     handled.status = Status::malformed;

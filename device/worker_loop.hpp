@@ -113,7 +113,8 @@ class Worker {
   GYRE_DEVICE Decision warp_turn(Pause pause) {
     if (attends_to_command()) return Decision::stop;
     const bool whole = inbox_.glance(reply_room());
-    const bool usual = whole & is_usual();
+    const bool alike = is_usual();
+    const bool usual = whole & alike;
     if (!usual) {
       const Decision decision = whole ? Decision::message : look_closer();
       if (decision != Decision::message) {
@@ -259,13 +260,16 @@ class Worker {
 
   // Whether the message in hand may go the short way, because the one before it did, which it resembles.
   GYRE_DEVICE bool is_usual() const {
-    return (!is_odd()) & (command_.command() == Command::run) & head().resembles(last_);
+    const bool plain = !is_odd(), runs = command_.command() == Command::run;
+    const bool alike = head().resembles(last_);
+    return plain & runs & alike;
   }
   // Late, or more than an ask or a tell whose bodies are in their slots.
   GYRE_DEVICE bool is_odd() const {
     const uint32_t deadline_us = head().deadline_us();
-    const bool late = (deadline_us != 0) & (int32_t(now_us() - deadline_us) > 0);
-    return late | ((head().flags() & ~(uint32_t(envelope_flags::ask) << 24)) != 0);
+    const bool has_deadline = deadline_us != 0, past = int32_t(now_us() - deadline_us) > 0;
+    const bool flagged = (head().flags() & ~(uint32_t(envelope_flags::ask) << 24)) != 0;
+    return (has_deadline & past) | flagged;
   }
 
   // The short way of a message that is in time, for a handler of an actor that is there, and whose root lies
@@ -544,7 +548,8 @@ class Worker {
     const uint32_t bytes = uint32_t(sizeof(Envelope)) + body_bytes;
     const uint32_t k = PollGroup::rank();
     Memory::store_if(k * data_bytes_a_packet < bytes, replies_.slot()[k], first);
-    if ((bytes > PollGroup::size() * data_bytes_a_packet) | replies_.stamps_whole_slot()) {
+    const bool more = bytes > PollGroup::size() * data_bytes_a_packet, whole = replies_.stamps_whole_slot();
+    if (more | whole) {
       reply_rest(bytes, body_bytes);
     }
     reply_sent();

@@ -187,10 +187,11 @@ class Message {
     const uint32_t words = words_of<sizeof(Element)>(size);
     // Words of a body, offsets and sizes of lists have at most 29 bits: 32 are enough.
     const int32_t target = int32_t(uint64_t(slot.at - body_) / 8) + 1 + int32_t(pointer.offset());
+    const bool below_root = slot.depth == root_depth, received = !slot.trusted;
+    const bool of_elements = pointer.is_list_of(Pointer::element_size(sizeof(Element)));
+    const bool begins = target >= 0, ends = uint32_t(target) + words <= words_;
     return {body_ + uint32_t(target) * 8, size,
-            bool((slot.depth == root_depth) & !slot.trusted &
-                 pointer.is_list_of(Pointer::element_size(sizeof(Element))) & (size != 0) & (target >= 0) &
-                 (uint32_t(target) + words <= words_))};
+            bool(below_root & received & of_elements & (size != 0) & begins & ends)};
   }
 
   GYRE_DEVICE static StructReader empty_struct(Message* message) {
