@@ -15,8 +15,12 @@ struct SingleThread {
   GYRE_DEVICE static constexpr bool any(bool condition) { return condition; }
   /// Bit r: whether `condition` holds in the thread of rank r. Collective.
   GYRE_DEVICE static constexpr uint32_t ballot(bool condition) { return condition ? 1 : 0; }
+  /// The threads from rank 0 on up to the first where `condition` does not hold. Collective.
+  GYRE_DEVICE static constexpr uint32_t leading(bool condition) { return condition ? 1 : 0; }
   /// Rank 0's value, in every thread. Collective.
   GYRE_DEVICE static constexpr uint32_t broadcast(uint32_t value) { return value; }
+  /// That of the thread of rank `rank`. Collective.
+  GYRE_DEVICE static constexpr uint32_t broadcast_from(uint32_t value, uint32_t) { return value; }
   /// What one thread wrote to the group's own memory before it, all see after it. Collective.
   GYRE_DEVICE static constexpr void sync() {}
 };
@@ -29,7 +33,14 @@ struct Warp {
   __device__ static bool all(bool condition) { return __all_sync(0xffffffffu, condition); }
   __device__ static bool any(bool condition) { return __any_sync(0xffffffffu, condition); }
   __device__ static uint32_t ballot(bool condition) { return __ballot_sync(0xffffffffu, condition); }
+  __device__ static uint32_t leading(bool condition) {
+    const uint32_t others = ballot(!condition);
+    return others == 0 ? 32 : uint32_t(__ffs(int(others)) - 1);
+  }
   __device__ static uint32_t broadcast(uint32_t value) { return __shfl_sync(0xffffffffu, value, 0); }
+  __device__ static uint32_t broadcast_from(uint32_t value, uint32_t rank) {
+    return __shfl_sync(0xffffffffu, value, int(rank));
+  }
   __device__ static void sync() { __syncwarp(); }
 };
 using PollGroup = Warp;

@@ -96,10 +96,11 @@ class RingCursor {
   GYRE_DEVICE uint32_t stamp() const { return stamp_; }
   GYRE_DEVICE bool stamps_whole_slot() const { return stamps_whole_slot_; }
 
-  /// To the next ticket. `shape`: the ring's.
-  GYRE_DEVICE void advance(const RingShape& shape) {
-    slot_ += shape.packets();
-    if (--left_of_lap_ == 0) *this = RingCursor(ring_, shape, lap_end_);
+  /// To the ticket `n` further on, left_of_lap() at most. `shape`: the ring's.
+  GYRE_DEVICE void advance(const RingShape& shape, uint32_t n = 1) {
+    slot_ += n * shape.packets();
+    left_of_lap_ -= n;
+    if (left_of_lap_ == 0) *this = RingCursor(ring_, shape, lap_end_);
   }
 
  private:
@@ -246,8 +247,8 @@ class CreditPublisher {
   GYRE_DEVICE CreditPublisher(typename Memory::Word& credit, uint32_t slots)
       : credit_(&credit), quarter_(slots < 4 ? 1 : slots / 4) {}
 
-  /// True where `done`, one more than when this was last asked, ends a quarter of the ring.
-  GYRE_DEVICE bool due(uint64_t done) const { return (uint32_t(done) & (quarter_ - 1)) == 0; }
+  /// True where a quarter of the ring ends among the last `n` of `done`.
+  GYRE_DEVICE bool due(uint64_t done, uint32_t n = 1) const { return (uint32_t(done) & (quarter_ - 1)) < n; }
   GYRE_DEVICE bool behind(uint64_t done) const { return done != published_; }
   /// Publishes that every ticket below `done` has been read (release: after the last read of those slots).
   GYRE_DEVICE void publish(uint64_t done) {

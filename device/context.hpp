@@ -26,6 +26,13 @@ struct WorkerNotes {
   uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
 };
 
+/// Messages that a warp handles side by side at most: each by its smallest team, of 4 threads.
+#if defined(__CUDACC_RTC__)
+inline constexpr uint32_t most_side_by_side = 8;
+#else
+inline constexpr uint32_t most_side_by_side = 1;
+#endif
+
 /// What a worker last said of itself, and when, by its own clocks. The polling threads'.
 struct WorkerReports {
   uint32_t heartbeat_us;
@@ -37,6 +44,8 @@ struct WorkerReports {
 /// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
 struct WorkerShared {
   WorkerNotes notes;
+  WorkerNotes side_notes[most_side_by_side];  ///< of messages that are handled side by side
+  uint32_t team_log_size;                     ///< of the teams that do; 5 between
   WorkerReports reports;
   // What the polling threads found, for the rest of a group that has others.
   Decision decision;
@@ -64,20 +73,24 @@ inline thread_local WorkerShared* worker_shared_of_this_thread = nullptr;
 inline WorkerShared& worker_shared() { return *detail::worker_shared_of_this_thread; }
 #endif
 
-/// A handler's view of its worker: the group that runs it, the message's address, a clock, and how to fail.
-/// On the GPU every thread of the group runs the handler with a Context of its own; on the CPU the group is
-/// one thread. Write loops as `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
+/// A handler's view of its worker: the threads that run it, the message's address, a clock, and how to fail.
+/// On the GPU every thread of the team runs the handler with a Context of its own: the worker's whole group,
+/// or part of a warp for an actor whose messages are handled side by side (HandlesSideBySide). On the CPU the
+/// team is one thread. Write loops as `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
 class Context {
  public:
   /// The worker makes one for each message.
   GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared)
-      : key_(key), shared_(&shared), is_ask_(is_ask) {}
+      : Context(key, is_ask, shared, shared.notes, Team::whole()) {}
+  GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared, WorkerNotes& notes, const Team& team)
+      : key_(key), shared_(&shared), notes_(&notes), team_(team), is_ask_(is_ask) {}
 
-  /// This thread's number in the group, below size().
-  GYRE_DEVICE static uint32_t rank() { return HandlerGroup::rank(); }
-  GYRE_DEVICE static uint32_t size() { return HandlerGroup::size(); }
-  /// Barrier of the group: what any thread wrote before it, all see after it. Every thread must call it.
-  GYRE_DEVICE static void sync() { HandlerGroup::sync(); }
+  /// This thread's number in the team, below size().
+  GYRE_DEVICE uint32_t rank() const { return team_.rank(); }
+  GYRE_DEVICE uint32_t size() const { return team_.size(); }
+  /// Barrier of the team: what any thread wrote before it, all see after it. Every thread must call it.
+  GYRE_DEVICE void sync() const { team_.sync(); }
+  GYRE_DEVICE const Team& team() const { return team_; }
   /// Nanoseconds of the engine's clock. The GPU's steps by 32 ns to 1 µs.
   GYRE_DEVICE static uint64_t now_ns() { return gyre::now_ns(); }
 
@@ -103,8 +116,8 @@ class Context {
                   "a buffer's elements are integers of 8 to 64 bits, float or double");
     if (!fenced_) {
       fenced_ = true;
-      shared_->notes.buffers_used = 1;
-      shared_->notes.any = 1;
+      notes_->buffers_used = 1;
+      notes_->any = 1;
       Memory::fence();
     }
     BadHandle bad;
@@ -126,11 +139,11 @@ class Context {
     sync();
     if (rank() == 0) {
       const CommandWord word{uint32_t(Memory::load_relaxed(shared_->command_line->command))};
-      shared_->notes.command_seen = uint32_t(word.command());
-      shared_->notes.any = 1;
+      notes_->command_seen = uint32_t(word.command());
+      notes_->any = 1;
     }
     sync();
-    return shared_->notes.command_seen == uint32_t(Command::stop);
+    return notes_->command_seen == uint32_t(Command::stop);
   }
 
   GYRE_DEVICE Status status() const { return status_; }
@@ -148,6 +161,8 @@ class Context {
 
   uint64_t key_;
   WorkerShared* shared_;
+  WorkerNotes* notes_;  // of the message
+  Team team_;
   bool is_ask_;
   Status status_ = Status::ok;
   uint32_t detail_ = 0;
@@ -166,9 +181,18 @@ GYRE_DEVICE constexpr uint64_t source_name_hash(const char* path) {
 }
 
 namespace detail {
+/// Of the message that the calling thread's team handles.
+GYRE_DEVICE inline WorkerNotes& notes_in_hand() {
+  WorkerShared& shared = worker_shared();
+#if defined(__CUDACC_RTC__)
+  if (shared.team_log_size < 5) return shared.side_notes[threadIdx.x >> shared.team_log_size];
+#endif
+  return shared.notes;
+}
+
 template <uint64_t file>
 GYRE_DEVICE inline void check_failed(uint32_t line) {
-  WorkerNotes& notes = worker_shared().notes;
+  WorkerNotes& notes = notes_in_hand();
   notes.any = 1;
   if (!HandlerGroup::first_to_set(notes.status, Status::check_failed)) return;
   notes.detail = line;

@@ -268,6 +268,15 @@ GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, const RequestHead
 template <class... Actors>
 struct ActorList {};
 
+/// An actor that says `static constexpr bool side_by_side = true`: where several short messages to one of its
+/// handlers and one key are there together, a worker of one warp may run the handler for all of them at the
+/// same time, each by the threads that its packets take. Its handlers change state by add_to() alone, and
+/// use no other collective functions than Context's.
+template <class Actor>
+concept HandlesSideBySide = requires { requires Actor::side_by_side; };
+template <class... Actors>
+inline constexpr bool any_side_by_side = (HandlesSideBySide<Actors> || ...);
+
 namespace detail {
 
 template <class... Requests>
@@ -462,6 +471,26 @@ GYRE_DEVICE Taken dispatch_plain(ActorList<First, Rest...>, uint32_t first, uint
   }
   if (found) return taken;
   return dispatch_plain(ActorList<Rest...>{}, first + 1, types, state, arguments...);
+}
+
+/// Whether messages to the actor type `actor_type` may be handled side by side.
+GYRE_DEVICE inline bool is_side_by_side(ActorList<>, uint32_t) { return false; }
+template <class First, class... Rest>
+GYRE_DEVICE bool is_side_by_side(ActorList<First, Rest...>, uint32_t actor_type) {
+  if (actor_type != 0) return is_side_by_side(ActorList<Rest...>{}, actor_type - 1);
+  return HandlesSideBySide<First>;
+}
+
+/// dispatch_plain() for such an actor type, by part of the handler group.
+template <class... Arguments>
+GYRE_DEVICE void dispatch_side_by_side(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {}
+template <class First, class... Rest, class... Arguments>
+GYRE_DEVICE void dispatch_side_by_side(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
+                                       Arguments&&... arguments) {
+  if constexpr (HandlesSideBySide<First>) {
+    if (dispatch_plain(ActorList<First>{}, first, types, state, arguments...) != Taken::no) return;
+  }
+  dispatch_side_by_side(ActorList<Rest...>{}, first + 1, types, state, arguments...);
 }
 
 /// Calls `visit(actor, key)` for each actor there is whose type has an on_stop. Run by the whole handler

@@ -61,6 +61,11 @@ GYRE_DEVICE constexpr uint32_t message_words(const RingShape& shape) {
   return (shape.packets() < 32 ? 32 : shape.packets()) * words_a_packet;
 }
 
+/// Replies that a worker of one warp builds side by side, each in message_words() words.
+GYRE_DEVICE constexpr uint32_t replies_in_hand(const RingShape& shape, bool is_warp) {
+  return is_warp && shape.packets() <= 64 ? 8 : 1;
+}
+
 /// The looks at command word and clock.
 class Lookout {
  public:
@@ -192,13 +197,56 @@ class Inbox {
   GYRE_DEVICE const uint32_t* request() const { return request_; }
   GYRE_DEVICE const RequestHead& head() const { return head_; }
   GYRE_DEVICE uint64_t ticket() const { return next_.ticket(); }
-  /// It is done with, by the whole group: on to the next.
-  GYRE_DEVICE void next() {
-    next_.advance(shape_);
-    --seen_;
-    ++taken_;
-    there_ = width_ < 32 ? there_ >> width_ : 0;
-    request_ += width_ * words_a_packet;
+  /// How many there may be with it, itself too, that need no other look.
+  GYRE_DEVICE uint32_t seen() const { return seen_; }
+  /// Whether messages have been there before they were looked for, several times in a row.
+  GYRE_DEVICE bool in_stream() const { return in_a_row_ >= stream_begins; }
+
+  /// What a look finds behind the messages that the last look saw.
+  struct Ahead {
+    Packet packet{{0, 0, 0}, 0};
+    uint32_t messages = 0;  // that it is for
+  };
+  /// Begins that look, while the last `n` of those messages are yet to be handled; for none where there are
+  /// more, or where a lap ends. The packet is there when it is used.
+  GYRE_DEVICE Ahead look_ahead(uint32_t n) const {
+    Ahead ahead;
+    if (n != seen_ || n >= next_.left_of_lap()) return ahead;
+    ahead.messages = next_.left_of_lap() - n < most_ ? next_.left_of_lap() - n : most_;
+    ahead.packet = Memory::load(next_.slot()[n * shape_.packets() + packet_looked_for(ahead.messages)]);
+    return ahead;
+  }
+  /// After next(n): what look_ahead(n) found. Where the first of its messages was not there it is looked for
+  /// again: it may have come since. Collective.
+  GYRE_DEVICE void see(const Ahead& ahead) {
+    if (ahead.messages == 0) return;
+    const uint32_t among = PollGroup::ballot(message_ < ahead.messages);
+    there_ = PollGroup::ballot(ahead.packet.stamp == next_.stamp()) & among;
+    unpack(ahead.packet, place_, 0);
+    PollGroup::sync();
+    request_ = memory_;
+    taken_ = 0;
+    seen_ = (there_ & 1) != 0 ? ahead.messages : 0;
+    if (seen_ == 0 && most_ == 1) leave_stream();
+  }
+  /// log2 of the packets that a look covers of each, and of the threads that loaded them.
+  GYRE_DEVICE uint32_t log_width() const { return log_width_; }
+  /// The calling thread's, where each message seen is given to so many threads, beginning with the one found.
+  GYRE_DEVICE const uint32_t* request_of_team() const {
+    return request_ + (PollGroup::rank() >> log_width_) * (width_ * words_a_packet);
+  }
+  /// Whether that one is whole, if it is of the size of the last.
+  GYRE_DEVICE bool is_whole_of_team() const {
+    const uint32_t team = PollGroup::rank() >> log_width_;
+    return team < seen_ && ((there_ >> (team << log_width_)) & usual_packets_) == usual_packets_;
+  }
+  /// It is done with, by the whole group: on to the next, or to that behind `n` of those seen.
+  GYRE_DEVICE void next(uint32_t n = 1) {
+    next_.advance(shape_, n);
+    seen_ -= n;
+    taken_ += n;
+    there_ = n * width_ < 32 ? there_ >> (n * width_) : 0;
+    request_ += n * (width_ * words_a_packet);
     if constexpr (delays_first_look) {
       if (delay_.ever()) delay_.found(empty_looks_, taken_ > 1);
     }
@@ -206,7 +254,7 @@ class Inbox {
     // Messages that were there when they were looked for, several times in a row, may have others behind
     // them.
     in_a_row_ = empty_looks_ == 0 || in_a_row_ < 0 ? in_a_row_ + 1 : 0;
-    window_ = in_a_row_ >= 4 ? most_ : 1;
+    window_ = in_stream() ? most_ : 1;
     empty_looks_ = 0;
     if (head_.body_bytes() == last_body_bytes_) return;
     if (head_.body_bytes() <= shape_.body_capacity()) expect_such(head_.body_bytes());
@@ -218,6 +266,7 @@ class Inbox {
  private:
   static constexpr uint32_t idle_log_width = 2;  // one 64-byte line: idle workers share the bus
   static constexpr uint32_t patience = 200;      // empty looks before a worker counts as idle
+  static constexpr int32_t stream_begins = 4;    // messages in a row
   // In a row, with nothing between them, where a look does not cross the bus: more than a conversation's next
   // message takes to come, or it would come between two such rows.
   static constexpr uint32_t cheap_looks = 16;
@@ -231,12 +280,19 @@ class Inbox {
     usual_packets_ = by_one_look ? 0xffffffffu >> (32 - needed) : 0xffffffffu;
   }
   GYRE_DEVICE void set_width(uint32_t log_width) {
+    log_width_ = log_width;
     width_ = 1u << log_width;
     most_ = width_ < PollGroup::size() ? PollGroup::size() / width_ : 1;
     const uint32_t k = PollGroup::rank() & (width_ - 1);
     message_ = k < shape_.packets() ? PollGroup::rank() >> log_width : PollGroup::size();
     packet_ = (PollGroup::rank() >> log_width) * shape_.packets() + k;
     packet_of_first_ = k < shape_.packets() ? k : 0;
+  }
+
+  // Which this thread loads, where a look is for so many messages. Threads beyond those load what others do:
+  // that costs nothing, and knowing them would.
+  GYRE_DEVICE uint32_t packet_looked_for(uint32_t messages) const {
+    return message_ < messages ? packet_ : packet_of_first_;
   }
 
   // Loads the first packets of so many messages and unpacks them side by side: what is there is unpacked
@@ -252,12 +308,10 @@ class Inbox {
       there_ = packet.stamp == next_.stamp() ? 1 : 0;
       unpack(packet, memory_, 0);
     } else {
-      // Threads beyond those messages load what others do: that costs nothing, and knowing them would.
-      const uint32_t looked_for = message_ < messages ? 1 : 0;
-      const Packet& cell = next_.slot()[looked_for != 0 ? packet_ : packet_of_first_];
+      const Packet& cell = next_.slot()[packet_looked_for(messages)];
       Packet packet = Memory::load(cell);
       lookout_.ask(*command_line_);
-      const uint32_t among = PollGroup::ballot(looked_for != 0);
+      const uint32_t among = PollGroup::ballot(message_ < messages);
       there_ = PollGroup::ballot(packet.stamp == next_.stamp()) & among;
       for (uint32_t more = more_looks_; (there_ & 1) == 0 && more != 0; --more) {
         packet = Memory::load(cell);
@@ -273,9 +327,11 @@ class Inbox {
     taken_ = 0;
   }
 
+  GYRE_DEVICE void leave_stream() { in_a_row_ = delay_.ticks() == 0 ? -64 : -1024; }
+
   GYRE_DEVICE Decision nothing() {
     // A look for several that found one is not repeated soon: it takes longer.
-    if (window_ > 1 && taken_ == 1) in_a_row_ = delay_.ticks() == 0 ? -64 : -1024;
+    if (window_ > 1 && taken_ == 1) leave_stream();
     window_ = 1;
     seen_ = 0;
     ++empty_looks_;
@@ -318,6 +374,7 @@ class Inbox {
   uint32_t usual_packets_ = 0xffffffff;       // bit k: a message of that size has a packet k
   uint32_t most_more_looks_;                  // after the first, at once
   uint32_t more_looks_ = 0;                   // of them, that the next glimpse takes
+  uint32_t log_width_;
   uint32_t width_;                            // packets of each message that a look covers: 4, 8, 16 or 32
   uint32_t message_;          // that this thread looks for a packet of, of those that a look is for
   uint32_t packet_;           // which, from the first of them on

@@ -1,6 +1,6 @@
-// Work on a list by the whole handler group: elements by rank, in 16-byte accesses where the lists lie
-// aligned alike. Every thread of the group calls these, with the same lists; no barrier is in them, but for
-// sum.
+// Work on a list by all the threads that run a handler: elements by rank, in 16-byte accesses where the lists
+// lie aligned alike. Every thread of the team calls these, with the same lists; no barrier is in them, but
+// for sum.
 #pragma once
 
 #include <gyre/device/context.hpp>
@@ -139,6 +139,23 @@ GYRE_DEVICE void copy(const Context& ctx, const wire::ListReader<T>& in, const w
       ctx, out, [](T value) { return value; }, in);
 }
 
+/// Adds `n` to an integer of the actor's state, of 4 or 8 bytes, to which other threads may add at the same
+/// time, and handlers of other messages (HandlesSideBySide). Whoever reads it in a later message finds the
+/// sum.
+template <class T>
+GYRE_DEVICE void add_to(T& state, T n) {
+  static_assert(T(1) / 2 == T(0) && (sizeof(T) == 4 || sizeof(T) == 8), "an integer of 32 or 64 bits");
+#if defined(__CUDACC_RTC__)
+  if constexpr (sizeof(T) == 4) {
+    atomicAdd(reinterpret_cast<unsigned int*>(&state), static_cast<unsigned int>(n));
+  } else {
+    atomicAdd(reinterpret_cast<unsigned long long*>(&state), static_cast<unsigned long long>(n));
+  }
+#else
+  state += n;
+#endif
+}
+
 #if defined(__CUDACC_RTC__)
 namespace detail {
 
@@ -149,16 +166,21 @@ static __device__ uint64_t block_partials[max_grid_blocks];
 #endif
 
 template <class T>
-__device__ T sum_of_warp(T value) {
-  for (int lane = 16; lane != 0; lane /= 2) value += __shfl_xor_sync(0xffffffffu, value, lane);
+__device__ T sum_of_lanes(T value, uint32_t lanes, uint32_t count) {
+  for (uint32_t lane = count / 2; lane != 0; lane /= 2) {
+    value += __shfl_xor_sync(lanes, value, int(lane));
+  }
   return value;
+}
+template <class T>
+__device__ T sum_of_warp(T value) {
+  return sum_of_lanes(value, 0xffffffffu, 32);
 }
 
 template <class T>
 __device__ T sum_of_block(T value) {
   T* const partials = reinterpret_cast<T*>(warp_partials);
   value = sum_of_warp(value);
-  if (Block::size() == 32) return value;
   if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = value;
   Block::sync();
   value = sum_of_warp(threadIdx.x % 32 < Block::size() / 32 ? partials[threadIdx.x % 32] : T(0));
@@ -169,14 +191,18 @@ __device__ T sum_of_block(T value) {
 }  // namespace detail
 #endif
 
-/// The sum of every thread's `value`, in every thread: a number of at most 8 bytes. Collective: every thread
-/// must call it. The order of addition depends on the size of the group alone, so that equal values give
-/// equal bits.
+/// The sum of `value` of every thread of the team, in every thread: a number of at most 8 bytes. Collective:
+/// every thread must call it. The order of addition depends on the size of the team alone, so that equal
+/// values give equal bits.
 template <class T>
 GYRE_DEVICE T sum(Context& ctx, T value) {
   static_assert(sizeof(T) <= 8);
 #if defined(__CUDACC_RTC__)
-  value = detail::sum_of_block(value);
+  if constexpr (HandlerGroup::only_polls()) {
+    value = detail::sum_of_lanes(value, ctx.team().lanes(), ctx.size());
+  } else {
+    value = detail::sum_of_block(value);
+  }
 #if defined(GYRE_GRID)
   T* const partials = reinterpret_cast<T*>(detail::block_partials);
   if (threadIdx.x == 0) partials[blockIdx.x] = value;

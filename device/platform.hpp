@@ -75,6 +75,38 @@ struct HandlerGroup : Block {
   }
 };
 
+/// The threads that run one handler: the group, or in a group of one warp an equal part of it, while others
+/// run it for other messages. A value.
+class Team {
+ public:
+  __device__ static Team whole() { return {HandlerGroup::rank(), HandlerGroup::size(), 0xffffffffu}; }
+  /// The calling thread's, where a warp is divided into parts of 2^log_size threads.
+  __device__ static Team part(uint32_t log_size) {
+    const uint32_t size = 1u << log_size, rank = threadIdx.x & (size - 1);
+    return {rank, size, (size == 32 ? 0xffffffffu : (1u << size) - 1) << (threadIdx.x - rank)};
+  }
+  __device__ uint32_t rank() const { return rank_; }
+  __device__ uint32_t size() const {
+    if constexpr (!HandlerGroup::only_polls()) return HandlerGroup::size();
+    return size_;
+  }
+  /// What any of its threads wrote to the group's own memory before it, all of them see after it. Collective.
+  __device__ void sync() const {
+    if constexpr (HandlerGroup::only_polls()) {
+      __syncwarp(lanes_);
+    } else {
+      HandlerGroup::sync();
+    }
+  }
+  /// Of a part of a warp, or a whole one: its lanes, as bits.
+  __device__ uint32_t lanes() const { return lanes_; }
+
+ private:
+  __device__ Team(uint32_t rank, uint32_t size, uint32_t lanes) : rank_(rank), size_(size), lanes_(lanes) {}
+
+  uint32_t rank_, size_, lanes_;
+};
+
 /// True in the threads that poll the ring: the group's first warp.
 __device__ inline bool polls() { return HandlerGroup::only_polls() || HandlerGroup::rank() < 32; }
 
@@ -151,6 +183,11 @@ struct HandlerGroup {
     word = value;
     return true;
   }
+};
+
+struct Team : HandlerGroup {
+  static constexpr Team whole() { return {}; }
+  static constexpr Team part(uint32_t) { return {}; }
 };
 
 constexpr bool polls() { return true; }

@@ -17,13 +17,15 @@ template <class... Actors>
 class Worker {
  public:
   /// `memory.actors`: this worker's, ActorTables<Actors…>::bytes bytes, zeroed. `request`, `response`:
-  /// message_words(bridge.shape) words each of the group's own memory, 16-aligned; the response zeroed.
+  /// message_words(bridge.shape) words each of the group's own memory, 16-aligned; the response zeroed, and
+  /// as many times as replies_in_hand() says.
   GYRE_DEVICE Worker(const Bridge& bridge, const EngineMemory& memory, uint32_t* request, uint32_t* response,
                      WorkerShared& shared)
       : bridge_(bridge),
         actors_(memory.actors),
         inbox_(bridge, request),
-        response_(kept(response)),
+        responses_(kept(response)),
+        response_(responses_),
         shared_(kept(&shared)),
         replies_(bridge.d2h, bridge.shape),
         credits_(bridge.worker_line->h2d_credit, bridge.shape.slots),
@@ -32,6 +34,7 @@ class Worker {
       shared = WorkerShared{};
       shared.command_line = bridge.command_line;
       shared.memory = memory;
+      shared.team_log_size = whole_warp;
       shared.reports.clocks = HandlerMeter::ClockPair::now();
     }
     HandlerGroup::sync();
@@ -75,6 +78,7 @@ class Worker {
 
  private:
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
+  static constexpr uint32_t whole_warp = 5;  // log2 of its threads
   static constexpr uint32_t heartbeat_interval_us = 1000;
   static constexpr uint32_t counts_interval_us = 32'000;
 
@@ -113,9 +117,16 @@ class Worker {
   GYRE_DEVICE Decision warp_turn(Pause pause) {
     if (attends_to_command()) return Decision::stop;
     const bool whole = inbox_.glance(reply_room());
-    const bool alike = is_usual();
-    const bool usual = whole & alike;
+    const bool alike = is_usual(), alone = !inbox_.in_stream();
+    const bool known = whole & alike, usual = known & alone;
+    Inbox::Ahead ahead;
     if (!usual) {
+      if (known) {
+        if constexpr (any_side_by_side<Actors...>) {
+          if (last_side_by_side_ && inbox_.seen() > 1 && take_side_by_side()) return Decision::message;
+        }
+        ahead = inbox_.look_ahead(1);
+      }
       const Decision decision = whole ? Decision::message : look_closer();
       if (decision != Decision::message) {
         if (decision == Decision::corrupt) {
@@ -126,7 +137,8 @@ class Worker {
         return decision;
       }
     }
-    take_message(usual);
+    take_message(known);
+    inbox_.see(ahead);
     return Decision::message;
   }
 
@@ -242,10 +254,10 @@ class Worker {
     HandlerGroup::sync();
     next();
   }
-  GYRE_DEVICE void next() {
+  GYRE_DEVICE void next(uint32_t n = 1) {
     if (!polls()) return;
-    inbox_.next();
-    if (HandlerGroup::rank() == 0 && credits_.due(inbox_.ticket())) publish_credit();
+    inbox_.next(n);
+    if (HandlerGroup::rank() == 0 && credits_.due(inbox_.ticket(), n)) publish_credit();
   }
 
   // `usual`: what is_usual() says.
@@ -260,16 +272,109 @@ class Worker {
 
   // Whether the message in hand may go the short way, because the one before it did, which it resembles.
   GYRE_DEVICE bool is_usual() const {
-    const bool plain = !is_odd(), runs = command_.command() == Command::run;
+    const bool plain = !is_odd(head()), runs = command_.command() == Command::run;
     const bool alike = head().resembles(last_);
     return plain & runs & alike;
   }
   // Late, or more than an ask or a tell whose bodies are in their slots.
-  GYRE_DEVICE bool is_odd() const {
-    const uint32_t deadline_us = head().deadline_us();
+  GYRE_DEVICE bool is_odd(const RequestHead& head) const {
+    const uint32_t deadline_us = head.deadline_us();
     const bool has_deadline = deadline_us != 0, past = int32_t(now_us() - deadline_us) > 0;
-    const bool flagged = (head().flags() & ~(uint32_t(envelope_flags::ask) << 24)) != 0;
+    const bool flagged = (head.flags() & ~(uint32_t(envelope_flags::ask) << 24)) != 0;
     return (has_deadline & past) | flagged;
+  }
+
+  // After a usual message was found: it and those like it that the same look found, side by side; false, and
+  // nothing done, where there are none. Each gets the threads that its packets take.
+  GYRE_DEVICE bool take_side_by_side() {
+    const uint32_t log_size = inbox_.log_width(), team_number = PollGroup::rank() >> log_size;
+    const Team team = Team::part(log_size);
+    const uint32_t* const request = inbox_.request_of_team();
+    const RequestHead head = RequestHead::load(request);
+    const bool is_ask = this->head().flags() != 0;
+    const bool whole = inbox_.is_whole_of_team(), odd = is_odd(head), alike = head.resembles(last_);
+    const bool same_way = (head.flags() != 0) == is_ask, reply_fits = team_number < replies_in_hand_;
+    uint32_t count = PollGroup::leading(whole & !odd & alike & same_way & reply_fits) >> log_size;
+    if (is_ask) {
+      if (count > replies_left_) count = replies_left_;
+      if (count > replies_.left_of_lap()) count = replies_.left_of_lap();
+    }
+    if (count < 2 || replies_.stamps_whole_slot()) return false;
+
+    const Inbox::Ahead ahead = inbox_.look_ahead(count);
+    if (PollGroup::rank() == 0) shared_->team_log_size = log_size;
+    PollGroup::sync();
+    uint32_t* const response = responses_ + team_number * message_words(bridge_.shape);
+    WorkerNotes& notes = shared_->side_notes[team_number];
+    const bool takes_part = team_number < count;
+    uint32_t response_bytes = 0;
+    if (takes_part) {
+      Context context(head.key(), is_ask, *shared_, notes, team);
+      dispatch_side_by_side(ActorList<Actors...>{}, 0, head.types(), last_state_, context, head,
+                            request + envelope_words, response + envelope_words,
+                            bridge_.shape.body_capacity(), [&](bool ok, const Handled& handled) {
+                              if (!ok) note_failure(notes, handled);
+                              response_bytes = handled.response_bytes;
+                              return Taken::done;
+                            });
+    }
+    PollGroup::sync();
+    const bool noted = takes_part && notes.any != 0, done = takes_part && !noted;
+    if (done & is_ask) reply_beside(team_number, team, request, response, response_bytes);
+    if (done) meter_.processed(last_counts_, ticks_since_found(), team.rank() == 0);
+    PollGroup::sync();
+    if (done) clear(team, response, response_bytes);
+    if (PollGroup::rank() == 0) shared_->team_log_size = whole_warp;
+    const uint32_t noted_threads = PollGroup::ballot(noted);
+    PollGroup::sync();
+    if (noted_threads == 0) {
+      concluded_beside(count, is_ask);
+      next(count);
+    } else {
+      conclude_side_by_side(count, log_size, is_ask, noted_threads, response_bytes);
+    }
+    inbox_.see(ahead);
+    return true;
+  }
+  GYRE_DEVICE void concluded_beside(uint32_t count, bool is_ask) {
+    if (is_ask) {
+      answered_ += count;
+      replies_.advance(bridge_.shape, count);
+      replies_left_ -= count;
+    } else {
+      tells_processed_ += count;
+    }
+  }
+  // Where some end in another way than by the reply that was sent: those one after the other. `noted`: bits
+  // of the threads whose messages they are.
+  GYRE_DEVICE void conclude_side_by_side(uint32_t count, uint32_t log_size, bool is_ask, uint32_t noted,
+                                         uint32_t response_bytes) {
+    for (uint32_t k = 0; k < count; ++k) {
+      const uint32_t bytes = PollGroup::broadcast_from(response_bytes, k << log_size);
+      if ((noted >> (k << log_size) & 1) != 0) {
+        if (PollGroup::rank() == 0) {
+          shared_->notes = shared_->side_notes[k];
+          shared_->side_notes[k] = WorkerNotes{};
+        }
+        PollGroup::sync();
+        response_ = responses_ + k * message_words(bridge_.shape);
+        conclude(bytes, false);
+        response_ = responses_;
+      } else {
+        concluded_beside(1, is_ask);
+      }
+      next();
+    }
+  }
+  // The answer of one of several messages that are handled side by side, in the ring's slot `place` further
+  // on.
+  GYRE_DEVICE void reply_beside(uint32_t place, const Team& team, const uint32_t* request,
+                                const uint32_t* response, uint32_t body_bytes) const {
+    const uint32_t bytes = uint32_t(sizeof(Envelope)) + body_bytes;
+    auto* const slot = replies_.slot() + place * bridge_.shape.packets();
+    for (uint32_t k = team.rank(); k * data_bytes_a_packet < bytes; k += team.size()) {
+      Memory::store(slot[k], reply_packet(k, request, response, body_bytes));
+    }
   }
 
   // The short way of a message that is in time, for a handler of an actor that is there, and whose root lies
@@ -284,7 +389,7 @@ class Worker {
   // Whether another message than the usual may go the short way: the next that resembles it then may too.
   // Where not, nothing was done but perhaps to look for the actor.
   GYRE_DEVICE bool prepare() {
-    if (is_odd() || command_.command() != Command::run) return false;
+    if (is_odd(head()) || command_.command() != Command::run) return false;
     const bool same_actor = head().types() == last_.types() && head().key() == last_.key();
     if (!same_actor && !look_up()) return false;
     last_ = head();
@@ -302,6 +407,9 @@ class Worker {
     last_.forget_actor();
     last_counts_ = counts_of(head().types());
     last_state_ = notes.state;
+    if constexpr (any_side_by_side<Actors...>) {
+      last_side_by_side_ = is_side_by_side(ActorList<Actors...>{}, head().types() & 0xffff);
+    }
     return notes.refused == Status::ok && notes.created == 0;
   }
 
@@ -313,7 +421,7 @@ class Worker {
   struct ConcludePlain {
     Worker& worker;
     GYRE_DEVICE Taken operator()(bool ok, const Handled& handled) const {
-      if (!ok) worker.note_failure(handled);
+      if (!ok) worker.note_failure(worker.shared_->notes, handled);
       HandlerGroup::sync();
       return worker.conclude_plain(handled);
     }
@@ -322,7 +430,7 @@ class Worker {
     const uint32_t response_bytes = handled.response_bytes;
     const bool is_ask = head().flags() != 0;
     // What a reply needs is loaded beside what decides whether it is sent.
-    const Packet first = reply_packet(PollGroup::rank(), response_bytes);
+    const Packet first = reply_packet(PollGroup::rank(), request(), response_, response_bytes);
     const bool noted = load_now(&shared_->notes.any) != 0;
     if ((!noted) & is_ask) {
       if (polls()) reply_plain(first, response_bytes);
@@ -335,7 +443,10 @@ class Worker {
       ++tells_processed_;
     }
     meter_.processed(last_counts_, ticks_since_found(), HandlerGroup::rank() == 0);
-    clear(response_bytes);
+    if (polls()) {
+      clear(PollGroup{}, response_, response_bytes);
+      PollGroup::sync();
+    }
     return Taken::done;
   }
 
@@ -350,9 +461,8 @@ class Worker {
                   Packet{{uint32_t(envelope.key), uint32_t(envelope.key >> 32), types}, 1});
   }
 
-  GYRE_DEVICE void note_failure(const Handled& handled) {
+  GYRE_DEVICE void note_failure(WorkerNotes& notes, const Handled& handled) const {
     if (handled.status == Status::ok) return;
-    WorkerNotes& notes = shared_->notes;
     notes.any = 1;
     // Any thread may be one that failed: the first to say so is believed, whole.
     if (HandlerGroup::first_to_set(notes.status, handled.status)) {
@@ -390,7 +500,7 @@ class Worker {
                          envelope.message_type, bodies.request, bodies.request_bytes, bodies.response,
                          bodies.response_capacity);
     }
-    note_failure(handled);
+    note_failure(shared_->notes, handled);
     if (HandlerGroup::rank() == 0) {
       shared_->response_bytes = handled.response_bytes;
       if (notes.created != 0 && !found) shared_->notes.gone = 1;
@@ -421,7 +531,7 @@ class Worker {
     // What any thread wrote there, before the packets and the credit that the polling threads store, whatever
     // became of the message: the host may then use that memory again.
     if ((response_in_block || notes.buffers_used != 0) && polls()) Memory::fence();
-    stop_seen_ = notes.command_seen == uint32_t(Command::stop);
+    stop_seen_ |= notes.command_seen == uint32_t(Command::stop);
     if (notes.gone != 0 || notes.created != 0) last_.forget_actor();
     if (notes.gone != 0 && HandlerGroup::rank() == 0) {
       remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key);
@@ -534,11 +644,12 @@ class Worker {
     reply_sent();
   }
 
-  // Packet k of an answer with what the handler left in the response. The first three carry the envelope: the
-  // request's, but for the size and the flags. Any k below a group's size may be asked for.
-  GYRE_DEVICE Packet reply_packet(uint32_t k, uint32_t body_bytes) const {
-    const uint32_t* const words = (k < 3 ? request() : response_) + k * words_a_packet;
-    const uint32_t* const third = k == 2 ? response_ + envelope_words : words + 2;
+  // Packet k of an answer to `request` with what the handler left in `response`. The first three carry the
+  // envelope: the request's, but for the size and the flags. Any k below a group's size may be asked for.
+  GYRE_DEVICE Packet reply_packet(uint32_t k, const uint32_t* request, const uint32_t* response,
+                                  uint32_t body_bytes) const {
+    const uint32_t* const words = (k < 3 ? request : response) + k * words_a_packet;
+    const uint32_t* const third = k == 2 ? response + envelope_words : words + 2;
     Packet packet{{load_now(words), load_now(words + 1), load_now(third)}, replies_.stamp()};
     if (k == 2) packet.data[1] &= 0x00ffffff;
     if (k == 0) packet.data[2] = body_bytes;
@@ -558,7 +669,7 @@ class Worker {
   GYRE_DEVICE void reply_rest(uint32_t bytes, uint32_t body_bytes) {
     uint32_t k = PollGroup::rank();
     for (k += PollGroup::size(); k * data_bytes_a_packet < bytes; k += PollGroup::size()) {
-      Memory::store(replies_.slot()[k], reply_packet(k, body_bytes));
+      Memory::store(replies_.slot()[k], reply_packet(k, request(), response_, body_bytes));
     }
     if (replies_.stamps_whole_slot()) {
       stamp_rest<Memory>(PollGroup{}, replies_, bridge_.shape, packets_for(body_bytes));
@@ -569,18 +680,15 @@ class Worker {
     --replies_left_;
     PollGroup::sync();
   }
-  // Polling threads. What is behind the body, up to 16 bytes, is cleared too.
-  GYRE_DEVICE void clear(uint32_t body_bytes) {
-    if (!polls()) return;
-    Packet* const body = reinterpret_cast<Packet*>(response_ + envelope_words);
-    uint32_t i = PollGroup::rank();
+  // What is behind the body, up to 16 bytes, is cleared too. Collective over `group`.
+  template <class Group>
+  GYRE_DEVICE static void clear(const Group& group, uint32_t* response, uint32_t body_bytes) {
+    Packet* const body = reinterpret_cast<Packet*>(response + envelope_words);
+    uint32_t i = group.rank();
     if (i * sizeof(Packet) < body_bytes) body[i] = Packet{};
-    if (body_bytes > PollGroup::size() * sizeof(Packet)) {
-      for (i += PollGroup::size(); i * sizeof(Packet) < body_bytes; i += PollGroup::size()) {
-        body[i] = Packet{};
-      }
+    if (body_bytes > group.size() * sizeof(Packet)) {
+      for (i += group.size(); i * sizeof(Packet) < body_bytes; i += group.size()) body[i] = Packet{};
     }
-    PollGroup::sync();
   }
 
   GYRE_DEVICE void log_failed_tell(const Envelope& envelope) {
@@ -610,7 +718,9 @@ class Worker {
   Bridge bridge_;
   uint8_t* actors_;  // the worker's tables
   Inbox inbox_;      // polling threads'
-  uint32_t* response_;
+  uint32_t* responses_;
+  uint32_t replies_in_hand_ = replies_in_hand(bridge_.shape, HandlerGroup::only_polls());
+  uint32_t* response_;  // of the message in hand: the first, but where one of several ends unlike the others
   WorkerShared* shared_;
   RingCursor<Memory> replies_;  // polling threads'
   uint32_t replies_left_ = 0;   // that there is room for, for all the worker knows
@@ -625,6 +735,7 @@ class Worker {
   RequestHead last_ = RequestHead::of_none();
   void* last_state_ = nullptr;
   HandlerCounts* last_counts_ = nullptr;
+  bool last_side_by_side_ = false;  // its actor's messages may be handled side by side
   uint64_t answered_ = 0;
   uint64_t error_replies_ = 0;
   uint64_t tells_processed_ = 0;

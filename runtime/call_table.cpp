@@ -7,43 +7,87 @@
 
 namespace gyre {
 
-// Zeroed memory that the kernel gives page by page, where replies come.
+namespace {
+
+size_t whole(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+}  // namespace
+
+// Places are zeroed memory that the kernel gives page by page, where replies come.
 CallTable::CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena)
-    : slots_(calls),
+    : calls_(calls),
+      pages_(whole(calls, SlotPage::count) / SlotPage::count),
       place_bytes_(groups_for(body_capacity) * group_bytes),
-      places_(static_cast<std::byte*>(std::calloc(calls, place_bytes_))),
       arena_(arena),
-      kept_at_most_(std::min(Kept::most, calls / (2 * detail::thread_numbers))) {
+      may_be_kept_(calls < 128 ? 0 : calls / 2) {
+  const size_t stride = whole(place_bytes_, 128), page_of_places = whole(SlotPage::count * stride, page_bytes);
+  places_.reset(static_cast<std::byte*>(std::calloc(pages_.size() + 1, page_of_places)));
   if (places_ == nullptr) throw std::bad_alloc();
-  free_.reserve(calls);
-  for (uint32_t i = calls; i-- > 0;) {
-    slots_[i].place = places_.get() + size_t(i) * place_bytes_;
-    free_.bounded_push(i);
+  const size_t to_page = whole(reinterpret_cast<uintptr_t>(places_.get()), page_bytes) -
+                         reinterpret_cast<uintptr_t>(places_.get());
+  for (uint32_t i = 0; i < calls; ++i) {
+    slot_at(i).place = places_.get() + to_page + i / SlotPage::count * page_of_places +
+                       i % SlotPage::count * stride;
   }
+  const uint32_t whole_pages = may_be_kept_ != 0 ? calls / SlotPage::count : 0;
+  free_.reserve(calls);
+  free_pages_.reserve(whole_pages);
+  for (uint32_t page = whole_pages; page-- > 0;) free_pages_.bounded_push(page);
+  for (uint32_t i = calls; i-- > whole_pages * SlotPage::count;) free_.bounded_push(i);
 }
 
 bool CallTable::take_free(uint32_t& index) {
   const uint32_t thread = detail::thread_number();
-  if (thread < detail::thread_numbers && kept_[thread].count != 0) {
-    index = kept_[thread].indices[--kept_[thread].count];
-    return true;
+  if (thread < detail::thread_numbers) {
+    Kept& kept = kept_[thread];
+    if (kept.count != 0 || take_page(kept)) {
+      index = kept.indices[--kept.count];
+      return true;
+    }
   }
-  return free_.pop(index);
+  if (free_.pop(index)) return true;
+  uint32_t page;
+  if (!free_pages_.pop(page)) return false;
+  index = page * SlotPage::count;
+  for (uint32_t i = 1; i < SlotPage::count; ++i) free_.bounded_push(index + i);
+  return true;
+}
+
+// For a thread that keeps none.
+bool CallTable::take_page(Kept& kept) {
+  uint32_t page;
+  if ((kept.limit == 0 && !may_keep_more(kept)) || !free_pages_.pop(page)) return false;
+  for (uint32_t i = SlotPage::count; i-- > 0;) kept.indices[kept.count++] = page * SlotPage::count + i;
+  return true;
 }
 
 void CallTable::give_free(uint32_t index) {
   const uint32_t thread = detail::thread_number();
-  if (thread < detail::thread_numbers && kept_[thread].count < kept_at_most_) {
-    kept_[thread].indices[kept_[thread].count++] = index;
-  } else {
-    free_.bounded_push(index);
+  if (thread < detail::thread_numbers) {
+    Kept& kept = kept_[thread];
+    if (kept.count < kept.limit || may_keep_more(kept)) {
+      kept.indices[kept.count++] = index;
+      return;
+    }
   }
+  free_.bounded_push(index);
+}
+
+// Raises what the thread may keep by a page, while threads together keep less than they may.
+bool CallTable::may_keep_more(Kept& kept) {
+  if (kept.limit == Kept::most) return false;
+  uint32_t left = may_be_kept_.load(std::memory_order_relaxed);
+  do {
+    if (left < SlotPage::count) return false;
+  } while (!may_be_kept_.compare_exchange_weak(left, left - SlotPage::count, std::memory_order_relaxed));
+  kept.limit += SlotPage::count;
+  return true;
 }
 
 std::optional<CallId> CallTable::acquire() {
   uint32_t index;
   if (!take_free(index)) return std::nullopt;
-  CallSlot& slot = slots_[index];
+  CallSlot& slot = slot_at(index);
   const uint64_t generation = (slot.word.load(std::memory_order_relaxed) >> generation_shift) + 1;
   // The generation keeps within what a correlation holds; 2^44 uses of one slot take years.
   const uint64_t kept = generation & ((uint64_t(1) << (64 - index_bits)) - 1);
@@ -62,7 +106,7 @@ void CallTable::arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t 
 }
 
 bool CallTable::begin_outcome(CallId call) {
-  if (index_of(call) >= slots_.size()) return false;
+  if (index_of(call) >= calls_) return false;
   std::atomic<uint64_t>& word = slot(call).word;
   uint64_t seen = word.load(std::memory_order_acquire);
   do {
@@ -126,8 +170,10 @@ void CallTable::watch(CallId call, detail::Deliverable& deliverable) {
 }
 
 void CallTable::settle() const {
-  for (const CallSlot& s : slots_) {
-    while ((s.word.load(std::memory_order_acquire) & phase_mask) == deciding) std::this_thread::yield();
+  for (const SlotPage& page : pages_) {
+    for (const CallSlot& s : page.slots) {
+      while ((s.word.load(std::memory_order_acquire) & phase_mask) == deciding) std::this_thread::yield();
+    }
   }
 }
 

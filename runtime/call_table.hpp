@@ -53,12 +53,12 @@ class CallTable {
   /// bytes, a multiple of 16, but for those in blocks of `arena`.
   CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena);
 
-  uint32_t calls() const { return uint32_t(slots_.size()); }
+  uint32_t calls() const { return calls_; }
   /// The call's slot, from 0, below calls().
   static uint32_t index_of(CallId call) { return uint32_t(call & (max_calls - 1)); }
 
   /// Takes a free slot; empty if there is none. The call is not in flight yet: arm() or release() it. Up to
-  /// half of the slots of a table may lie with threads that used some before.
+  /// half of the slots of a table of 128 and more may lie with threads that used some before.
   std::optional<CallId> acquire();
   /// The call is accepted: from now on it has exactly one outcome.
   void arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t timeout_us);
@@ -123,8 +123,8 @@ class CallTable {
   /// Calls `visit(call)` for each call that was in flight when looked at.
   template <class Visit>
   void for_each_in_flight(Visit&& visit) {
-    for (uint32_t i = 0; i < slots_.size(); ++i) {
-      const uint64_t word = slots_[i].word.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < calls_; ++i) {
+      const uint64_t word = slot_at(i).word.load(std::memory_order_acquire);
       if ((word & phase_mask) == pending) visit(call_of(i, word >> generation_shift));
     }
   }
@@ -136,7 +136,9 @@ class CallTable {
   static constexpr int generation_shift = 4;
   static constexpr int index_bits = 20;
 
-  struct alignas(64) CallSlot {
+  static constexpr size_t page_bytes = 4096;
+
+  struct alignas(128) CallSlot {
     std::atomic<uint64_t> word{0};
     std::atomic<int64_t> deadline_ns{0};
     std::atomic<uint64_t> timeout_us{0};
@@ -146,18 +148,27 @@ class CallTable {
     std::byte* place = nullptr;           // the slot's own, for an envelope and a body
     const capnp::word* answer = nullptr;  // where the body is
     uint64_t body_bytes = 0;
-    BlockId block = 0;  // that holds it; 0: none
     Failure failure;
+    BlockId block = 0;                            // that holds it; 0: none
+    detail::Deliverable* when_decided = nullptr;  // of a watched call
+    capnp::AnyPointer::Reader root;               // the reader's
     // Of the whole place: what a reply does not fill of it is zero. Or of a reply's body in a block.
     std::optional<SegmentReader> reader;
-    capnp::AnyPointer::Reader root;               // the reader's
-    detail::Deliverable* when_decided = nullptr;  // of a watched call
   };
+
+  // A page of slots, that one thread takes together: processors fetch lines of a page ahead, and take them
+  // from whom they belong to. Their places are in a page of their own.
+  struct alignas(page_bytes) SlotPage {
+    static constexpr uint32_t count = page_bytes / sizeof(CallSlot);
+    std::array<CallSlot, count> slots;
+  };
+  static_assert(sizeof(SlotPage) == page_bytes);
 
   // Free slots that a thread keeps; a thread's number is its alone.
   struct alignas(128) Kept {
-    static constexpr uint32_t most = 24;
+    static constexpr uint32_t most = 128;
     uint32_t count = 0;
+    uint32_t limit = 0;  // of count, in whole pages: what this thread took of may_be_kept_
     std::array<uint32_t, most> indices;
   };
 
@@ -167,22 +178,30 @@ class CallTable {
 
   static CallId call_of(uint32_t index, uint64_t generation) { return generation << index_bits | index; }
   static uint64_t generation_of(CallId call) { return call >> index_bits; }
-  CallSlot& slot(CallId call) { return slots_[index_of(call)]; }
-  const CallSlot& slot(CallId call) const { return slots_[index_of(call)]; }
+  CallSlot& slot_at(uint32_t index) {
+    return pages_[index / SlotPage::count].slots[index % SlotPage::count];
+  }
+  CallSlot& slot(CallId call) { return slot_at(index_of(call)); }
+  const CallSlot& slot(CallId call) const { return const_cast<CallTable*>(this)->slot(call); }
   void keep_answer(CallSlot& slot, uint32_t body_bytes);
   void decide(CallId call);
   void recycle(CallId call);
   bool take_free(uint32_t& index);
   void give_free(uint32_t index);
+  bool may_keep_more(Kept& kept);
+  bool take_page(Kept& kept);
 
-  std::vector<CallSlot> slots_;
+  const uint32_t calls_;
+  std::vector<SlotPage> pages_;
   const uint32_t place_bytes_;
   std::unique_ptr<std::byte[], Free> places_;
   Arena& arena_;
-  const uint32_t kept_at_most_;  // by a thread
+  std::atomic<uint32_t> may_be_kept_;  // slots, by threads that do not keep so many yet
   std::array<Kept, detail::thread_numbers> kept_;
   detail::CompletionList completed_;
-  boost::lockfree::stack<uint32_t> free_{0};  // reserved afterwards: a constructor that throws would leak
+  // Reserved afterwards: a constructor that throws would leak.
+  boost::lockfree::stack<uint32_t> free_{0};        // slots
+  boost::lockfree::stack<uint32_t> free_pages_{0};  // whole pages of them
 };
 
 }  // namespace gyre

@@ -11,6 +11,8 @@ GYRE_DEVICE constexpr uint64_t ping_answer(uint64_t value) { return (value + 1) 
 
 /// Answers by ping_answer. Has no state.
 struct Ping {
+  static constexpr bool side_by_side = true;
+
   GYRE_DEVICE void on(gyre::Context&, view::PingRequest::Reader in, view::PingResponse::Builder out) {
     out.set_value(ping_answer(in.value()));
   }
@@ -19,6 +21,7 @@ struct Ping {
 /// Adds up what it is told.
 struct Counter {
   using Handles = gyre::Handles<view::Count, view::CountedRequest>;
+  static constexpr bool side_by_side = true;
 
   uint64_t messages = 0;
   uint64_t sum = 0;
@@ -26,8 +29,8 @@ struct Counter {
   GYRE_DEVICE void on(gyre::Context& ctx, view::Count::Reader in) {
     const uint64_t value = in.value();
     if (ctx.rank() != 0) return;
-    ++messages;
-    sum += value;
+    gyre::add_to(messages, uint64_t(1));
+    gyre::add_to(sum, value);
   }
   GYRE_DEVICE void on(gyre::Context& ctx, view::CountedRequest::Reader in, view::Counted::Builder out) {
     ctx.sync();

@@ -9,6 +9,8 @@ namespace gyre::actors {
 namespace view = gyre::messages::view;
 
 struct Echo {
+  static constexpr bool side_by_side = true;
+
   GYRE_DEVICE void on(gyre::Context& ctx, view::EchoRequest::Reader in, view::EchoResponse::Builder out) {
     const auto payload = in.payload();
     out.set_sequence(in.sequence());

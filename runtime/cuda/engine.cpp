@@ -49,7 +49,9 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   request.region_bytes = layout.region_bytes();
   request.device_bytes = actors.actor_bytes(options.actors_per_worker) * options.workers +
                          sizeof(HandlerCounts) * layout.counts_a_worker() * options.workers;
-  const uint32_t messages_in_hand = 2 * message_words(layout.shape) * uint32_t(sizeof(uint32_t));
+  const bool is_warp = !actors.is_grid_scoped() && options.block == 32;
+  const uint32_t messages_in_hand = (1 + replies_in_hand(layout.shape, is_warp)) *
+                                    message_words(layout.shape) * uint32_t(sizeof(uint32_t));
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;
     request.block_a_multiprocessor = options.blocks == 0;
