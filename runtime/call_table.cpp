@@ -2,6 +2,7 @@
 #include <gyre/runtime/packing.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <thread>
 
@@ -18,17 +19,15 @@ CallTable::CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena)
     : calls_(calls),
       pages_(whole(calls, SlotPage::count) / SlotPage::count),
       place_bytes_(groups_for(body_capacity) * group_bytes),
+      place_stride_(uint32_t(whole(place_bytes_, 128))),
+      page_of_places_(uint32_t(whole(SlotPage::count * place_stride_, page_bytes))),
+      place_colours_(std::bit_floor(page_of_places_ / (SlotPage::count * place_stride_)) - 1),
+      places_(static_cast<std::byte*>(std::calloc(pages_.size() + 1, page_of_places_))),
       arena_(arena),
       may_be_kept_(calls < 128 ? 0 : calls / 2) {
-  const size_t stride = whole(place_bytes_, 128), page_of_places = whole(SlotPage::count * stride, page_bytes);
-  places_.reset(static_cast<std::byte*>(std::calloc(pages_.size() + 1, page_of_places)));
   if (places_ == nullptr) throw std::bad_alloc();
-  const size_t to_page = whole(reinterpret_cast<uintptr_t>(places_.get()), page_bytes) -
-                         reinterpret_cast<uintptr_t>(places_.get());
-  for (uint32_t i = 0; i < calls; ++i) {
-    slot_at(i).place = places_.get() + to_page + i / SlotPage::count * page_of_places +
-                       i % SlotPage::count * stride;
-  }
+  first_place_ = reinterpret_cast<std::byte*>(whole(reinterpret_cast<uintptr_t>(places_.get()), page_bytes));
+  for (uint32_t i = 0; i < calls; ++i) slot_at(i).place = place_at(i);
   const uint32_t whole_pages = may_be_kept_ != 0 ? calls / SlotPage::count : 0;
   free_.reserve(calls);
   free_pages_.reserve(whole_pages);

@@ -422,7 +422,8 @@ uint32_t Core::drain_replies() {
 }
 
 uint32_t Core::drain_replies(HostBridge& bridge, CallId own) {
-  return bridge.drain([&](const ArrivedReply* reply) { take_reply(bridge, reply, own); });
+  return bridge.drain([&](const ArrivedReply* reply) { take_reply(bridge, reply, own); },
+                      [this](CallId call) { calls_.fetch(call); });
 }
 
 // `own`: the call that this thread owns and waits for, if any.

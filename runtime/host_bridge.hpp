@@ -193,22 +193,28 @@ class HostBridge {
 
   /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
   /// unless another thread is doing that; some dozens at the most, so that nobody serves others without end.
-  /// `take` must not throw. Returns how many.
-  template <class Take>
-  uint32_t drain(Take&& take) {
+  /// Before that, `soon(correlation)` hears of most that are about to be handed over. Neither must throw.
+  /// Returns how many.
+  template <class Take, class Soon>
+  uint32_t drain(Take&& take, Soon&& soon) {
     if (!reply_there() || draining_.load(std::memory_order_relaxed) ||
         draining_.exchange(true, std::memory_order_acquire)) {
       return 0;
     }
-    const uint32_t count = drain_alone(take, most_at_once);
+    const uint32_t count = drain_alone(take, soon, most_at_once);
     draining_.store(false, std::memory_order_release);
     return count;
+  }
+  template <class Take>
+  uint32_t drain(Take&& take) {
+    return drain(take, [](uint64_t) {});
   }
   /// The same when no other thread is at it any more: for the end, when no more messages come.
   template <class Take>
   uint32_t drain_after_others(Take&& take) {
     while (draining_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-    const uint32_t count = drain_alone(take, ~uint32_t(0));
+    const uint32_t count = drain_alone(
+        take, [](uint64_t) {}, ~uint32_t(0));
     draining_.store(false, std::memory_order_release);
     return count;
   }
@@ -273,6 +279,7 @@ class HostBridge {
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
   static constexpr uint32_t most_at_once = 64;
   static constexpr uint32_t prefetch_slots = 6;
+  static constexpr uint32_t announced_ahead = 2;
 
   // The drainer's: `ticket` is what comes next.
   void expect(uint64_t ticket) {
@@ -295,8 +302,17 @@ class HostBridge {
     _mm_prefetch(bridge_.d2h + bridge_.shape.first_packet(ticket), _MM_HINT_T0);
   }
 
-  template <class Take>
-  uint32_t drain_alone(Take& take, uint32_t most) {
+  // The correlation of the message of `ticket`, if that begins to lie there.
+  template <class Soon>
+  void announce(uint64_t ticket, Soon& soon) const {
+    const Packet first = Memory::load(bridge_.d2h[bridge_.shape.first_packet(ticket)]);
+    if (first.stamp == next_stamp_.load(std::memory_order_relaxed)) {
+      soon(first.data[0] | uint64_t(first.data[1]) << 32);  // Envelope::correlation, bytes 0…7
+    }
+  }
+
+  template <class Take, class Soon>
+  uint32_t drain_alone(Take& take, Soon&& soon, uint32_t most) {
     uint32_t count = 0;
     uint64_t ticket = d2h_ticket_;
     // What the engine wrote is a miss of the cache, each by itself: those that may lie there are fetched
@@ -310,6 +326,7 @@ class HostBridge {
       if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));
       if (outcome != ReceiveOutcome::message) break;
       if (count + prefetch_slots < expected) fetch(ticket + prefetch_slots);
+      if (count + announced_ahead < expected) announce(ticket + announced_ahead, soon);
       const ArrivedReply reply(slot, bridge_.shape.body_capacity());
       take(&reply);
       expect(++ticket);
