@@ -25,7 +25,7 @@ constexpr ErrorEntry entries[] = {
            "the worker's host-to-device ring, or the room for its replies, stayed full for the time allowed; the message was not sent",
            "read replies, send less at a time, launch with more --slots, or look for a handler that is slow"),
     status(Status::call_table_full, "call_table_full",
-           "every call slot is taken by an ask in flight or by a reply that nobody released; the message was not sent",
+           "every call slot is taken by an ask in flight or by a reply that nobody released, or kept by threads for asks to come; the message was not sent",
            "read and release replies and futures, or launch with more --slots"),
     status(Status::too_large, "too_large",
            "the request, or the room for its reply, is larger than the arena can ever hold; the message was not sent",

@@ -27,11 +27,16 @@ struct WorkerNotes {
 };
 
 /// Messages that a warp handles side by side at most: each by its smallest team, of 4 threads.
-#if defined(__CUDACC_RTC__)
-inline constexpr uint32_t most_side_by_side = 8;
-#else
-inline constexpr uint32_t most_side_by_side = 1;
-#endif
+inline constexpr uint32_t most_side_by_side = looks_at_each_poll ? 1 : 8;
+/// log2 of a warp's threads.
+inline constexpr uint32_t log_warp_size = 5;
+
+/// Replies that a worker builds at the same time, each in message_words() words: more than one where it is
+/// one warp of a GPU, and has actors whose messages are handled side by side.
+GYRE_DEVICE constexpr uint32_t replies_in_hand(const RingShape& shape, bool is_warp, bool side_by_side) {
+  constexpr uint32_t most_packets = 64;  // a slot: more would take too much shared memory
+  return is_warp && side_by_side && shape.packets() <= most_packets ? 8 : 1;
+}
 
 /// What a worker last said of itself, and when, by its own clocks. The polling threads'.
 struct WorkerReports {
@@ -45,7 +50,7 @@ struct WorkerReports {
 struct WorkerShared {
   WorkerNotes notes;
   WorkerNotes side_notes[most_side_by_side];  ///< of messages that are handled side by side
-  uint32_t team_log_size;                     ///< of the teams that do; 5 between
+  uint32_t team_log_size;                     ///< of the teams that do; log_warp_size between
   WorkerReports reports;
   // What the polling threads found, for the rest of a group that has others.
   Decision decision;
@@ -185,7 +190,7 @@ namespace detail {
 GYRE_DEVICE inline WorkerNotes& notes_in_hand() {
   WorkerShared& shared = worker_shared();
 #if defined(__CUDACC_RTC__)
-  if (shared.team_log_size < 5) return shared.side_notes[threadIdx.x >> shared.team_log_size];
+  if (shared.team_log_size < log_warp_size) return shared.side_notes[threadIdx.x >> shared.team_log_size];
 #endif
   return shared.notes;
 }

@@ -11,7 +11,7 @@ struct ActorRecord {
   uint32_t state_bytes;     ///< of one actor in its table; 0: the type has no table
   uint32_t max_per_worker;  ///< actors; ~0: as many as the launch allows
   uint32_t handlers;
-  uint32_t reserved;
+  uint32_t side_by_side;  ///< 1: its messages may be handled side by side
 
   /// The type's table in a worker, where the launch allows so many actors of each type.
   GYRE_DEVICE constexpr ActorTableLayout table(uint32_t actors_per_worker) const {
@@ -46,7 +46,8 @@ namespace detail {
 
 template <class Actor>
 GYRE_DEVICE constexpr ActorRecord record_of() {
-  return {state_bytes<Actor>(), capacity_of<Actor>(~0u), gyre::HandlesOf<Actor>::count, 0};
+  return {state_bytes<Actor>(), capacity_of<Actor>(~0u), gyre::HandlesOf<Actor>::count,
+          HandlesSideBySide<Actor> ? 1u : 0u};
 }
 
 template <class Actor, class... Requests>

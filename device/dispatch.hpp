@@ -273,7 +273,9 @@ struct ActorList {};
 /// same time, each by the threads that its packets take. Its handlers change state by add_to() alone, and
 /// use no other collective functions than Context's.
 template <class Actor>
-concept HandlesSideBySide = requires { requires Actor::side_by_side; };
+concept HandlesSideBySide = requires {
+  requires Actor::side_by_side;
+};
 template <class... Actors>
 inline constexpr bool any_side_by_side = (HandlesSideBySide<Actors> || ...);
 

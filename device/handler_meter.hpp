@@ -10,7 +10,7 @@ namespace gyre {
 
 /// Refers to the counts, one for each handler and one more for messages that are for none. Times are those of
 /// the multiprocessor's or the processor's clock, turned into nanoseconds by a rate that is measured anew now
-/// and then. Rank 0 of the group counts.
+/// and then. One thread counts for a message: rank 0 of the team that handled it.
 class HandlerMeter {
  public:
   /// `counts`: the worker's own, zeroed, `entries` of them. Takes some 20 µs, to compare the clocks.

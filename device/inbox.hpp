@@ -61,11 +61,6 @@ GYRE_DEVICE constexpr uint32_t message_words(const RingShape& shape) {
   return (shape.packets() < 32 ? 32 : shape.packets()) * words_a_packet;
 }
 
-/// Replies that a worker of one warp builds side by side, each in message_words() words.
-GYRE_DEVICE constexpr uint32_t replies_in_hand(const RingShape& shape, bool is_warp) {
-  return is_warp && shape.packets() <= 64 ? 8 : 1;
-}
-
 /// The looks at command word and clock.
 class Lookout {
  public:
@@ -375,7 +370,7 @@ class Inbox {
   uint32_t most_more_looks_;                  // after the first, at once
   uint32_t more_looks_ = 0;                   // of them, that the next glimpse takes
   uint32_t log_width_;
-  uint32_t width_;                            // packets of each message that a look covers: 4, 8, 16 or 32
+  uint32_t width_;            // packets of each message that a look covers: 4, 8, 16 or 32
   uint32_t message_;          // that this thread looks for a packet of, of those that a look is for
   uint32_t packet_;           // which, from the first of them on
   uint32_t packet_of_first_;  // which of the first one, where that is all that is looked for

@@ -19,8 +19,8 @@ struct DevicePause {
 
 /// `region`: device address of an initialised region of `layout`; `inbound`: of its inbound part; `memory`:
 /// the engine's own, by device addresses. Dynamic shared memory: message_words() words, and as many for each
-/// of replies_in_hand(); none where the worker is the whole grid (GYRE_GRID), which has `memory.scratch` for
-/// it.
+/// of Worker::replies_in_hand(); none where the worker is the whole grid (GYRE_GRID), which has
+/// `memory.scratch` for it.
 template <class... Actors>
 __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wants: a block's latency counts
     worker_kernel(void* region, void* inbound, RegionLayout layout, EngineMemory memory) {
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wan
 #endif
   const uint32_t words = message_words(layout.shape);
   uint32_t* const response = request + words;
-  const uint32_t in_hand = words * (1 + replies_in_hand(layout.shape, HandlerGroup::only_polls()));
+  const uint32_t in_hand = words * (1 + Worker<Actors...>::replies_in_hand(layout.shape));
   for (uint32_t i = HandlerGroup::rank(); i < in_hand; i += HandlerGroup::size()) request[i] = 0;
   HandlerGroup::sync();
 

@@ -140,8 +140,8 @@ GYRE_DEVICE void copy(const Context& ctx, const wire::ListReader<T>& in, const w
 }
 
 /// Adds `n` to an integer of the actor's state, of 4 or 8 bytes, to which other threads may add at the same
-/// time, and handlers of other messages (HandlesSideBySide). Whoever reads it in a later message finds the
-/// sum.
+/// time, and handlers of other messages (HandlesSideBySide). A later message that is not handled beside them
+/// finds the sum.
 template <class T>
 GYRE_DEVICE void add_to(T& state, T n) {
   static_assert(T(1) / 2 == T(0) && (sizeof(T) == 4 || sizeof(T) == 8), "an integer of 32 or 64 bits");
@@ -192,8 +192,8 @@ __device__ T sum_of_block(T value) {
 #endif
 
 /// The sum of `value` of every thread of the team, in every thread: a number of at most 8 bytes. Collective:
-/// every thread must call it. The order of addition depends on the size of the team alone, so that equal
-/// values give equal bits.
+/// every thread must call it. The order of addition depends on the size of the team alone: in teams of one
+/// size equal values give equal bits.
 template <class T>
 GYRE_DEVICE T sum(Context& ctx, T value) {
   static_assert(sizeof(T) <= 8);

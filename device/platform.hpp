@@ -145,7 +145,8 @@ __device__ inline uint64_t clock_ticks_here() {
   return value;
 }
 
-/// Adds to a word of the engine's own memory that one thread alone adds to; it does not wait for that.
+/// Adds to a word of the engine's own memory, to which other threads of the warp may add at the same time; it
+/// does not wait for that.
 __device__ inline void add_soon(uint64_t& word, uint64_t n) {
   asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" : : "l"(&word), "l"(n));
 }

@@ -34,10 +34,15 @@ class Worker {
       shared = WorkerShared{};
       shared.command_line = bridge.command_line;
       shared.memory = memory;
-      shared.team_log_size = whole_warp;
+      shared.team_log_size = log_warp_size;
       shared.reports.clocks = HandlerMeter::ClockPair::now();
     }
     HandlerGroup::sync();
+  }
+
+  GYRE_DEVICE static constexpr uint32_t replies_in_hand(const RingShape& shape) {
+    return gyre::replies_in_hand(shape, HandlerGroup::only_polls() && !looks_at_each_poll,
+                                 any_side_by_side<Actors...>);
   }
 
   /// Works until commanded to stop. `pause(n)` is called after the n-th empty poll in a row.
@@ -78,7 +83,6 @@ class Worker {
 
  private:
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
-  static constexpr uint32_t whole_warp = 5;  // log2 of its threads
   static constexpr uint32_t heartbeat_interval_us = 1000;
   static constexpr uint32_t counts_interval_us = 32'000;
 
@@ -324,14 +328,14 @@ class Worker {
     if (done) meter_.processed(last_counts_, ticks_since_found(), team.rank() == 0);
     PollGroup::sync();
     if (done) clear(team, response, response_bytes);
-    if (PollGroup::rank() == 0) shared_->team_log_size = whole_warp;
+    if (PollGroup::rank() == 0) shared_->team_log_size = log_warp_size;
     const uint32_t noted_threads = PollGroup::ballot(noted);
     PollGroup::sync();
     if (noted_threads == 0) {
       concluded_beside(count, is_ask);
       next(count);
     } else {
-      conclude_side_by_side(count, log_size, is_ask, noted_threads, response_bytes);
+      conclude_one_by_one(count, log_size, is_ask, noted_threads, response_bytes);
     }
     inbox_.see(ahead);
     return true;
@@ -347,8 +351,8 @@ class Worker {
   }
   // Where some end in another way than by the reply that was sent: those one after the other. `noted`: bits
   // of the threads whose messages they are.
-  GYRE_DEVICE void conclude_side_by_side(uint32_t count, uint32_t log_size, bool is_ask, uint32_t noted,
-                                         uint32_t response_bytes) {
+  GYRE_DEVICE void conclude_one_by_one(uint32_t count, uint32_t log_size, bool is_ask, uint32_t noted,
+                                       uint32_t response_bytes) {
     for (uint32_t k = 0; k < count; ++k) {
       const uint32_t bytes = PollGroup::broadcast_from(response_bytes, k << log_size);
       if ((noted >> (k << log_size) & 1) != 0) {
@@ -719,7 +723,7 @@ class Worker {
   uint8_t* actors_;  // the worker's tables
   Inbox inbox_;      // polling threads'
   uint32_t* responses_;
-  uint32_t replies_in_hand_ = replies_in_hand(bridge_.shape, HandlerGroup::only_polls());
+  uint32_t replies_in_hand_ = replies_in_hand(bridge_.shape);
   uint32_t* response_;  // of the message in hand: the first, but where one of several ends unlike the others
   WorkerShared* shared_;
   RingCursor<Memory> replies_;  // polling threads'

@@ -24,7 +24,8 @@ CallTable::CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena)
       place_colours_(std::bit_floor(page_of_places_ / (SlotPage::count * place_stride_)) - 1),
       places_(static_cast<std::byte*>(std::calloc(pages_.size() + 1, page_of_places_))),
       arena_(arena),
-      may_be_kept_(calls < 128 ? 0 : calls / 2) {
+      kept_at_most_(std::min(Kept::most, calls / 16 / SlotPage::count * SlotPage::count)),
+      may_be_kept_(kept_at_most_ == 0 ? 0 : calls / 2) {
   if (places_ == nullptr) throw std::bad_alloc();
   first_place_ = reinterpret_cast<std::byte*>(whole(reinterpret_cast<uintptr_t>(places_.get()), page_bytes));
   for (uint32_t i = 0; i < calls; ++i) slot_at(i).place = place_at(i);
@@ -46,7 +47,8 @@ bool CallTable::take_free(uint32_t& index) {
   }
   if (free_.pop(index)) return true;
   uint32_t page;
-  if (!free_pages_.pop(page)) return false;
+  // Another thread may have taken the last page just now, and not given back yet what it does not need of it.
+  if (!free_pages_.pop(page)) return free_.pop(index);
   index = page * SlotPage::count;
   for (uint32_t i = 1; i < SlotPage::count; ++i) free_.bounded_push(index + i);
   return true;
@@ -64,7 +66,8 @@ void CallTable::give_free(uint32_t index) {
   const uint32_t thread = detail::thread_number();
   if (thread < detail::thread_numbers) {
     Kept& kept = kept_[thread];
-    if (kept.count < kept.limit || may_keep_more(kept)) {
+    // Who takes none has no use for them.
+    if (kept.count < kept.limit || (kept.limit != 0 && may_keep_more(kept))) {
       kept.indices[kept.count++] = index;
       return;
     }
@@ -74,7 +77,7 @@ void CallTable::give_free(uint32_t index) {
 
 // Raises what the thread may keep by a page, while threads together keep less than they may.
 bool CallTable::may_keep_more(Kept& kept) {
-  if (kept.limit == Kept::most) return false;
+  if (kept.limit >= kept_at_most_) return false;
   uint32_t left = may_be_kept_.load(std::memory_order_relaxed);
   do {
     if (left < SlotPage::count) return false;

@@ -169,7 +169,7 @@ class CallTable {
     static constexpr uint32_t count = page_bytes / sizeof(CallSlot);
     std::array<CallSlot, count> slots;
   };
-  static_assert(sizeof(SlotPage) == page_bytes);
+  static_assert(page_bytes % sizeof(CallSlot) == 0);
 
   // Free slots that a thread keeps; a thread's number is its alone.
   struct alignas(128) Kept {
@@ -178,6 +178,7 @@ class CallTable {
     uint32_t limit = 0;  // of count, in whole pages: what this thread took of may_be_kept_
     std::array<uint32_t, most> indices;
   };
+  static_assert(Kept::most % SlotPage::count == 0);
 
   struct Free {
     void operator()(std::byte* memory) const { std::free(memory); }
@@ -190,9 +191,7 @@ class CallTable {
     return first_place_ + size_t(page) * page_of_places_ + (page & place_colours_) * of_page +
            index % SlotPage::count * place_stride_;
   }
-  CallSlot& slot_at(uint32_t index) {
-    return pages_[index / SlotPage::count].slots[index % SlotPage::count];
-  }
+  CallSlot& slot_at(uint32_t index) { return pages_[index / SlotPage::count].slots[index % SlotPage::count]; }
   CallSlot& slot(CallId call) { return slot_at(index_of(call)); }
   const CallSlot& slot(CallId call) const { return const_cast<CallTable*>(this)->slot(call); }
   void keep_answer(CallSlot& slot, uint32_t body_bytes);
@@ -212,6 +211,7 @@ class CallTable {
   std::unique_ptr<std::byte[], Free> places_;
   std::byte* first_place_ = nullptr;
   Arena& arena_;
+  const uint32_t kept_at_most_;        // by one thread: whole pages
   std::atomic<uint32_t> may_be_kept_;  // slots, by threads that do not keep so many yet
   std::array<Kept, detail::thread_numbers> kept_;
   detail::CompletionList completed_;

@@ -193,7 +193,7 @@ class HostBridge {
 
   /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
   /// unless another thread is doing that; some dozens at the most, so that nobody serves others without end.
-  /// Before that, `soon(correlation)` hears of most that are about to be handed over. Neither must throw.
+  /// Before that, `soon(correlation)` hears of some that are about to be handed over. Neither must throw.
   /// Returns how many.
   template <class Take, class Soon>
   uint32_t drain(Take&& take, Soon&& soon) {
@@ -306,7 +306,7 @@ class HostBridge {
   template <class Soon>
   void announce(uint64_t ticket, Soon& soon) const {
     const Packet first = Memory::load(bridge_.d2h[bridge_.shape.first_packet(ticket)]);
-    if (first.stamp == next_stamp_.load(std::memory_order_relaxed)) {
+    if (first.stamp == bridge_.shape.stamp(ticket)) {
       soon(first.data[0] | uint64_t(first.data[1]) << 32);  // Envelope::correlation, bytes 0…7
     }
   }

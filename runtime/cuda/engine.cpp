@@ -50,7 +50,10 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   request.device_bytes = actors.actor_bytes(options.actors_per_worker) * options.workers +
                          sizeof(HandlerCounts) * layout.counts_a_worker() * options.workers;
   const bool is_warp = !actors.is_grid_scoped() && options.block == 32;
-  const uint32_t messages_in_hand = (1 + replies_in_hand(layout.shape, is_warp)) *
+  const auto& described = actors.description();
+  const bool side_by_side = std::any_of(described.begin(), described.end(),
+                                        [](const auto& actor) { return actor.side_by_side != 0; });
+  const uint32_t messages_in_hand = (1 + replies_in_hand(layout.shape, is_warp, side_by_side)) *
                                     message_words(layout.shape) * uint32_t(sizeof(uint32_t));
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <latch>
 #include <set>
 #include <thread>
 #include <vector>
@@ -34,6 +35,62 @@ TEST_CASE("a table gives out as many calls as it has, and again what was given b
   const auto again = table.acquire();
   REQUIRE(again);
   CHECK(calls.count(*again) == 0);  // the same slot, another generation
+}
+
+TEST_CASE("a table of any size gives out each of its calls once, whoever kept some before") {
+  for (const uint32_t calls : {1u, 7u, 127u, 128u, 131u, 1024u}) {
+    CallTable table(calls, 16, no_arena);
+    std::set<CallId> seen;
+    // Threads that keep some of what they gave back, and live on: the next may still have half of a large
+    // table, and all of a small one.
+    std::latch over(1);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      std::vector<CallId> mine;
+      std::latch done(1);
+      threads.emplace_back([&table, &mine, &done, &over] {
+        while (const auto call = table.acquire()) mine.push_back(*call);
+        for (const CallId call : mine) table.release(call);
+        done.count_down();
+        over.wait();
+      });
+      done.wait();
+      const size_t got = mine.size();
+      for (const CallId call : mine) {
+        CHECK(CallTable::index_of(call) < calls);
+        CHECK(seen.insert(call).second);
+      }
+      CHECK(got >= (t == 0 || calls < 128 ? calls : calls / 2));
+      CHECK(got <= calls);
+    }
+    over.count_down();
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST_CASE("calls that threads have at the same time lie in pages of their own, and so do their replies") {
+  CallTable table(1024, 64, no_arena);
+  std::vector<CallId> calls[2];
+  std::atomic<int> turn{0};
+  const auto acquire_by_turns = [&](int me) {
+    for (int i = 0; i < 64; ++i) {
+      while (turn.load() % 2 != me) std::this_thread::yield();
+      calls[me].push_back(table.acquire().value());
+      ++turn;
+    }
+  };
+  std::thread other(acquire_by_turns, 1);
+  acquire_by_turns(0);
+  other.join();
+  constexpr uintptr_t page_bytes = 4096;
+  std::set<uintptr_t> pages[2];
+  for (int me : {0, 1}) {
+    for (const CallId call : calls[me]) {
+      pages[me].insert(reinterpret_cast<uintptr_t>(table.place(call)) / page_bytes);
+    }
+    CHECK(pages[me].size() < calls[me].size());
+  }
+  for (const uintptr_t page : pages[0]) CHECK(pages[1].count(page) == 0);
 }
 
 TEST_CASE("a call has one outcome: the second to come is late") {

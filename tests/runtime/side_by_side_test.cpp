@@ -87,8 +87,8 @@ uint32_t check_reply(const Asked& asked, const Result<Reply<Done>>& reply) {
   return done.getThreads();
 }
 
-// Asks `rounds` times for a full ring of any tasks, and checks each reply. Returns how many fewer threads than
-// `block` handled.
+// Asks `rounds` times for a full ring of any tasks, and checks each reply. Returns how many fewer threads
+// than `block` handled.
 uint64_t ask_for_any(Client& client, std::mt19937_64& random, uint32_t rounds, uint32_t slots,
                      uint32_t block) {
   uint64_t by_a_part = 0;
@@ -141,7 +141,8 @@ TEST_CASE("laps pass 2^32 and whole slots are stamped while messages are handled
   for (const uint64_t first_lap : {(uint64_t(1) << 32) - 3, uint64_t(0xfffe)}) {
     Runtime runtime = launch_teams({.slots = 32, .first_lap = first_lap});
     Client client = runtime.client();
-    ask_for_any(client, random, 100, 32, 1);
+    const uint64_t by_a_part = ask_for_any(client, random, 100, 32, on_the_gpu() ? 32 : 1);
+    CHECK((by_a_part != 0) == on_the_gpu());
     CHECK(runtime.terminate().books.balanced());
   }
 }
@@ -149,13 +150,12 @@ TEST_CASE("laps pass 2^32 and whole slots are stamped while messages are handled
 TEST_CASE("what is told side by side adds up, and each failure is a dead letter", "[gpu][unified]") {
   Runtime runtime = launch_teams();
   Client client = runtime.client();
-  uint64_t expected = 0, good = 0, bad = 0, next = 1;
+  uint64_t expected = 0, good = 0, bad = 0, next = 1, by_teams = 0;
   for (int batch = 0; batch < 60; ++batch) {
     const uint64_t first = next;
     const size_t count = 200 + size_t(batch) % 7;
-    REQUIRE(client.tell_many<Count>(teamster, count, [&](size_t i, Count::Builder message) {
-      message.setNumber(first + i);
-    }));
+    REQUIRE(client.tell_many<Count>(teamster, count,
+                                    [&](size_t i, Count::Builder message) { message.setNumber(first + i); }));
     for (size_t i = 0; i < count; ++i) {
       const bool fails = (first + i) % 97 == 0;
       (fails ? bad : good) += 1;
@@ -166,11 +166,14 @@ TEST_CASE("what is told side by side adds up, and each failure is a dead letter"
     REQUIRE(sum);
     REQUIRE(sum.value()->getMessages() == good);
     REQUIRE(sum.value()->getSum() == expected);
+    by_teams = sum.value()->getByTeams();
     for (const DeadLetter& letter : runtime.take_dead_letters()) {
       CHECK(letter.reason == Status::check_failed);
     }
   }
   const Books books = runtime.terminate().books;
+  CHECK(by_teams != 0);  // on the CPU each thread is a team
+  CHECK(by_teams <= good);
   CHECK(books.tells.processed == good);
   CHECK(books.tells.dead_letters == bad);
   CHECK(books.balanced());
@@ -181,6 +184,7 @@ TEST_CASE("what handlers write to buffers side by side is there when their repli
   Client client = runtime.client();
   Buffer<uint64_t> buffer = runtime.allocate<uint64_t>(MemoryKind::device, 255);
   std::vector<Future<Reply<Done>>> futures(255);
+  uint64_t by_a_part = 0;
   for (int round = 0; round < 20; ++round) {
     buffer.write(std::vector<uint64_t>(buffer.size()));
     REQUIRE(client.ask_many<Put>(teamster, futures, [&](size_t i, Put::Builder put) {
@@ -191,11 +195,13 @@ TEST_CASE("what handlers write to buffers side by side is there when their repli
       const auto reply = futures[i].get();
       REQUIRE(reply);
       REQUIRE(reply.value()->getNumber() == i);
+      by_a_part += reply.value()->getThreads() < 32 ? 1 : 0;
     }
     std::vector<uint64_t> written(buffer.size());
     buffer.read(written);
     for (size_t i = 0; i < written.size(); ++i) REQUIRE(written[i] == 7 * i + 1);
   }
+  CHECK(by_a_part != 0);
   CHECK(runtime.terminate().books.balanced());
 }
 
@@ -212,6 +218,57 @@ TEST_CASE("batches of other actors' and other keys' messages lie between those h
                                   work.setTask(asked[i].task);
                                   work.setNumber(asked[i].number);
                                 }) == futures.size());
-  for (size_t i = 0; i < asked.size(); ++i) check_reply(asked[i], futures[i].get());
+  uint64_t by_a_part = 0;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const uint32_t threads = check_reply(asked[i], futures[i].get());
+    by_a_part += threads != 0 && threads < 32 ? 1 : 0;
+  }
+  CHECK(by_a_part != 0);
   CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("eight short messages, or two long ones, are handled side by side, in the smallest slots too",
+          "[gpu][unified]") {
+  for (const uint32_t slot_bytes : {64u, 192u, 1024u}) {
+    Runtime runtime = launch_teams({.slot_bytes = slot_bytes});
+    Client client = runtime.client();
+    uint64_t by_short_teams = 0, by_long_teams = 0;
+    for (int round = 0; round < 20; ++round) {
+      std::vector<Future<Reply<ShortDone>>> shorts(255);
+      REQUIRE(client.ask_many<Short>(teamster, shorts, [&](size_t i, Short::Builder message) {
+        message.setNumber(i);
+      }) == shorts.size());
+      for (size_t i = 0; i < shorts.size(); ++i) {
+        const auto reply = shorts[i].get();
+        REQUIRE(bool(reply) == (i % 31 != 0));
+        if (!reply) {
+          REQUIRE(reply.error().status == Status::handler_failed);
+          REQUIRE(reply.error().detail == i);
+          continue;
+        }
+        REQUIRE(reply.value()->getValue() / 64 == i);
+        by_short_teams += reply.value()->getValue() % 64 == (on_the_gpu() ? 4 : 1) ? 1 : 0;
+      }
+      if (slot_bytes == 64) continue;  // too small for what goes through the arena
+      std::vector<Future<Reply<Done>>> longs(200);
+      REQUIRE(client.ask_many<Long>(teamster, longs, [&](size_t i, Long::Builder message) {
+        message.setA(i);
+        message.setF(1000);
+        message.setL(7 * i);
+      }) == longs.size());
+      for (size_t i = 0; i < longs.size(); ++i) {
+        const auto reply = longs[i].get();
+        REQUIRE(bool(reply) == (i % 31 != 0));
+        if (!reply) {
+          REQUIRE(reply.error().status == Status::check_failed);
+          continue;
+        }
+        REQUIRE(reply.value()->getNumber() == 8 * i + 1000);
+        by_long_teams += reply.value()->getThreads() == (on_the_gpu() ? 16 : 1) ? 1 : 0;
+      }
+    }
+    CHECK(by_short_teams != 0);
+    CHECK((by_long_teams != 0) == (slot_bytes != 64));
+    CHECK(runtime.terminate().books.balanced());
+  }
 }

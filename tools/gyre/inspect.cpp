@@ -255,7 +255,7 @@ void add_inspect(CLI::App& app, std::function<int()>& chosen) {
       ->capture_default_str();
   command
       ->add_option("--slot-bytes", settings->options.slot_bytes,
-                   "of the launch: two messages lie in dynamic shared memory")
+                   "of the launch: the messages in hand lie in dynamic shared memory")
       ->capture_default_str();
   command->add_flag("--grid-scoped", settings->grid_scoped, "one worker is the whole grid");
   command->add_option("--sms", settings->multiprocessors,

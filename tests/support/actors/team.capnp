@@ -29,6 +29,29 @@ struct Done {
   filler @4 :List(UInt64);  # k: Work.number + k
 }
 
+struct Short {  # 4 packets
+  number @0 :UInt64;
+}
+
+struct ShortDone {  # no more
+  value @0 :UInt64;  # 64 * Short.number, and how many threads handled it
+}
+
+struct Long {  # 12 packets; answered with Done, whose number is the sum of these
+  a @0 :UInt64;
+  b @1 :UInt64;
+  c @2 :UInt64;
+  d @3 :UInt64;
+  e @4 :UInt64;
+  f @5 :UInt64;
+  g @6 :UInt64;
+  h @7 :UInt64;
+  i @8 :UInt64;
+  j @9 :UInt64;
+  k @10 :UInt64;
+  l @11 :UInt64;
+}
+
 struct Put {  # asked: writes one element of a buffer
   buffer @0 :Buffer.BufferHandle;
   place @1 :UInt64;
@@ -44,4 +67,5 @@ struct AskForSum {
 struct Sum {
   messages @0 :UInt64;
   sum @1 :UInt64;
+  byTeams @2 :UInt64;  # messages that less than the 32 threads of a warp handled
 }

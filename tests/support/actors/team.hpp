@@ -8,11 +8,12 @@
 namespace gyre_teams {
 
 struct Teamster {
-  using Handles = gyre::Handles<view::Work, view::Put, view::Count, view::AskForSum>;
+  using Handles = gyre::Handles<view::Work, view::Short, view::Long, view::Put, view::Count, view::AskForSum>;
   static constexpr bool side_by_side = true;
 
   uint64_t messages = 0;
   uint64_t sum = 0;
+  uint64_t by_teams = 0;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Work::Reader in, view::Done::Builder out) {
     const view::Task task = in.task();
@@ -32,6 +33,18 @@ struct Teamster {
     if (task == view::Task::answer) out.set_counted(gyre::sum(ctx, uint32_t(1)));
   }
 
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Short::Reader in, view::ShortDone::Builder out) {
+    if (in.number() % 31 == 0) return ctx.fail(uint32_t(in.number()));
+    out.set_value(64 * in.number() + ctx.size());
+  }
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Long::Reader in, view::Done::Builder out) {
+    GYRE_CHECK(in.a() % 31 != 0);
+    out.set_number(in.a() + in.b() + in.c() + in.d() + in.e() + in.f() + in.g() + in.h() + in.i() + in.j() +
+                   in.k() + in.l());
+    out.set_threads(ctx.size());
+  }
+
   GYRE_DEVICE void on(gyre::Context& ctx, view::Put::Reader in, view::Done::Builder out) {
     const auto numbers = ctx.buffer<uint64_t>(in.buffer(), in.place() + 1);
     if (ctx.status() != gyre::Status::ok) return;
@@ -45,12 +58,14 @@ struct Teamster {
     if (ctx.rank() != 0) return;
     gyre::add_to(messages, uint64_t(1));
     gyre::add_to(sum, in.number());
+    if (ctx.size() < 32) gyre::add_to(by_teams, uint64_t(1));
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::AskForSum::Reader, view::Sum::Builder out) {
     ctx.sync();
     out.set_messages(messages);
     out.set_sum(sum);
+    out.set_by_teams(by_teams);
   }
 };
 
