@@ -87,6 +87,7 @@ class Context {
   /// The worker makes one for each message.
   GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared)
       : Context(key, is_ask, shared, shared.notes, Team::whole()) {}
+  /// The same for a part of the group, `team`, and a message with notes of its own.
   GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared, WorkerNotes& notes, const Team& team)
       : key_(key), shared_(&shared), notes_(&notes), team_(team), is_ask_(is_ask) {}
 
