@@ -64,7 +64,8 @@ uint32_t useful_threads(const Settings& settings, EngineKind engine, uint32_t wo
 
 StreamRow measure_gyre_asks(const Options& options, uint64_t messages, uint32_t threads, uint32_t window) {
   StreamRow row{.name = "gyre", .workers = options.workers, .threads = threads, .messages = messages};
-  row.remark = "asks and their answers, typed client API, by ask_many";
+  row.remark =
+      "asks and their answers, typed client API, by ask_many, of an actor whose messages go side by side";
   run_on_gyre(ping_actors(), options, "gyre", [&](Runtime& runtime) {
     row.transport = name(runtime.transport());
     const auto shares = share_pings(messages, threads, options.workers, options.slots, window);
@@ -89,7 +90,8 @@ StreamRow measure_gyre_asks(const Options& options, uint64_t messages, uint32_t 
 
 StreamRow measure_gyre_tells(const Options& options, uint64_t messages, uint32_t threads) {
   StreamRow row{.name = "gyre tells", .workers = options.workers, .threads = threads, .messages = messages};
-  row.remark = "one way, by tell_many; until every actor has counted all";
+  row.remark =
+      "one way, by tell_many, to actors whose messages go side by side; until every one has counted all";
   run_on_gyre(ping_actors(), options, "gyre tells", [&](Runtime& runtime) {
     row.transport = name(runtime.transport());
     const auto shares = share_pings(messages, threads, options.workers, options.slots, 0);

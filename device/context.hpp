@@ -27,7 +27,7 @@ struct WorkerNotes {
 };
 
 /// Messages that a warp handles side by side at most: each by its smallest team, of 4 threads.
-inline constexpr uint32_t most_side_by_side = looks_at_each_poll ? 1 : 8;
+inline constexpr uint32_t most_side_by_side = 8;
 /// log2 of a warp's threads.
 inline constexpr uint32_t log_warp_size = 5;
 
@@ -35,7 +35,7 @@ inline constexpr uint32_t log_warp_size = 5;
 /// one warp of a GPU, and has actors whose messages are handled side by side.
 GYRE_DEVICE constexpr uint32_t replies_in_hand(const RingShape& shape, bool is_warp, bool side_by_side) {
   constexpr uint32_t most_packets = 64;  // a slot: more would take too much shared memory
-  return is_warp && side_by_side && shape.packets() <= most_packets ? 8 : 1;
+  return is_warp && side_by_side && shape.packets() <= most_packets ? most_side_by_side : 1;
 }
 
 /// What a worker last said of itself, and when, by its own clocks. The polling threads'.

@@ -153,10 +153,6 @@ GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
   }
 }
 
-}  // namespace detail
-
-namespace detail {
-
 // The handler's call itself; false if the message does not end well, and `handled` then says how.
 template <class Actor, class Request, class Root>
 GYRE_DEVICE bool call(Actor& actor, Context& context, wire::Message& message, wire::StructReader root,

@@ -312,3 +312,31 @@ TEST_CASE("the smallest ring's credit is due at once") {
   CreditPublisher<HostMemory> credits(word, 2);
   CHECK(credits.due(1));
 }
+
+TEST_CASE("credit is due where one of several messages ended a quarter of the ring") {
+  uint64_t word = 0;
+  CreditPublisher<HostMemory> credits(word, 32);
+  for (uint64_t done = 20; done < 60; ++done) {
+    for (uint32_t n = 1; n <= 8; ++n) {
+      bool ended = false;
+      for (uint64_t one = done - n + 1; one <= done; ++one) ended |= credits.due(one);
+      CHECK(credits.due(done, n) == ended);
+    }
+  }
+}
+
+TEST_CASE("a cursor that goes on by several is where it would be by one and one") {
+  const RingShape shape{.slots = 8, .slot_bytes = 64, .first_lap = (uint64_t(1) << 32) - 2};
+  std::vector<Packet> ring(shape.slots * shape.packets());
+  RingCursor<HostMemory> by_one(ring.data(), shape), by_several(ring.data(), shape);
+  for (uint32_t step = 0; step < 200; ++step) {
+    const uint32_t n = step % 5 % by_several.left_of_lap() + 1;
+    by_several.advance(shape, n);
+    for (uint32_t i = 0; i < n; ++i) by_one.advance(shape);
+    REQUIRE(by_several.ticket() == by_one.ticket());
+    REQUIRE(by_several.slot() == by_one.slot());
+    REQUIRE(by_several.stamp() == by_one.stamp());
+    REQUIRE(by_several.left_of_lap() == by_one.left_of_lap());
+    REQUIRE(by_several.stamps_whole_slot() == by_one.stamps_whole_slot());
+  }
+}
