@@ -155,19 +155,26 @@ struct HostMemory {
   static void store_if(bool condition, Cell& cell, const Packet& packet) {
     if (condition) store(cell, packet);
   }
+  static __m128i load_vector(const Cell& cell) { return __builtin_bit_cast(__m128i, load(cell)); }
+  static void store_vector(Cell& cell, __m128i packet) { store(cell, __builtin_bit_cast(Packet, packet)); }
   // ThreadSanitizer does not know fences: they meet in one word.
   static void fence() {
     static std::atomic<uint32_t> meeting_point{0};
     meeting_point.fetch_add(1, std::memory_order_acq_rel);
   }
 #else
-  static Packet load(const Cell& cell) {
+  static Packet load(const Cell& cell) { return __builtin_bit_cast(Packet, load_vector(cell)); }
+  static void store(Cell& cell, const Packet& packet) {
+    store_vector(cell, __builtin_bit_cast(__m128i, packet));
+  }
+  /// A packet as a register holds it, its stamp highest: a Packet goes by way of the stack.
+  static __m128i load_vector(const Cell& cell) {
     __m128i value;
     asm volatile("movdqa %1, %0" : "=x"(value) : "m"(cell));
-    return __builtin_bit_cast(Packet, value);
+    return value;
   }
-  static void store(Cell& cell, const Packet& packet) {
-    asm volatile("movdqa %1, %0" : "=m"(cell) : "x"(__builtin_bit_cast(__m128i, packet)));
+  static void store_vector(Cell& cell, __m128i packet) {
+    asm volatile("movdqa %1, %0" : "=m"(cell) : "x"(packet));
   }
   static void store_if(bool condition, Cell& cell, const Packet& packet) {
     if (condition) store(cell, packet);

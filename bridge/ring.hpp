@@ -166,30 +166,29 @@ inline Line packed_line(const uint32_t* payload, uint32_t body_bytes, uint32_t f
 /// Publishes one message as publish() does, to a ring in memory that the CPU does not cache
 /// (write-combining): in whole lines, every packet of them stamped, those that the message does not need too.
 /// `line(k)`: its packets from k on, a Line or a reference to one. Until Memory::store_fence() some of it may
-/// linger. `ring` is 64-aligned.
+/// linger. The ring is 64-aligned.
 template <class Memory, class LineAt>
-void store_lines(LineStore how, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
-                 uint32_t body_bytes, LineAt&& line) {
-  typename Memory::Cell* const slot = ring + shape.first_packet(ticket);
+void store_lines(LineStore how, const RingCursor<Memory>& at, const RingShape& shape, uint32_t body_bytes,
+                 LineAt&& line) {
   const uint32_t needed = packets_for(body_bytes);
   // What the message does not need comes before what it does (see publish): other lines by a fence, and
   // within the last line because store_line stores its first packet last, or all at once.
-  if (shape.stamps_whole_slot(ticket)) {
+  if (at.stamps_whole_slot()) {
     for (uint32_t k = (needed + Line::size - 1) / Line::size * Line::size; k < shape.packets();
          k += Line::size) {
-      Memory::store_line(how, slot + k, line(k));
+      Memory::store_line(how, at.slot() + k, line(k));
     }
     Memory::store_fence();
   }
-  for (uint32_t k = 0; k < needed; k += Line::size) Memory::store_line(how, slot + k, line(k));
+  for (uint32_t k = 0; k < needed; k += Line::size) Memory::store_line(how, at.slot() + k, line(k));
 }
 /// The same of a message that is not packed yet, and nothing lingers.
 template <class Memory>
 void publish_lines(LineStore how, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
                    const uint32_t* payload, uint32_t body_bytes) {
-  const uint32_t stamp = shape.stamp(ticket);
-  store_lines<Memory>(how, ring, shape, ticket, body_bytes,
-                      [&](uint32_t k) { return packed_line(payload, body_bytes, k, stamp); });
+  const RingCursor<Memory> at(ring, shape, ticket);
+  store_lines(how, at, shape, body_bytes,
+              [&](uint32_t k) { return packed_line(payload, body_bytes, k, at.stamp()); });
   Memory::store_fence();
 }
 #endif

@@ -1,7 +1,7 @@
 // Who owns a call slot: a Future, then a Reply, or what is to be called when the call is done.
 #pragma once
 
-#include <gyre/runtime/core.hpp>
+#include <gyre/runtime/core_lifetime.hpp>
 
 #include <memory>
 #include <utility>
@@ -10,37 +10,32 @@ namespace gyre {
 
 namespace detail {
 
-/// Ownership of one call slot; empty, of none, though perhaps with the Core of an ask that was refused.
-/// Move-only.
+/// Ownership of one call slot, or of none. The slot keeps its Core. Move-only.
 class CallHandle {
  public:
   CallHandle() = default;
-  /// `call` 0: of none.
-  CallHandle(std::shared_ptr<Core> core, CallId call) : core_(std::move(core)), call_(call) {}
-  CallHandle(CallHandle&& other) noexcept
-      : core_(std::move(other.core_)), call_(std::exchange(other.call_, 0)) {}
+  /// `call`: armed.
+  CallHandle(Core& core, CallId call) : core_(&core), call_(call) {}
+  CallHandle(CallHandle&& other) noexcept : core_(other.core_), call_(std::exchange(other.call_, 0)) {}
   CallHandle& operator=(CallHandle&& other) noexcept {
     if (this != &other) {
-      abandon();
-      core_ = std::move(other.core_);
+      const CallHandle old(std::move(*this));
+      core_ = other.core_;
       call_ = std::exchange(other.call_, 0);
     }
     return *this;
   }
-  ~CallHandle() { abandon(); }
+  ~CallHandle() {
+    if (call_ != 0) give_back(*core_, call_);
+  }
 
   explicit operator bool() const { return call_ != 0; }
-  bool has_core() const { return core_ != nullptr; }
+  /// Not of an empty one.
   Core& core() const { return *core_; }
-  const std::shared_ptr<Core>& shared_core() const { return core_; }
   CallId call() const { return call_; }
 
  private:
-  void abandon() {
-    if (call_ != 0) core_->calls().abandon(call_);
-  }
-
-  std::shared_ptr<Core> core_;
+  Core* core_ = nullptr;
   CallId call_ = 0;
 };
 

@@ -18,6 +18,7 @@ size_t whole(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * uni
 CallTable::CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena)
     : calls_(calls),
       pages_(whole(calls, SlotPage::count) / SlotPage::count),
+      slots_(pages_.data()->slots.data()),
       place_bytes_(groups_for(body_capacity) * group_bytes),
       place_stride_(uint32_t(whole(place_bytes_, 128))),
       page_of_places_(uint32_t(whole(SlotPage::count * place_stride_, page_bytes))),
@@ -144,7 +145,7 @@ bool CallTable::complete_own(CallId call, uint32_t body_bytes) {
 
 void CallTable::complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes) {
   CallSlot& s = slot(call);
-  s.reader.reset();  // of the place
+  s.readable = false;  // the reader is of the place
   s.answer = static_cast<const capnp::word*>(arena_.at(block.reply_offset));
   s.body_bytes = body_bytes;
   s.block = block.id;
@@ -179,16 +180,28 @@ void CallTable::settle() const {
   }
 }
 
+uint32_t CallTable::held() const {
+  uint32_t count = 0;
+  for (const SlotPage& page : pages_) {
+    for (const CallSlot& s : page.slots) {
+      const uint64_t word = s.word.load(std::memory_order_acquire);
+      count += (word & phase_mask) != idle && (word & abandoned) == 0;
+    }
+  }
+  return count;
+}
+
 bool CallTable::done(CallId call) const {
   return (slot(call).word.load(std::memory_order_acquire) & phase_mask) == decided;
 }
 
-capnp::AnyPointer::Reader CallTable::root(CallId call) {
+const capnp::AnyPointer::Reader& CallTable::root(CallId call) {
   CallSlot& s = slot(call);
-  if (!s.reader) {
+  if (!s.readable) {
     const uint64_t bytes = s.block != 0 ? s.body_bytes : place_bytes_ - sizeof(Envelope);
     s.reader.emplace(s.answer, bytes / sizeof(capnp::word));
     s.root = s.reader->getRoot<capnp::AnyPointer>();
+    s.readable = true;
   }
   return s.root;
 }
@@ -211,7 +224,7 @@ void CallTable::abandon(CallId call) {
 void CallTable::recycle(CallId call) {
   CallSlot& s = slot(call);
   if (s.block != 0) {
-    s.reader.reset();
+    s.readable = false;
     arena_.free(s.block, s.body_bytes);
     s.block = 0;
   }

@@ -78,13 +78,6 @@ class CallTable {
   /// Where an answer is unpacked to, envelope and body, 16-aligned: by who began the outcome, or, before
   /// complete_own, by the call's owner. Up to the next whole 48 bytes may be written.
   std::byte* place(CallId call) { return slot(call).place; }
-  /// Brings what completing the call will use into the cache, without waiting for it. Any number.
-  void fetch(CallId call) const {
-    const uint32_t index = index_of(call);
-    if (index >= calls_) return;
-    __builtin_prefetch(&slot(call), 1);
-    __builtin_prefetch(place_at(index), 1);
-  }
   /// The answer lies in place().
   void complete_answered(CallId call, uint32_t body_bytes);
   /// begin_outcome and complete_answered in one step, by the call's owner alone, who waits for it: nobody
@@ -106,7 +99,7 @@ class CallTable {
   const Failure& failure(CallId call) const { return slot(call).failure; }
   /// The root of the answer of a done() call without failure; stays valid until release(). One thread at a
   /// time.
-  capnp::AnyPointer::Reader root(CallId call);
+  const capnp::AnyPointer::Reader& root(CallId call);
   std::span<const std::byte> body_bytes(CallId call) const;
 
   /// Adds `deliverable` to completed() once the call is done; now if it is. Once for a call that its owner
@@ -119,6 +112,9 @@ class CallTable {
   void release(CallId call);
   /// The caller no longer wants the outcome: the slot goes back once it is decided.
   void abandon(CallId call);
+
+  /// Calls that somebody holds: armed, and neither released nor abandoned. While none is taken.
+  uint32_t held() const;
 
   /// Calls `expire(call)` for each call in flight whose deadline lies before `now_ns`.
   template <class Expire>
@@ -145,6 +141,7 @@ class CallTable {
 
   static constexpr size_t page_bytes = 4096;
 
+  // What every call uses lies in the first two lines.
   struct alignas(128) CallSlot {
     std::atomic<uint64_t> word{0};
     std::atomic<int64_t> deadline_ns{0};
@@ -155,10 +152,11 @@ class CallTable {
     std::byte* place = nullptr;           // the slot's own, for an envelope and a body
     const capnp::word* answer = nullptr;  // where the body is
     uint64_t body_bytes = 0;
-    Failure failure;
+    capnp::AnyPointer::Reader root;               // the reader's
+    bool readable = false;                        // reader and root are there, of this answer
     BlockId block = 0;                            // that holds it; 0: none
     detail::Deliverable* when_decided = nullptr;  // of a watched call
-    capnp::AnyPointer::Reader root;               // the reader's
+    Failure failure;
     // Of the whole place: what a reply does not fill of it is zero. Or of a reply's body in a block.
     std::optional<SegmentReader> reader;
   };
@@ -169,7 +167,7 @@ class CallTable {
     static constexpr uint32_t count = page_bytes / sizeof(CallSlot);
     std::array<CallSlot, count> slots;
   };
-  static_assert(page_bytes % sizeof(CallSlot) == 0);
+  static_assert(page_bytes % sizeof(CallSlot) == 0 && sizeof(SlotPage) == page_bytes);
 
   // Free slots that a thread keeps; a thread's number is its alone.
   struct alignas(128) Kept {
@@ -191,7 +189,7 @@ class CallTable {
     return first_place_ + size_t(page) * page_of_places_ + (page & place_colours_) * of_page +
            index % SlotPage::count * place_stride_;
   }
-  CallSlot& slot_at(uint32_t index) { return pages_[index / SlotPage::count].slots[index % SlotPage::count]; }
+  CallSlot& slot_at(uint32_t index) { return slots_[index]; }
   CallSlot& slot(CallId call) { return slot_at(index_of(call)); }
   const CallSlot& slot(CallId call) const { return const_cast<CallTable*>(this)->slot(call); }
   void keep_answer(CallSlot& slot, uint32_t body_bytes);
@@ -204,6 +202,7 @@ class CallTable {
 
   const uint32_t calls_;
   std::vector<SlotPage> pages_;
+  CallSlot* const slots_;  // all of pages_: they lie without gaps
   const uint32_t place_bytes_;
   const uint32_t place_stride_;
   const uint32_t page_of_places_;  // bytes: whole pages

@@ -6,7 +6,6 @@
 #include <gyre/runtime/encoded.hpp>
 #include <gyre/runtime/future.hpp>
 #include <gyre/runtime/scratch.hpp>
-#include <gyre/runtime/shared_core.hpp>
 
 #include <array>
 #include <optional>
@@ -94,7 +93,7 @@ class Client {
   using ActorOf = typename std::invoke_result_t<To&, size_t>::Actor;
 
   /// See Runtime::client.
-  explicit Client(detail::SharedCore core) : core_(std::move(core)) {}
+  explicit Client(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
   /// Copied where it is moved, too: none is ever empty.
   Client(const Client&) = default;
   /// The same.
@@ -109,8 +108,8 @@ class Client {
                                                 const AskOptions& options = {}) {
     using Outcome = Future<Reply<ResponseTo<Request, Actor>>>;
     auto sent = send_ask(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
-    if (!sent) return Outcome(core_.share(), sent.error());
-    return Outcome(detail::CallHandle(core_.share(), sent.value()));
+    if (!sent) return Outcome(core_, sent.error());
+    return Outcome(detail::CallHandle(*core_, sent.value()));
   }
   /// The same with a timeout of its own.
   template <class Request, class Actor, class Content>
@@ -125,7 +124,7 @@ class Client {
     auto sent =
         send_ask(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
     if (!sent) return sent.error();
-    return Future<Reply<ResponseTo<Request, Actor>>>(detail::CallHandle(core_.share(), sent.value()));
+    return Future<Reply<ResponseTo<Request, Actor>>>(detail::CallHandle(*core_, sent.value()));
   }
   /// The same with a timeout of its own.
   template <class Request, class Actor, class Content>
@@ -212,8 +211,8 @@ class Client {
     using Outcome = Future<Reply<Response>>;
     auto sent = send_ask(resolve<Request, Response>(to), content_of<Request>(content), options,
                          detail::WhenFull::wait);
-    if (!sent) return Outcome(core_.share(), sent.error());
-    return Outcome(detail::CallHandle(core_.share(), sent.value()));
+    if (!sent) return Outcome(core_, sent.error());
+    return Outcome(detail::CallHandle(*core_, sent.value()));
   }
   /// As try_ask, by name.
   template <class Request, class Response, class Content>
@@ -222,7 +221,7 @@ class Client {
     auto sent = send_ask(resolve<Request, Response>(to), content_of<Request>(content), options,
                          detail::WhenFull::refuse);
     if (!sent) return sent.error();
-    return Future<Reply<Response>>(detail::CallHandle(core_.share(), sent.value()));
+    return Future<Reply<Response>>(detail::CallHandle(*core_, sent.value()));
   }
   /// As tell, by name.
   template <class Request, class Content>
@@ -259,8 +258,8 @@ class Client {
     using Outcome = Future<Reply<capnp::AnyPointer>>;
     auto sent = send_ask(detail::Destination{core_->worker_of(key), actor_type, message_type, key}, content,
                          options, detail::WhenFull::wait);
-    if (!sent) return Outcome(core_.share(), sent.error());
-    return Outcome(detail::CallHandle(core_.share(), sent.value()));
+    if (!sent) return Outcome(core_, sent.error());
+    return Outcome(detail::CallHandle(*core_, sent.value()));
   }
 
   /// As ask_by_number, with a refusal apart from the outcome; without waiting for room if `when_full` says
@@ -273,7 +272,7 @@ class Client {
         send_ask(detail::Destination{core_->worker_of(key), numbers.actor_type, numbers.message_type, key},
                  content, options, when_full);
     if (!sent) return sent.error();
-    return Future<Reply<capnp::AnyPointer>>(detail::CallHandle(core_.share(), sent.value()));
+    return Future<Reply<capnp::AnyPointer>>(detail::CallHandle(*core_, sent.value()));
   }
   /// A tell by numbers.
   Result<void> send_tell_by_number(MessageNumbers numbers, uint64_t key, const Encoded& content,
@@ -393,13 +392,12 @@ class Client {
       std::array<CallId, detail::Scratch::run> calls;
       const size_t sent = core_->ask_many(messages, limits, calls.data(), refused);
       for (size_t i = 0; i < sent; ++i) {
-        futures[first + i] = Future<Reply<Response>>(detail::CallHandle(core_.share(), calls[i]));
+        futures[first + i] = Future<Reply<Response>>(detail::CallHandle(*core_, calls[i]));
       }
       return sent;
     };
     const Told told = send_many<Request>(to, key, futures.size(), fill, send);
-    for (auto& future : futures.subspan(told.sent))
-      future = Future<Reply<Response>>(core_.share(), told.refused);
+    for (auto& future : futures.subspan(told.sent)) future = Future<Reply<Response>>(core_, told.refused);
     return told.sent;
   }
 
@@ -425,7 +423,7 @@ class Client {
     return Failure{Status::unknown_actor};
   }
 
-  detail::SharedCore core_;
+  std::shared_ptr<detail::Core> core_;
 };
 
 }  // namespace gyre

@@ -103,6 +103,13 @@ class Core : public std::enable_shared_from_this<Core> {
   uint32_t worker_of(uint64_t key) const { return uint32_t(key % layout_.workers); }
   /// True in a forked child: the workers, and the region, are the parent's, and nothing here touches them.
   bool forked() const noexcept { return fork_.forked(); }
+  /// What core_lifetime knows of a Core whose last share is gone.
+  struct LetGo {
+    std::atomic<bool> begun{false};
+    bool counted = false;  // `held` is right; this and that one by one thread at a time
+    uint32_t held = 0;     // calls that somebody holds
+  };
+  LetGo& let_go() { return let_go_; }
   /// Throws Error with Status::forked in such a child.
   void refuse_if_forked(const char* doing) const;
   Lifecycle state() const { return state_.load(std::memory_order_acquire); }
@@ -173,8 +180,10 @@ class Core : public std::enable_shared_from_this<Core> {
   Failure refused(Status status, uint64_t waited_us, const Room& room) const;
   Result<Room> room_for(uint32_t body_bytes, uint32_t reply_bytes) const;
   std::optional<ArenaBlock> take_block(const Room& room, Outgoing message);
-  static HostBridge::Message with_heads(Envelope envelope, Outgoing message, const Room& room,
+  static HostBridge::Message with_heads(const Envelope& envelope, Outgoing message, const Room& room,
                                         const std::optional<ArenaBlock>& block);
+  static HostBridge::Message with_block_heads(Envelope envelope, Outgoing message, const Room& room,
+                                              const ArenaBlock& block);
   template <class Attempt>
   Status attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
                        WhenFull when_full);
@@ -189,6 +198,7 @@ class Core : public std::enable_shared_from_this<Core> {
   uint32_t drain_replies();
   uint32_t drain_replies(HostBridge& bridge, CallId own = no_call);
   void take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own);
+  void take_special_reply(HostBridge& bridge, const ArrivedReply& reply);
   void take_reply_in_block(const Envelope& envelope, const OutOfLineReply& reply, bool wanted);
   void take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted);
   void expire(CallId call);
@@ -208,6 +218,7 @@ class Core : public std::enable_shared_from_this<Core> {
   WorkerStats worker_stats(uint32_t worker, int64_t now_ns) const;
 
   const ForkGuard fork_;
+  LetGo let_go_;
   const ActorSet actors_;
   const Options options_;
   const RegionLayout layout_;

@@ -88,20 +88,26 @@ std::optional<ArenaBlock> Core::take_block(const Room& room, Outgoing message) {
 }
 
 // The heads go right in front of the body, into the room that the sender has there.
-HostBridge::Message Core::with_heads(Envelope envelope, Outgoing message, const Room& room,
-                                     const std::optional<ArenaBlock>& block) {
-  auto* payload = reinterpret_cast<uint32_t*>(message.body);
-  if (block) {
-    const OutOfLine head{block->id, block->request_offset, block->reply_offset, room.request_bytes,
-                         room.reply_bytes};
-    payload -= sizeof head / sizeof *payload;
-    std::memcpy(payload, &head, sizeof head);
-    envelope.flags |= envelope_flags::out_of_line;
-    envelope.body_bytes = uint32_t(sizeof head) + (room.request_bytes != 0 ? 0 : message.bytes);
-    Memory::fence();
-  }
+inline HostBridge::Message Core::with_heads(const Envelope& envelope, Outgoing message, const Room& room,
+                                            const std::optional<ArenaBlock>& block) {
+  auto* const payload = reinterpret_cast<uint32_t*>(message.body) - sizeof envelope / sizeof(uint32_t);
+  if (block) [[unlikely]]
+    return with_block_heads(envelope, message, room, *block);
+  store_envelope(envelope, payload);
+  return {payload, envelope.body_bytes};
+}
+
+HostBridge::Message Core::with_block_heads(Envelope envelope, Outgoing message, const Room& room,
+                                           const ArenaBlock& block) {
+  const OutOfLine head{block.id, block.request_offset, block.reply_offset, room.request_bytes,
+                       room.reply_bytes};
+  auto* payload = reinterpret_cast<uint32_t*>(message.body) - sizeof head / sizeof(uint32_t);
+  std::memcpy(payload, &head, sizeof head);
+  envelope.flags |= envelope_flags::out_of_line;
+  envelope.body_bytes = uint32_t(sizeof head) + (room.request_bytes != 0 ? 0 : message.bytes);
+  Memory::fence();
   payload -= sizeof envelope / sizeof *payload;
-  std::memcpy(payload, &envelope, sizeof envelope);
+  store_envelope(envelope, payload);
   return {payload, envelope.body_bytes};
 }
 
@@ -422,8 +428,7 @@ uint32_t Core::drain_replies() {
 }
 
 uint32_t Core::drain_replies(HostBridge& bridge, CallId own) {
-  return bridge.drain([&](const ArrivedReply* reply) { take_reply(bridge, reply, own); },
-                      [this](CallId call) { calls_.fetch(call); });
+  return bridge.drain([&](const ArrivedReply* reply) { take_reply(bridge, reply, own); });
 }
 
 // `own`: the call that this thread owns and waits for, if any.
@@ -432,17 +437,30 @@ void Core::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own)
     fail("reading a reply: a slot of the D2H ring held no message; something wrote over the region");
     return;
   }
-  const Envelope& envelope = reply->envelope();
-  const CallId call = envelope.correlation;
   constexpr uint8_t not_plain = envelope_flags::control | envelope_flags::error |
                                 envelope_flags::out_of_line | envelope_flags::reply_in_block;
-  if (own != no_call && call == own && (envelope.flags & not_plain) == 0) {
-    bridge.return_reply();
+  if ((reply->flags() & not_plain) != 0) [[unlikely]]
+    return take_special_reply(bridge, *reply);
+  const CallId call = reply->correlation();
+  bridge.return_reply();
+  if (own != no_call && call == own) {
     bridge.is_done_with(calls_.ticket(call));
     reply->unpack(calls_.place(call));
-    books_.add(calls_.complete_own(call, envelope.body_bytes) ? Count::asks_answered : Count::asks_late);
-    return;
+    books_.add(calls_.complete_own(call, reply->body_bytes()) ? Count::asks_answered : Count::asks_late);
+  } else if (calls_.begin_outcome(call)) {
+    bridge.is_done_with(calls_.ticket(call));
+    books_.add(Count::asks_answered);
+    reply->unpack(calls_.place(call));
+    calls_.complete_answered(call, reply->body_bytes());
+  } else {
+    books_.add(Count::asks_late);
   }
+}
+
+// Anything but an answer in its slot.
+void Core::take_special_reply(HostBridge& bridge, const ArrivedReply& reply) {
+  const Envelope envelope = reply.envelope();
+  const CallId call = envelope.correlation;
   if ((envelope.flags & envelope_flags::control) != 0) {
     drain_acknowledgements_.fetch_add(1, std::memory_order_release);
     return;
@@ -455,18 +473,18 @@ void Core::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own)
   // there next.
   if ((envelope.flags & envelope_flags::out_of_line) != 0) Memory::fence();
   if ((envelope.flags & envelope_flags::reply_in_block) != 0) {
-    take_reply_in_block(envelope, reply->body_as<OutOfLineReply>(), wanted);
+    take_reply_in_block(envelope, reply.body_as<OutOfLineReply>(), wanted);
     return;
   }
   if ((envelope.flags & envelope_flags::out_of_line) != 0) arena_.free(envelope.key);
   ErrorBody error{};
-  if ((envelope.flags & envelope_flags::error) != 0) error = reply->body_as<ErrorBody>();
+  if ((envelope.flags & envelope_flags::error) != 0) error = reply.body_as<ErrorBody>();
   if (error.status == Status::expired) return take_expired(envelope, error, wanted);
   if (!wanted) return;
   if (error.status == Status::ok) {
     books_.add(Count::asks_answered);
-    reply->unpack(calls_.place(call));
-    calls_.complete_answered(call, envelope.body_bytes);
+    reply.unpack(calls_.place(call));
+    calls_.complete_answered(call, reply.body_bytes());
   } else {
     books_.add(Count::asks_error_replies);
     calls_.complete_failed(call, actors_.failure_of(envelope, error));

@@ -13,6 +13,22 @@ namespace gyre {
 
 /// Why a message or an operation failed. A small value: no allocation until its text is asked for.
 struct Failure {
+  // Not an aggregate: g++ zeroes those by an instruction that takes longer than all else of a small reply.
+  constexpr Failure() noexcept {}
+  constexpr explicit Failure(Status status, uint32_t detail = 0, uint64_t asked = 0, uint64_t limit = 0,
+                             const char* struct_name = nullptr, const char* field_name = nullptr,
+                             uint8_t malformed_reason = 0, const char* file = nullptr,
+                             const char* actor_name = nullptr) noexcept
+      : status(status),
+        detail(detail),
+        asked(asked),
+        limit(limit),
+        struct_name(struct_name),
+        field_name(field_name),
+        malformed_reason(malformed_reason),
+        file(file),
+        actor_name(actor_name) {}
+
   Status status = Status::ok;
   uint32_t detail = 0;  ///< see ErrorBody::detail
   uint64_t asked = 0;   ///< the number that was too much: bytes, slots, microseconds; by status

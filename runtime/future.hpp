@@ -20,7 +20,9 @@ class Reply {
  public:
   using Reader = typename Response::Reader;
 
-  Reply(detail::CallHandle handle, Reader reader) : handle_(std::move(handle)), reader_(reader) {}
+  /// `read()`: gives the reader, once; what it throws passes through.
+  template <class Read>
+  Reply(detail::CallHandle&& handle, Read&& read) : handle_(std::move(handle)), reader_(read()) {}
 
   const Reader& operator*() const { return reader_; }
   const Reader* operator->() const { return &reader_; }
@@ -56,12 +58,11 @@ class Future<Reply<Response>> {
   /// Of an ask that was refused.
   explicit Future(const Failure& refused) : refused_(refused) {}
   Future(std::shared_ptr<detail::Core> core, const Failure& refused)
-      : handle_(std::move(core), 0), refused_(refused) {}
-  Future(Future&& other) noexcept
-      : handle_(std::move(other.handle_)), refused_(std::exchange(other.refused_, emptied())) {}
+      : refused_by_(std::move(core)), refused_(refused) {}
+  Future(Future&& other) noexcept : handle_(std::move(other.handle_)) { take_refusal(other); }
   Future& operator=(Future&& other) noexcept {
     handle_ = std::move(other.handle_);
-    refused_ = std::exchange(other.refused_, emptied());
+    take_refusal(other);
     return *this;
   }
 
@@ -75,7 +76,7 @@ class Future<Reply<Response>> {
 
   /// Waits and takes the outcome. Afterwards the future is empty: a second get() says `terminated`.
   Outcome get() {
-    if (!handle_) return std::exchange(refused_, emptied());
+    if (!handle_) return std::exchange(*this, Future()).refused_;
     detail::CallHandle handle = std::move(handle_);
     if (!handle.core().forked()) handle.core().wait(handle.call());
     return outcome_of(std::move(handle));
@@ -94,8 +95,8 @@ class Future<Reply<Response>> {
       detail::when_done(handle_, [callback = std::move(callback)](detail::CallHandle handle) mutable {
         callback(outcome_of(std::move(handle)));
       });
-    } else if (handle_.has_core()) {
-      detail::call_soon(handle_.core(), [callback = std::move(callback), refused = refused_]() mutable {
+    } else if (refused_by_) {
+      detail::call_soon(*refused_by_, [callback = std::move(callback), refused = refused_]() mutable {
         callback(refusal(refused));
       });
       *this = Future();
@@ -116,10 +117,10 @@ class Future<Reply<Response>> {
   }
 
   /// Gives the ask up: see Canceller. The future stays, with its outcome.
-  bool cancel() const { return canceller().cancel(); }
+  bool cancel() const { return handle_ && handle_.core().cancel(handle_.call()); }
   /// Gives it up from elsewhere and later, also when the future was moved from.
   Canceller canceller() const {
-    return handle_ ? Canceller(handle_.shared_core(), handle_.call()) : Canceller();
+    return handle_ ? Canceller(handle_.core().weak_from_this().lock(), handle_.call()) : Canceller();
   }
   /// Gives it up once a stop is requested, on the thread that requests it; if it was, at once. For as long as
   /// the result lives, which the future need not outlive.
@@ -133,7 +134,7 @@ class Future<Reply<Response>> {
   Future<Reply<Other>> as() && {
     Future<Reply<Other>> other;
     other.handle_ = std::move(handle_);
-    other.refused_ = std::exchange(refused_, emptied());
+    other.take_refusal(*this);
     return other;
   }
 
@@ -145,24 +146,35 @@ class Future<Reply<Response>> {
   friend class CompletionQueue;
 
   static Failure emptied() { return Failure{Status::terminated}; }
+  // Which of nearly every future is that of an empty one: a look is less than a copy.
+  bool refused() const { return refused_.status != Status::terminated || refused_by_ != nullptr; }
+  template <class Other>
+  void take_refusal(Future<Other>& other) {
+    if (!refused() && !other.refused()) return;
+    refused_ = std::exchange(other.refused_, emptied());
+    refused_by_ = std::move(other.refused_by_);
+  }
 
   // Not inlined: g++ 12 takes a move of what it knows to be a Failure for one of a Reply that was never made.
   [[gnu::noinline]] static Outcome refusal(const Failure& refused) { return refused; }
 
-  // Of a call that is done, or a forked child's.
-  static Outcome outcome_of(detail::CallHandle handle) {
+  // Of a call that is done, or a forked child's. The reply is made in place: the reader that Cap'n Proto
+  // stores word by word is not copied before those stores are through.
+  static Outcome outcome_of(detail::CallHandle&& handle) {
     if (handle.core().forked()) return Failure{Status::forked};
     CallTable& calls = handle.core().calls();
-    if (const Failure& failure = calls.failure(handle.call()); failure.status != Status::ok) return failure;
+    const CallId call = handle.call();
+    if (const Failure& failure = calls.failure(call); failure.status != Status::ok) return failure;
     try {
-      const auto reader = calls.root(handle.call()).template getAs<Response>();
-      return Reply<Response>(std::move(handle), reader);
+      return Outcome(std::in_place_type<Reply<Response>>, std::move(handle),
+                     [&] { return calls.root(call).template getAs<Response>(); });
     } catch (const kj::Exception&) {
       return Failure{Status::malformed};
     }
   }
 
   detail::CallHandle handle_;
+  std::shared_ptr<detail::Core> refused_by_;  // null of an ask that nobody refused
   Failure refused_ = emptied();
 };
 

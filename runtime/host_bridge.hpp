@@ -28,21 +28,34 @@ class ArrivedReply {
   /// `body_capacity`: of a slot; a body that claims to be larger, because something wrote over the slot since
   /// it was looked at, is cut.
   ArrivedReply(const Packet* slot, uint32_t body_capacity) : slot_(slot) {
-    gyre::unpack(slot, 1, &head_);
-    head_.envelope.body_bytes = std::min(head_.envelope.body_bytes, body_capacity);
+    // Bytes 0…11 and 24…35 of the envelope and what follows it.
+    const Packet first = Memory::load(slot[0]), third = Memory::load(slot[2]);
+    correlation_ = first.data[0] | uint64_t(first.data[1]) << 32;
+    body_bytes_ = std::min(first.data[2], body_capacity);
+    flags_ = uint8_t(third.data[1] >> 24);
   }
 
-  const Envelope& envelope() const { return head_.envelope; }
+  // What nearly every reply is known by. The rest costs unpacking.
+  uint64_t correlation() const { return correlation_; }
+  uint32_t body_bytes() const { return body_bytes_; }
+  uint8_t flags() const { return flags_; }
+
+  Envelope envelope() const {
+    Envelope envelope = head().envelope;
+    envelope.body_bytes = body_bytes_;
+    return envelope;
+  }
   /// The body's first 16 bytes: all of an ErrorBody, or of an OutOfLineReply.
   template <class T>
   T body_as() const {
-    static_assert(sizeof(T) <= sizeof head_.body);
+    static_assert(sizeof(T) <= sizeof(Head::body));
+    const Head unpacked = head();
     T value;
-    std::memcpy(&value, head_.body, sizeof value);
+    std::memcpy(&value, unpacked.body, sizeof value);
     return value;
   }
   /// Writes envelope and body to `place`, 16-aligned, and up to the next whole 48 bytes what the slot holds.
-  void unpack(std::byte* place) const { gyre::unpack(slot_, groups_for(head_.envelope.body_bytes), place); }
+  void unpack(std::byte* place) const { gyre::unpack(slot_, groups_for(body_bytes_), place); }
 
  private:
   struct alignas(16) Head {
@@ -50,9 +63,16 @@ class ArrivedReply {
     std::byte body[16];
   };
   static_assert(sizeof(Head) == group_bytes);
+  Head head() const {
+    Head head;
+    gyre::unpack(slot_, 1, &head);
+    return head;
+  }
 
   const Packet* slot_;
-  Head head_;
+  uint64_t correlation_;
+  uint32_t body_bytes_;
+  uint8_t flags_;
 };
 
 /// Thread-safe; nothing here waits.
@@ -63,8 +83,9 @@ class HostBridge {
       : bridge_(bridge),
         bar_(bar),
         claim_(bridge.worker_line->h2d_credit, bridge.shape.slots),
+        next_reply_(bridge.d2h, bridge.shape),
         tell_blocks_(bridge.shape.slots) {
-    expect(0);
+    expect_reply();
   }
 
   const Bridge& bridge() const { return bridge_; }
@@ -128,8 +149,11 @@ class HostBridge {
     // Over BAR these are copies, which read_back reads. They come first: once a worker can have a message,
     // its slot may be another producer's.
     const bool over_bar = bar_.h2d != nullptr;
-    uint64_t ticket = first;
-    for (const Message& message : messages) publish_here(ticket++, message, over_bar);
+    RingCursor<Memory> at(bridge_.h2d, bridge_.shape, first);
+    for (const Message& message : messages) {
+      publish_here(at, message, over_bar);
+      at.advance(bridge_.shape);
+    }
     if (over_bar) publish_run_over_bar(first, messages);
   }
 
@@ -188,59 +212,53 @@ class HostBridge {
   /// alone writes; drain() looks closer.
   bool reply_there() const {
     const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
+    // What comes with it is a miss of the cache too: not one after the other.
+    if (bridge_.shape.slot_bytes > sizeof(Line)) _mm_prefetch(slot + Line::size, _MM_HINT_T0);
     return Memory::load(*slot).stamp == next_stamp_.load(std::memory_order_relaxed);
   }
 
   /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
   /// unless another thread is doing that; some dozens at the most, so that nobody serves others without end.
-  /// Before that, `soon(correlation)` hears of some that are about to be handed over. Neither must throw.
-  /// Returns how many.
-  template <class Take, class Soon>
-  uint32_t drain(Take&& take, Soon&& soon) {
+  /// It must not throw. Returns how many.
+  template <class Take>
+  uint32_t drain(Take&& take) {
     if (!reply_there() || draining_.load(std::memory_order_relaxed) ||
         draining_.exchange(true, std::memory_order_acquire)) {
       return 0;
     }
-    const uint32_t count = drain_alone(take, soon, most_at_once);
+    const uint32_t count = drain_alone(take, most_at_once);
     draining_.store(false, std::memory_order_release);
     return count;
-  }
-  template <class Take>
-  uint32_t drain(Take&& take) {
-    return drain(take, [](uint64_t) {});
   }
   /// The same when no other thread is at it any more: for the end, when no more messages come.
   template <class Take>
   uint32_t drain_after_others(Take&& take) {
     while (draining_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-    const uint32_t count = drain_alone(
-        take, [](uint64_t) {}, ~uint32_t(0));
+    const uint32_t count = drain_alone(take, ~uint32_t(0));
     draining_.store(false, std::memory_order_release);
     return count;
   }
 
  private:
   // As gyre::publish, by groups of packets; `whole_lines`: the last one's other packets are stamped too.
-  void publish_here(uint64_t ticket, const Message& message, bool whole_lines) {
-    const RingShape& shape = bridge_.shape;
-    Packet* const slot = bridge_.h2d + shape.first_packet(ticket);
-    const uint32_t stamp = shape.stamp(ticket);
+  void publish_here(const RingCursor<Memory>& at, const Message& message, bool whole_lines) {
     const uint32_t needed = packets_for(message.body_bytes);
     uint32_t end = needed;
     if (whole_lines) end = (needed + Line::size - 1) / Line::size * Line::size;
-    if (shape.stamps_whole_slot(ticket)) end = shape.packets();
-    for (uint32_t k = needed; k < end; ++k) Memory::store(slot[k], Packet{{0, 0, 0}, stamp});
-    gyre::pack(message.payload, needed, stamp, slot);
+    if (at.stamps_whole_slot()) end = bridge_.shape.packets();
+    for (uint32_t k = needed; k < end; ++k) Memory::store(at.slot()[k], Packet{{0, 0, 0}, at.stamp()});
+    gyre::pack(message.payload, needed, at.stamp(), at.slot());
   }
   // Stores to such memory may overtake those before them: that calls are pending, and what their messages
   // refer to, come first.
   void publish_run_over_bar(uint64_t first, std::span<const Message> messages) {
     Memory::store_fence();
-    uint64_t ticket = first;
+    RingCursor<Memory> at(bar_.h2d, bridge_.shape, first);
     for (const Message& message : messages) {
-      const Packet* const slot = bridge_.h2d + bridge_.shape.first_packet(ticket);
-      store_lines<Memory>(bar_.store, bar_.h2d, bridge_.shape, ticket++, message.body_bytes,
-                          [slot](uint32_t k) -> decltype(auto) { return own_line(slot + k); });
+      const Packet* const slot = bridge_.h2d + (at.slot() - bar_.h2d);
+      store_lines(bar_.store, at, bridge_.shape, message.body_bytes,
+                  [slot](uint32_t k) -> decltype(auto) { return own_line(slot + k); });
+      at.advance(bridge_.shape);
     }
     Memory::store_fence();
   }
@@ -279,57 +297,51 @@ class HostBridge {
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
   static constexpr uint32_t most_at_once = 64;
   static constexpr uint32_t prefetch_slots = 6;
-  static constexpr uint32_t announced_ahead = 2;
 
-  // The drainer's: `ticket` is what comes next.
-  void expect(uint64_t ticket) {
-    d2h_ticket_ = ticket;
-    next_slot_.store(bridge_.d2h + bridge_.shape.first_packet(ticket), std::memory_order_relaxed);
-    next_stamp_.store(bridge_.shape.stamp(ticket), std::memory_order_relaxed);
+  // The drainer's: says to all where next_reply_ is.
+  void expect_reply() {
+    next_slot_.store(next_reply_.slot(), std::memory_order_relaxed);
+    next_stamp_.store(next_reply_.stamp(), std::memory_order_relaxed);
   }
 
-  ReceiveOutcome look(const Packet* slot, uint32_t stamp) const {
-    const Packet first = Memory::load(*slot);
-    if (first.stamp != stamp) return ReceiveOutcome::nothing;
-    const uint32_t body_bytes = first.data[2];  // Envelope::body_bytes, bytes 8…11
+  ReceiveOutcome look() const {
+    const Packet* const slot = next_reply_.slot();
+    const uint32_t stamp = next_reply_.stamp();
+    const __m128i first = Memory::load_vector(*slot), stamped = _mm_set1_epi32(int(stamp));
+    constexpr int stamp_bits = 0xf000;  // of a mask of bytes
+    __m128i same = _mm_cmpeq_epi32(first, stamped);
+    if ((_mm_movemask_epi8(same) & stamp_bits) == 0) return ReceiveOutcome::nothing;
+    // Envelope::body_bytes, bytes 8…11
+    const auto body_bytes = uint32_t(_mm_cvtsi128_si32(_mm_srli_si128(first, 8)));
     if (body_bytes > bridge_.shape.body_capacity()) return ReceiveOutcome::corrupt;
-    bool whole = true;
-    for (uint32_t k = packets_for(body_bytes); k-- > 1;) whole &= Memory::load(slot[k]).stamp == stamp;
-    return whole ? ReceiveOutcome::message : ReceiveOutcome::nothing;
+    for (uint32_t k = packets_for(body_bytes); k-- > 1;)
+      same = _mm_and_si128(same, _mm_cmpeq_epi32(Memory::load_vector(slot[k]), stamped));
+    return (_mm_movemask_epi8(same) & stamp_bits) != 0 ? ReceiveOutcome::message : ReceiveOutcome::nothing;
   }
 
   void fetch(uint64_t ticket) const {
     _mm_prefetch(bridge_.d2h + bridge_.shape.first_packet(ticket), _MM_HINT_T0);
   }
 
-  // The correlation of the message of `ticket`, if that begins to lie there.
-  template <class Soon>
-  void announce(uint64_t ticket, Soon& soon) const {
-    const Packet first = Memory::load(bridge_.d2h[bridge_.shape.first_packet(ticket)]);
-    if (first.stamp == bridge_.shape.stamp(ticket)) {
-      soon(first.data[0] | uint64_t(first.data[1]) << 32);  // Envelope::correlation, bytes 0…7
-    }
-  }
-
-  template <class Take, class Soon>
-  uint32_t drain_alone(Take& take, Soon&& soon, uint32_t most) {
+  template <class Take>
+  uint32_t drain_alone(Take& take, uint32_t most) {
     uint32_t count = 0;
-    uint64_t ticket = d2h_ticket_;
+    uint64_t ticket = next_reply_.ticket();
     // What the engine wrote is a miss of the cache, each by itself: those that may lie there are fetched
     // ahead.
     const uint32_t expected =
         prepaid_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_relaxed);
     for (uint32_t k = 1; k < prefetch_slots && k < expected; ++k) fetch(ticket + k);
     while (count < most) {
-      const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
-      const ReceiveOutcome outcome = look(slot, next_stamp_.load(std::memory_order_relaxed));
+      const ReceiveOutcome outcome = look();
       if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));
       if (outcome != ReceiveOutcome::message) break;
       if (count + prefetch_slots < expected) fetch(ticket + prefetch_slots);
-      if (count + announced_ahead < expected) announce(ticket + announced_ahead, soon);
-      const ArrivedReply reply(slot, bridge_.shape.body_capacity());
+      const ArrivedReply reply(next_reply_.slot(), bridge_.shape.body_capacity());
       take(&reply);
-      expect(++ticket);
+      ++ticket;
+      next_reply_.advance(bridge_.shape);
+      expect_reply();
       if (++count % 16 == 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
     }
     if (count != 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
@@ -349,7 +361,7 @@ class HostBridge {
   std::atomic<uint64_t> consumed_seen_{0};         // tickets that the worker is known to be done with
   std::atomic<uint32_t> next_stamp_{0};            // of the next message, in next_slot_
   std::atomic<const Packet*> next_slot_{nullptr};
-  uint64_t d2h_ticket_ = 0;
+  RingCursor<Memory> next_reply_;  // the drainer's
   // Out-of-line tells by slot: their blocks are freed by credit.
   struct TellBlock {
     std::atomic<BlockId> block{0};

@@ -3,8 +3,6 @@
 
 #include <gyre/bridge/ring.hpp>
 
-#include <bit>
-
 namespace gyre {
 
 /// What moves at once: 48 bytes of payload, of four packets. Slots hold whole such groups.
@@ -21,14 +19,24 @@ inline void unpack(const Packet* slot, uint32_t groups, void* payload) {
   const __m128i data = _mm_set_epi32(0, -1, -1, -1);
   auto* out = static_cast<__m128i*>(payload);
   for (uint32_t g = 0; g < groups; ++g, slot += packets_a_group, out += 3) {
-    const auto a = std::bit_cast<__m128i>(Memory::load(slot[0]));
-    const auto b = std::bit_cast<__m128i>(Memory::load(slot[1]));
-    const auto c = std::bit_cast<__m128i>(Memory::load(slot[2]));
-    const auto d = std::bit_cast<__m128i>(Memory::load(slot[3]));
+    const __m128i a = Memory::load_vector(slot[0]), b = Memory::load_vector(slot[1]);
+    const __m128i c = Memory::load_vector(slot[2]), d = Memory::load_vector(slot[3]);
     _mm_store_si128(out, _mm_or_si128(_mm_and_si128(a, data), _mm_slli_si128(b, 12)));
     _mm_store_si128(out + 1, _mm_or_si128(_mm_srli_si128(_mm_and_si128(b, data), 4), _mm_slli_si128(c, 8)));
     _mm_store_si128(out + 2, _mm_or_si128(_mm_srli_si128(_mm_and_si128(c, data), 8), _mm_slli_si128(d, 4)));
   }
+}
+
+/// Writes an envelope to `payload`, 8-aligned, in halves: pack() loads 16 bytes at once, and a processor that
+/// has just stored them field by field cannot hand them on.
+inline void store_envelope(const Envelope& envelope, uint32_t* payload) {
+  const uint64_t second = envelope.body_bytes | uint64_t(envelope.deadline_us) << 32;
+  const uint64_t fourth = envelope.actor_type | uint64_t(envelope.message_type) << 16 |
+                          uint64_t(envelope.origin) << 32 | uint64_t(envelope.priority) << 48 |
+                          uint64_t(envelope.flags) << 56;
+  auto* const to = reinterpret_cast<__m128i*>(payload);
+  _mm_storeu_si128(to, _mm_set_epi64x(int64_t(second), int64_t(envelope.correlation)));
+  _mm_storeu_si128(to + 1, _mm_set_epi64x(int64_t(fourth), int64_t(envelope.key)));
 }
 
 /// Packs the first `packets` packets of a payload into a slot, all with `stamp`. `payload`: as publish()
@@ -36,7 +44,7 @@ inline void unpack(const Packet* slot, uint32_t groups, void* payload) {
 inline void pack(const uint32_t* payload, uint32_t packets, uint32_t stamp, Packet* slot) {
   const __m128i data = _mm_set_epi32(0, -1, -1, -1), stamped = _mm_set_epi32(int(stamp), 0, 0, 0);
   const auto store = [&](uint32_t k, __m128i words) {
-    Memory::store(slot[k], std::bit_cast<Packet>(_mm_or_si128(_mm_and_si128(words, data), stamped)));
+    Memory::store_vector(slot[k], _mm_or_si128(_mm_and_si128(words, data), stamped));
   };
   uint32_t k = 0;
   for (; k + packets_a_group <= packets; k += packets_a_group, payload += group_bytes / sizeof *payload) {

@@ -33,12 +33,11 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
   std::unique_ptr<Engine> engine = make_engine(actors, options);
   const double compile_ms = engine->compile_ms();
   const bool from_cache = engine->compiled_from_cache();
-  auto core = std::make_shared<detail::Core>(std::move(actors), options, std::move(engine));
+  auto core = detail::make_core(std::move(actors), options, std::move(engine));
   const double total_ms = double(detail::host_now_ns() - begin_ns) * 1e-6;
   core->set_timings({compile_ms, total_ms - compile_ms, from_cache});
   detail::log_launch(*core);
   Runtime runtime(std::move(core));  // from here on it is ended, whatever else fails
-  runtime.shared_core_ = detail::SharedCore(runtime.core_);
   if (options.publish_stats) {
     runtime.published_ = detail::StatsPublisher::start(runtime.stats_reader(), options.stats_interval);
   }
@@ -51,7 +50,6 @@ Runtime& Runtime::operator=(Runtime&& other) noexcept {
   if (this != &other) {
     end();
     core_ = std::move(other.core_);
-    shared_core_ = std::move(other.shared_core_);
     published_ = std::move(other.published_);
   }
   return *this;

@@ -27,7 +27,7 @@ class Runtime {
 
   Client client() const {
     core();  // that there is one
-    return Client(shared_core_);
+    return Client(core_);
   }
 
   /// From now on each message is answered Status::inactive instead of being handled; a tell becomes a dead
@@ -111,7 +111,6 @@ class Runtime {
   void end() noexcept;
 
   std::shared_ptr<detail::Core> core_;
-  detail::SharedCore shared_core_;                     // its clients'
   std::unique_ptr<detail::StatsPublisher> published_;  // null: they are not
 };
 

@@ -163,9 +163,8 @@ TEST_CASE("an actor known by name alone is asked and told, and its handlers are 
   const Options options{.slots = 4, .timeout = 50ms};
   auto made = std::make_unique<SteppedFromSource>(options);
   SteppedEngine& engine = made->engine;
-  auto core =
-      std::make_shared<detail::Core>(ActorSet::from_source("", {"my::Probe"}), options, std::move(made));
-  Client client{detail::SharedCore(core)};
+  auto core = detail::make_core(ActorSet::from_source("", {"my::Probe"}), options, std::move(made));
+  Client client{core};
   const auto work = [&engine] {
     for (int nothing = 0; nothing < 16;) nothing = engine.step() == Decision::nothing ? nothing + 1 : 0;
   };

@@ -17,8 +17,8 @@ struct SteppedAbacus {
   explicit SteppedAbacus(Options options = {.slots = 8, .timeout = 50ms}) {
     auto made = std::make_unique<SteppedEngine>(abacus_actors(), options);
     engine = made.get();
-    core = std::make_shared<detail::Core>(abacus_actors(), options, std::move(made));
-    client = std::make_unique<Client>(detail::SharedCore(core));
+    core = detail::make_core(abacus_actors(), options, std::move(made));
+    client = std::make_unique<Client>(core);
   }
   ~SteppedAbacus() { core->terminate(5s); }
 

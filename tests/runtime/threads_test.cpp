@@ -170,24 +170,6 @@ TEST_CASE("of 1, 4 and 16 threads that ask one worker none starves") {
   }
 }
 
-TEST_CASE("what is left of a runtime goes with its last future, whichever threads sent and dropped them") {
-  auto s = std::make_unique<Stepped>(Options{.slots = 128, .timeout = 5s});
-  const std::weak_ptr<detail::Core> left = s->core;
-  constexpr size_t threads = 72;  // more than have numbers
-  std::vector<decltype(s->ask(Action::ANSWER, 0))> futures(threads);
-  in_threads(threads, [&](size_t t) { futures[t] = s->ask(Action::ANSWER, t); });
-  s->work();
-  s.reset();
-  REQUIRE_FALSE(left.expired());
-  std::vector<uint64_t> values(threads);
-  in_threads(threads - 1, [&](size_t t) { values[t] = futures[t].get().value()->getValue(); });
-  for (size_t t = 0; t < threads - 1; ++t) CHECK(values[t] == 2 * t + 1);
-  REQUIRE_FALSE(left.expired());
-  CHECK(futures.back().get().value()->getValue() == 2 * (threads - 1) + 1);
-  futures.clear();
-  CHECK(left.expired());
-}
-
 TEST_CASE("who waits completes for others, and they find it at their next look") {
   Stepped s({.slots = 16});
   auto mine = s.ask(Action::ANSWER, 1);

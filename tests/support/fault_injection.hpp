@@ -84,7 +84,7 @@ inline Life live_with_fault(FailingDriver& driver, Phase at, size_t n, CUresult 
     if (const std::string cause = runtime->failure(); !cause.empty()) life.error = cause;
 
     enter(Phase::destruction);
-    client = gyre::Client(gyre::detail::SharedCore());
+    client = gyre::Client(nullptr);
     runtime.reset();
     leave();
   } catch (const gyre::EngineUnavailable& error) {

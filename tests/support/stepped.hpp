@@ -34,8 +34,8 @@ struct Stepped {
   explicit Stepped(gyre::Options options = {.slots = 4, .timeout = 5s}) {
     auto made = std::make_unique<gyre::SteppedEngine>(probe_actors(), options);
     engine = made.get();
-    core = std::make_shared<gyre::detail::Core>(probe_actors(), options, std::move(made));
-    client = std::make_unique<gyre::Client>(gyre::detail::SharedCore(core));
+    core = gyre::detail::make_core(probe_actors(), options, std::move(made));
+    client = std::make_unique<gyre::Client>(core);
   }
   ~Stepped() { core->terminate(5s); }
 

@@ -1,0 +1,49 @@
+// How long a Core lives: as long as its shares, and then as long as calls that somebody still holds.
+#pragma once
+
+#include <gyre/runtime/core.hpp>
+#include <gyre/runtime/thread_number.hpp>
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+namespace gyre::detail {
+
+/// A Core with shares: a Runtime's, its clients', its buffers'. Those of its calls that somebody holds keep
+/// it without a count: futures and replies come and go by the million a second, and what counts them is
+/// written by every thread or, for each thread apart, by two locked instructions a call. Throws what Core's
+/// constructor throws.
+std::shared_ptr<Core> make_core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine);
+
+// What a numbered thread is giving a call back to, if anything; a thread's own.
+struct alignas(64) GivingBack {
+  std::atomic<const Core*> core{nullptr};
+};
+extern constinit std::array<GivingBack, thread_numbers> giving_back;
+// Whether whoever gives back must itself order its mark before its look: where the system has no membarrier.
+extern constinit std::atomic<bool> must_fence;
+void give_back_late(Core& core, CallId call) noexcept;
+
+/// Gives back a call that the caller holds (CallTable::abandon). The core may be gone afterwards: where it
+/// has no shares any more, the last call takes it along. Never blocks while it has some.
+inline void give_back(Core& core, CallId call) noexcept {
+  const uint32_t thread = thread_number();
+  if (thread < thread_numbers) [[likely]] {
+    // As a reader of RCU: whoever lets the core go sees the mark, or this thread sees that it is let go.
+    std::atomic<const Core*>& mine = giving_back[thread].core;
+    mine.store(&core, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (must_fence.load(std::memory_order_relaxed)) [[unlikely]]
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    const bool kept = !core.let_go().begun.load(std::memory_order_acquire);
+    if (kept) [[likely]]
+      core.calls().abandon(call);
+    mine.store(nullptr, std::memory_order_release);
+    if (kept) [[likely]]
+      return;
+  }
+  give_back_late(core, call);
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,165 @@
+// How long what a runtime leaves behind lives: until nobody holds anything of it.
+
+#include <atomic>
+#include <barrier>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/stepped.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+
+namespace {
+
+// Says when it is gone, and the core with it.
+class WatchedEngine final : public Engine {
+ public:
+  WatchedEngine(const Options& options, std::atomic<int>& gone)
+      : engine_(probe_actors(), options), gone_(gone) {}
+  ~WatchedEngine() override { ++gone_; }
+  EngineKind kind() const override { return engine_.kind(); }
+  TransportKind transport() const override { return engine_.transport(); }
+  std::string device_name() const override { return engine_.device_name(); }
+  void* region() override { return engine_.region(); }
+  BufferMemory& buffer_memory() override { return engine_.buffer_memory(); }
+  double compile_ms() const override { return 0; }
+  void launch() override { engine_.launch(); }
+  bool finished() override { return engine_.finished(); }
+  std::optional<std::string> failure() override { return std::nullopt; }
+  void leak() override {}
+  Decision step() { return engine_.step(); }
+
+ private:
+  SteppedEngine engine_;
+  std::atomic<int>& gone_;
+};
+
+using Asked = Future<Reply<ProbeResponse>>;
+
+struct Watched {
+  std::atomic<int> gone{0};
+  WatchedEngine* engine = nullptr;
+  std::shared_ptr<detail::Core> core;
+
+  Watched() {
+    const Options options{.slots = 256, .timeout = 5s};
+    auto made = std::make_unique<WatchedEngine>(options, gone);
+    engine = made.get();
+    core = detail::make_core(probe_actors(), options, std::move(made));
+  }
+  Asked ask_one(uint64_t argument) {
+    return Client(core).ask<ProbeRequest>(probe, asking(Action::ANSWER, argument), 10s);
+  }
+  void work() {
+    for (int nothing = 0; nothing < 4;) nothing = engine->step() == Decision::nothing ? nothing + 1 : 0;
+  }
+  // Answered, and not taken yet.
+  std::vector<Asked> ask(size_t count) {
+    std::vector<Asked> asked;
+    for (size_t i = 0; i < count; ++i) asked.push_back(ask_one(i));
+    work();
+    return asked;
+  }
+  void end() {
+    core->terminate(5s);
+    core.reset();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a runtime's memory goes with its last share where nobody holds a call") {
+  Watched watched;
+  for (Asked& asked : watched.ask(3)) CHECK(asked.get().has_value());
+  watched.end();
+  CHECK(watched.gone == 1);
+}
+
+TEST_CASE("replies and futures that are held keep the runtime's memory, and the last of them frees it") {
+  Watched watched;
+  auto asked = watched.ask(4);
+  auto reply = std::make_optional(asked[0].get());
+  watched.end();
+  CHECK(watched.gone == 0);
+  auto late = std::make_optional(asked[1].get());
+  REQUIRE(reply->has_value());
+  REQUIRE(late->has_value());
+  CHECK(reply->value()->getValue() == 1);
+  CHECK(late->value()->getValue() == 3);
+  asked.clear();
+  CHECK(watched.gone == 0);
+  reply.reset();
+  CHECK(watched.gone == 0);
+  CHECK(late->value()->getValue() == 3);
+  late.reset();
+  CHECK(watched.gone == 1);
+}
+
+TEST_CASE("an ask that was given up before its runtime went does not keep its memory") {
+  Watched watched;
+  (void)watched.ask_one(1);  // no step: nobody answers it
+  watched.end();
+  CHECK(watched.gone == 1);
+}
+
+TEST_CASE("what can give up an ask does nothing once its runtime is gone, and harms nothing") {
+  Watched watched;
+  auto asked = watched.ask(1);
+  watched.end();
+  const Canceller canceller = asked[0].canceller();
+  CHECK_FALSE(canceller.cancel());
+  CHECK_FALSE(asked[0].cancel());
+  CHECK(asked[0].get().has_value());
+  CHECK(watched.gone == 1);
+}
+
+TEST_CASE("what is left of a runtime goes with its last future, whichever threads sent and dropped them") {
+  Watched watched;
+  constexpr size_t count = detail::thread_numbers + 8;
+  std::vector<Asked> asked(count);
+  std::vector<uint64_t> values(count);
+  const auto in_threads = [](size_t threads, auto work) {
+    std::vector<std::thread> running;
+    for (size_t t = 0; t < threads; ++t) running.emplace_back([&work, t] { work(t); });
+    for (std::thread& thread : running) thread.join();
+  };
+  in_threads(count, [&](size_t t) { asked[t] = watched.ask_one(t); });
+  watched.work();
+  watched.end();
+  CHECK(watched.gone == 0);
+  in_threads(count - 1, [&](size_t t) { values[t] = asked[t].get().value()->getValue(); });
+  for (size_t t = 0; t < count - 1; ++t) CHECK(values[t] == 2 * t + 1);
+  CHECK(watched.gone == 0);
+  CHECK(asked.back().get().value()->getValue() == 2 * (count - 1) + 1);
+  CHECK(watched.gone == 1);
+}
+
+TEST_CASE("threads that give calls back while the last share goes free the memory once, numbered or not") {
+  constexpr int rounds = 20;
+  const size_t threads = detail::thread_numbers + 8;
+  for (int round = 0; round < rounds; ++round) {
+    Watched watched;
+    auto asked = watched.ask(3 * threads);
+    std::barrier begin{std::ptrdiff_t(threads + 1)};
+    std::vector<std::thread> givers;
+    for (size_t t = 0; t < threads; ++t) {
+      givers.emplace_back([&, t] {
+        Asked mine[3] = {std::move(asked[3 * t]), std::move(asked[3 * t + 1]), std::move(asked[3 * t + 2])};
+        const auto reply = mine[0].get();
+        const bool right = reply.has_value() && reply.value()->getValue() == 6 * t + 1;
+        begin.arrive_and_wait();
+        mine[1] = Asked();
+        if (!right) ++watched.gone;
+      });
+    }
+    watched.core->terminate(5s);
+    begin.arrive_and_wait();
+    watched.core.reset();
+    for (std::thread& giver : givers) giver.join();
+    CHECK(watched.gone == 1);
+  }
+}
