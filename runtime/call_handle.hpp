@@ -42,8 +42,9 @@ class CallHandle {
 }  // namespace detail
 
 /// Gives one ask up, from any thread and at any time: also once its Future was moved, waited for, or given a
-/// callback. A value; it keeps the runtime's memory. A function object without arguments, so that
-/// `std::stop_callback on_stop(token, future.canceller());` cancels when a stop is requested.
+/// callback. A value; it keeps the runtime's memory, unless nobody but calls did when it was made. A function
+/// object without arguments, so that `std::stop_callback on_stop(token, future.canceller());` cancels when a
+/// stop is requested.
 class Canceller {
  public:
   /// Of no ask: cancel() does nothing.

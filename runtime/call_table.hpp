@@ -113,7 +113,7 @@ class CallTable {
   /// The caller no longer wants the outcome: the slot goes back once it is decided.
   void abandon(CallId call);
 
-  /// Calls that somebody holds: armed, and neither released nor abandoned. While none is taken.
+  /// Calls that somebody holds: armed, and neither released nor abandoned. While nobody acquires any.
   uint32_t held() const;
 
   /// Calls `expire(call)` for each call in flight whose deadline lies before `now_ns`.
@@ -141,7 +141,8 @@ class CallTable {
 
   static constexpr size_t page_bytes = 4096;
 
-  // What every call uses lies in the first two lines.
+  // What a message's way writes and reads lies in the first two lines, up to the failure's status; Cap'n
+  // Proto's reader of the answer lies behind them.
   struct alignas(128) CallSlot {
     std::atomic<uint64_t> word{0};
     std::atomic<int64_t> deadline_ns{0};

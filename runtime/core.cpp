@@ -165,7 +165,10 @@ void Core::abandon_launch() noexcept {
   }
 }
 
-Core::~Core() = default;
+// Where a launch fails for lack of memory after the workers started, nobody has terminated it.
+Core::~Core() {
+  if (!forked() && !terminating_.load(std::memory_order_acquire)) abandon_launch();
+}
 
 void Core::refuse_if_forked(const char* doing) const {
   if (forked()) throw Error(std::string(doing) + ": " + Failure{Status::forked}.message(), Status::forked);

@@ -103,11 +103,12 @@ class Core : public std::enable_shared_from_this<Core> {
   uint32_t worker_of(uint64_t key) const { return uint32_t(key % layout_.workers); }
   /// True in a forked child: the workers, and the region, are the parent's, and nothing here touches them.
   bool forked() const noexcept { return fork_.forked(); }
-  /// What core_lifetime knows of a Core whose last share is gone.
+  /// What core_lifetime knows of a Core: whether its last share is gone, and what is left of it then.
   struct LetGo {
-    std::atomic<bool> begun{false};
-    bool counted = false;  // `held` is right; this and that one by one thread at a time
-    uint32_t held = 0;     // calls that somebody holds
+    std::atomic<bool> begun{false};    // the last share is gone
+    std::atomic<bool> counted{false};  // from then on `held` counts the calls that keep the Core
+    std::atomic<uint32_t> held{0};
+    std::atomic<uint32_t> unnumbered{0};  // threads without a number that are giving calls back
   };
   LetGo& let_go() { return let_go_; }
   /// Throws Error with Status::forked in such a child.

@@ -77,9 +77,8 @@ class Future<Reply<Response>> {
   /// Waits and takes the outcome. Afterwards the future is empty: a second get() says `terminated`.
   Outcome get() {
     if (!handle_) return std::exchange(*this, Future()).refused_;
-    detail::CallHandle handle = std::move(handle_);
-    if (!handle.core().forked()) handle.core().wait(handle.call());
-    return outcome_of(std::move(handle));
+    if (!handle_.core().forked()) handle_.core().wait(handle_.call());
+    return taken(std::move(handle_));
   }
 
   /// Takes the outcome later: `callback(Result<Reply<Response>>)`, called once, on the runtime's poller
@@ -93,7 +92,7 @@ class Future<Reply<Response>> {
   void then(Callback callback) && {
     if (handle_) {
       detail::when_done(handle_, [callback = std::move(callback)](detail::CallHandle handle) mutable {
-        callback(outcome_of(std::move(handle)));
+        callback(taken(std::move(handle)));
       });
     } else if (refused_by_) {
       detail::call_soon(*refused_by_, [callback = std::move(callback), refused = refused_]() mutable {
@@ -146,7 +145,7 @@ class Future<Reply<Response>> {
   friend class CompletionQueue;
 
   static Failure emptied() { return Failure{Status::terminated}; }
-  // Which of nearly every future is that of an empty one: a look is less than a copy.
+  // Hardly any future is: a look at that is less than a copy of the failure.
   bool refused() const { return refused_.status != Status::terminated || refused_by_ != nullptr; }
   template <class Other>
   void take_refusal(Future<Other>& other) {
@@ -158,6 +157,11 @@ class Future<Reply<Response>> {
   // Not inlined: g++ 12 takes a move of what it knows to be a Failure for one of a Reply that was never made.
   [[gnu::noinline]] static Outcome refusal(const Failure& refused) { return refused; }
 
+  // The same, and a call that failed is given back before it returns.
+  static Outcome taken(detail::CallHandle&& handle) {
+    detail::CallHandle mine(std::move(handle));
+    return outcome_of(std::move(mine));
+  }
   // Of a call that is done, or a forked child's. The reply is made in place: the reader that Cap'n Proto
   // stores word by word is not copied before those stores are through.
   static Outcome outcome_of(detail::CallHandle&& handle) {

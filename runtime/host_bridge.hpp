@@ -319,6 +319,7 @@ class HostBridge {
     return (_mm_movemask_epi8(same) & stamp_bits) != 0 ? ReceiveOutcome::message : ReceiveOutcome::nothing;
   }
 
+  void give_credit() { Memory::store_release(bridge_.host_line->d2h_credit, next_reply_.ticket()); }
   void fetch(uint64_t ticket) const {
     _mm_prefetch(bridge_.d2h + bridge_.shape.first_packet(ticket), _MM_HINT_T0);
   }
@@ -326,25 +327,23 @@ class HostBridge {
   template <class Take>
   uint32_t drain_alone(Take& take, uint32_t most) {
     uint32_t count = 0;
-    uint64_t ticket = next_reply_.ticket();
     // What the engine wrote is a miss of the cache, each by itself: those that may lie there are fetched
     // ahead.
     const uint32_t expected =
         prepaid_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_relaxed);
-    for (uint32_t k = 1; k < prefetch_slots && k < expected; ++k) fetch(ticket + k);
+    for (uint32_t k = 1; k < prefetch_slots && k < expected; ++k) fetch(next_reply_.ticket() + k);
     while (count < most) {
       const ReceiveOutcome outcome = look();
       if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));
       if (outcome != ReceiveOutcome::message) break;
-      if (count + prefetch_slots < expected) fetch(ticket + prefetch_slots);
+      if (count + prefetch_slots < expected) fetch(next_reply_.ticket() + prefetch_slots);
       const ArrivedReply reply(next_reply_.slot(), bridge_.shape.body_capacity());
       take(&reply);
-      ++ticket;
       next_reply_.advance(bridge_.shape);
       expect_reply();
-      if (++count % 16 == 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
+      if (++count % 16 == 0) give_credit();
     }
-    if (count != 0) Memory::store_release(bridge_.host_line->d2h_credit, ticket);
+    if (count != 0) give_credit();
     return count;
   }
 

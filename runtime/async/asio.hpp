@@ -27,10 +27,11 @@ class AsioCompletion {
       : work_(boost::asio::get_associated_executor(handler)), handler_(std::move(handler)) {}
 
   /// Lets a cancellation by the handler's slot cancel the ask, where this Boost has such slots.
-  void cancel_by_slot([[maybe_unused]] const Canceller& canceller) {
+  template <class Asked>
+  void cancel_by_slot([[maybe_unused]] const Asked& asked) {
 #if BOOST_VERSION >= 107700
     if (auto slot = boost::asio::get_associated_cancellation_slot(handler_); slot.is_connected()) {
-      slot.assign([canceller](boost::asio::cancellation_type) { canceller.cancel(); });
+      slot.assign([canceller = asked.canceller()](boost::asio::cancellation_type) { canceller.cancel(); });
     }
 #endif
   }
@@ -73,7 +74,7 @@ auto async_ask(Client client, Address<Actor> to, Content content, const AskOptio
         Completion completion(std::move(handler));
         auto asked = asker.try_ask<Request>(address, std::move(filling), limits);
         if (!asked) return completion(asked.error());
-        completion.cancel_by_slot(asked.value().canceller());
+        completion.cancel_by_slot(asked.value());
         std::move(asked).value().then(std::move(completion));
       },
       token, std::move(client), to, std::move(content), options);

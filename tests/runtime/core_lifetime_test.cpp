@@ -99,10 +99,10 @@ TEST_CASE("replies and futures that are held keep the runtime's memory, and the 
   CHECK(watched.gone == 1);
 }
 
-TEST_CASE("an ask that was given up before its runtime went does not keep its memory") {
+TEST_CASE("an ask that was given up and never decided does not keep its runtime's memory") {
   Watched watched;
   (void)watched.ask_one(1);  // no step: nobody answers it
-  watched.end();
+  watched.core.reset();      // and nobody terminates, which would decide it
   CHECK(watched.gone == 1);
 }
 
@@ -117,49 +117,92 @@ TEST_CASE("what can give up an ask does nothing once its runtime is gone, and ha
   CHECK(watched.gone == 1);
 }
 
+// More threads than have numbers, all of them there from beginning to end: `work(t)` in each.
+template <class Work>
+void in_many_threads(Work work) {
+  constexpr size_t count = detail::thread_numbers + 8;
+  std::barrier all{std::ptrdiff_t(count)};
+  std::atomic<size_t> unnumbered{0};
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < count; ++t) {
+    threads.emplace_back([&, t] {
+      unnumbered += detail::thread_number() == detail::thread_numbers;
+      all.arrive_and_wait();
+      work(t);
+      all.arrive_and_wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  REQUIRE(unnumbered >= 8);
+}
+constexpr size_t many = detail::thread_numbers + 8;
+
 TEST_CASE("what is left of a runtime goes with its last future, whichever threads sent and dropped them") {
   Watched watched;
-  constexpr size_t count = detail::thread_numbers + 8;
-  std::vector<Asked> asked(count);
-  std::vector<uint64_t> values(count);
-  const auto in_threads = [](size_t threads, auto work) {
-    std::vector<std::thread> running;
-    for (size_t t = 0; t < threads; ++t) running.emplace_back([&work, t] { work(t); });
-    for (std::thread& thread : running) thread.join();
-  };
-  in_threads(count, [&](size_t t) { asked[t] = watched.ask_one(t); });
+  std::vector<Asked> asked(many);
+  std::vector<uint64_t> values(many);
+  in_many_threads([&](size_t t) { asked[t] = watched.ask_one(t); });
   watched.work();
   watched.end();
   CHECK(watched.gone == 0);
-  in_threads(count - 1, [&](size_t t) { values[t] = asked[t].get().value()->getValue(); });
-  for (size_t t = 0; t < count - 1; ++t) CHECK(values[t] == 2 * t + 1);
+  in_many_threads([&](size_t t) {
+    if (t != 0) values[t] = asked[t].get().value()->getValue();
+  });
+  for (size_t t = 1; t < many; ++t) CHECK(values[t] == 2 * t + 1);
   CHECK(watched.gone == 0);
-  CHECK(asked.back().get().value()->getValue() == 2 * (count - 1) + 1);
+  CHECK(asked[0].get().value()->getValue() == 1);
   CHECK(watched.gone == 1);
 }
 
 TEST_CASE("threads that give calls back while the last share goes free the memory once, numbered or not") {
-  constexpr int rounds = 20;
-  const size_t threads = detail::thread_numbers + 8;
-  for (int round = 0; round < rounds; ++round) {
+  const bool without_membarrier = GENERATE(false, true);
+  const bool before = detail::must_fence.load();
+  for (int round = 0; round < 10; ++round) {
     Watched watched;
-    auto asked = watched.ask(3 * threads);
-    std::barrier begin{std::ptrdiff_t(threads + 1)};
-    std::vector<std::thread> givers;
-    for (size_t t = 0; t < threads; ++t) {
-      givers.emplace_back([&, t] {
-        Asked mine[3] = {std::move(asked[3 * t]), std::move(asked[3 * t + 1]), std::move(asked[3 * t + 2])};
-        const auto reply = mine[0].get();
-        const bool right = reply.has_value() && reply.value()->getValue() == 6 * t + 1;
-        begin.arrive_and_wait();
-        mine[1] = Asked();
-        if (!right) ++watched.gone;
-      });
-    }
+    if (without_membarrier) detail::must_fence = true;
+    auto asked = watched.ask(3 * many);
     watched.core->terminate(5s);
-    begin.arrive_and_wait();
-    watched.core.reset();
-    for (std::thread& giver : givers) giver.join();
+    std::atomic<int> wrong{0};
+    in_many_threads([&](size_t t) {
+      Asked mine[3] = {std::move(asked[3 * t]), std::move(asked[3 * t + 1]), std::move(asked[3 * t + 2])};
+      if (t == many / 2) watched.core.reset();
+      const auto reply = mine[0].get();
+      if (!reply || reply.value()->getValue() != 6 * t + 1) ++wrong;
+      mine[1] = Asked();
+    });
+    CHECK(wrong == 0);
     CHECK(watched.gone == 1);
   }
+  detail::must_fence = before;
+}
+
+TEST_CASE("the memory stays until whoever was giving a call back when the last share went has done so") {
+  const bool numbered = GENERATE(true, false);
+  INFO((numbered ? "a thread with a number" : "a thread without"));
+  Watched watched;
+  auto asked = watched.ask(3);
+  watched.core->terminate(5s);
+  detail::Core& core = *watched.core;  // there as long as somebody is at it
+  std::atomic<const detail::Core*>& mark = detail::giving_back[detail::thread_number()].core;
+  if (numbered) {
+    mark = &core;
+  } else {
+    ++core.let_go().unnumbered;
+  }
+  std::thread letting_go([&] { watched.core.reset(); });
+  while (!core.let_go().begun) std::this_thread::yield();
+  std::vector<std::thread> late;
+  for (size_t i = 0; i < 2; ++i) late.emplace_back([&, i] { asked[i] = Asked(); });
+  CHECK(watched.gone == 0);
+  CHECK_FALSE(core.let_go().counted);
+  if (numbered) {
+    mark = nullptr;
+  } else {
+    --core.let_go().unnumbered;
+  }
+  letting_go.join();
+  for (std::thread& thread : late) thread.join();
+  CHECK(watched.gone == 0);
+  CHECK(asked[2].get().value()->getValue() == 5);
+  CHECK(watched.gone == 1);
 }

@@ -143,6 +143,32 @@ TEST_CASE("a child of fork() launches workers of its own on the CPU; on CUDA it 
   CHECK(echoes(runtime));
 }
 
+TEST_CASE("a child of fork() ends runtimes of its own, whatever its parent's threads were giving back") {
+  if (!can_fork) return;
+  Stepped parents;
+  auto held = parents.ask(Action::ANSWER, 1);
+  parents.work();
+  // As threads that the child does not have leave it.
+  const uint32_t another = (detail::thread_number() + 1) % detail::thread_numbers;
+  std::atomic<const detail::Core*>& mark = detail::giving_back[another].core;
+  mark = parents.core.get();
+  ++parents.core->let_go().unnumbered;
+  const std::string wrong = in_child([&](Findings& findings) {
+    for (int time = 0; time < 2; ++time) {
+      Runtime own = Runtime::launch(probe_actors(), {.engine = EngineKind::cpu});
+      findings.expect(echoes(own), "the child's own runtime answers");
+      findings.expect(own.terminate().books.balanced(), "the child's own books balance");
+      parents.client.reset();
+      parents.core.reset();
+    }
+  });
+  mark = nullptr;
+  --parents.core->let_go().unnumbered;
+  INFO(wrong);
+  CHECK(wrong.empty());
+  CHECK(held.get().value()->getValue() == 3);
+}
+
 TEST_CASE("a child of fork() is called back at once with `forked`, and its parent's queue is not its own",
           "[gpu]") {
   if (!can_fork) return;
