@@ -11,12 +11,6 @@ namespace {
 
 bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
 
-// Once a process: then it is the rare side alone that pays for the order of both.
-void have_membarrier() {
-  static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-  if (registered) must_fence.store(false, std::memory_order_relaxed);
-}
-
 // Every thread is past what it did before, as if it had a fence here. False where the system refuses that by
 // now.
 bool fence_in_all_threads() {
@@ -60,8 +54,17 @@ void let_go(Core* core) noexcept {
 constinit std::array<GivingBack, thread_numbers> giving_back{};
 constinit std::atomic<bool> must_fence{true};
 
+namespace {
+// From then on it is the rare side alone that pays for the order of both. When the program is loaded: while
+// it has one thread this takes microseconds; with several the system waits for all processors, some 10 ms.
+const bool registered = [] {
+  const bool done = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+  if (done) must_fence.store(false, std::memory_order_relaxed);
+  return done;
+}();
+}  // namespace
+
 std::shared_ptr<Core> make_core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine) {
-  have_membarrier();
   return {new Core(std::move(actors), options, std::move(engine)), let_go};
 }
 
