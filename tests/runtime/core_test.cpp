@@ -215,6 +215,7 @@ TEST_CASE("a message type without a handler is answered unknown_message, and the
   const auto wrong_actor = ask_raw(*s.core, 5, 0, {0});
   REQUIRE(wrong_message);
   REQUIRE(wrong_actor);
+  const detail::CallHandle held[] = {{*s.core, wrong_message.value()}, {*s.core, wrong_actor.value()}};
   s.work();
   s.core->wait(wrong_message.value());
   s.core->wait(wrong_actor.value());
@@ -233,6 +234,7 @@ TEST_CASE("a body that is no Cap'n Proto message is answered malformed, and the 
   const auto far_pointer = ask_raw(*s.core, 0, 0, {0x0000000000000002u, 0, 0});
   REQUIRE(beyond_the_end);
   REQUIRE(far_pointer);
+  const detail::CallHandle held[] = {{*s.core, beyond_the_end.value()}, {*s.core, far_pointer.value()}};
   s.work();
   s.core->wait(far_pointer.value());
   CHECK(s.core->calls().failure(beyond_the_end.value()).status == Status::malformed);
@@ -243,6 +245,7 @@ TEST_CASE("a body that is no Cap'n Proto message is answered malformed, and the 
   // A whole request but for its filler, a list of 100 words where none follow.
   const auto bad_filler = ask_raw(*s.core, 0, 0, {0x0001000200000000u, 5, 0, 0x0000032500000001u});
   REQUIRE(bad_filler);
+  const detail::CallHandle held_too(*s.core, bad_filler.value());
   s.work();
   s.core->wait(bad_filler.value());
   const Failure failure = s.core->calls().failure(bad_filler.value());
