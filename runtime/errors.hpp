@@ -15,6 +15,7 @@ namespace gyre {
 struct Failure {
   // Not an aggregate: g++ zeroes those by an instruction that takes longer than all else of a small reply.
   constexpr Failure() noexcept {}
+  /// The members in their order.
   constexpr explicit Failure(Status status, uint32_t detail = 0, uint64_t asked = 0, uint64_t limit = 0,
                              const char* struct_name = nullptr, const char* field_name = nullptr,
                              uint8_t malformed_reason = 0, const char* file = nullptr,
