@@ -163,7 +163,7 @@ class Future<Reply<Response>> {
     return outcome_of(std::move(mine));
   }
   // Of a call that is done, or a forked child's. The reply is made in place: the reader that Cap'n Proto
-  // stores word by word is not copied before those stores are through.
+  // stores word by word is copied once.
   static Outcome outcome_of(detail::CallHandle&& handle) {
     if (handle.core().forked()) return Failure{Status::forked};
     CallTable& calls = handle.core().calls();

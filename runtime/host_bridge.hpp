@@ -219,7 +219,7 @@ class HostBridge {
 
   /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
   /// unless another thread is doing that; some dozens at the most, so that nobody serves others without end.
-  /// It must not throw. Returns how many.
+  /// `take` must not throw. Returns how many.
   template <class Take>
   uint32_t drain(Take&& take) {
     if (!reply_there() || draining_.load(std::memory_order_relaxed) ||

@@ -70,6 +70,26 @@ struct Watched {
   }
 };
 
+constexpr size_t many = detail::thread_numbers + 8;  // more threads than have numbers
+
+// So many threads, all of them there from beginning to end: `work(t)` in each.
+template <class Work>
+void in_many_threads(Work work) {
+  std::barrier all{std::ptrdiff_t(many)};
+  std::atomic<size_t> unnumbered{0};
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < many; ++t) {
+    threads.emplace_back([&, t] {
+      unnumbered += detail::thread_number() == detail::thread_numbers;
+      all.arrive_and_wait();
+      work(t);
+      all.arrive_and_wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  REQUIRE(unnumbered >= 8);
+}
+
 }  // namespace
 
 TEST_CASE("a runtime's memory goes with its last share where nobody holds a call") {
@@ -116,26 +136,6 @@ TEST_CASE("what can give up an ask does nothing once its runtime is gone, and ha
   CHECK(asked[0].get().has_value());
   CHECK(watched.gone == 1);
 }
-
-// More threads than have numbers, all of them there from beginning to end: `work(t)` in each.
-template <class Work>
-void in_many_threads(Work work) {
-  constexpr size_t count = detail::thread_numbers + 8;
-  std::barrier all{std::ptrdiff_t(count)};
-  std::atomic<size_t> unnumbered{0};
-  std::vector<std::thread> threads;
-  for (size_t t = 0; t < count; ++t) {
-    threads.emplace_back([&, t] {
-      unnumbered += detail::thread_number() == detail::thread_numbers;
-      all.arrive_and_wait();
-      work(t);
-      all.arrive_and_wait();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  REQUIRE(unnumbered >= 8);
-}
-constexpr size_t many = detail::thread_numbers + 8;
 
 TEST_CASE("what is left of a runtime goes with its last future, whichever threads sent and dropped them") {
   Watched watched;
