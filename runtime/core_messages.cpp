@@ -82,7 +82,7 @@ std::optional<ArenaBlock> Core::take_block(const Room& room, Outgoing message) {
     block = arena_.allocate(room.request_bytes, room.reply_bytes);
   }
   if (block && room.request_bytes != 0) {
-    std::memcpy(arena_.at(block->request_offset), message.body, room.request_bytes);
+    std::memcpy(arena_.at(block->request_offset), message.body(), room.request_bytes);
   }
   return block;
 }
@@ -90,7 +90,7 @@ std::optional<ArenaBlock> Core::take_block(const Room& room, Outgoing message) {
 // The heads go right in front of the body, into the room that the sender has there.
 inline HostBridge::Message Core::with_heads(const Envelope& envelope, Outgoing message, const Room& room,
                                             const std::optional<ArenaBlock>& block) {
-  auto* const payload = reinterpret_cast<uint32_t*>(message.body) - sizeof envelope / sizeof(uint32_t);
+  auto* const payload = reinterpret_cast<uint32_t*>(message.body()) - sizeof envelope / sizeof(uint32_t);
   if (block) [[unlikely]]
     return with_block_heads(envelope, message, room, *block);
   store_envelope(envelope, payload);
@@ -101,10 +101,10 @@ HostBridge::Message Core::with_block_heads(Envelope envelope, Outgoing message, 
                                            const ArenaBlock& block) {
   const OutOfLine head{block.id, block.request_offset, block.reply_offset, room.request_bytes,
                        room.reply_bytes};
-  auto* payload = reinterpret_cast<uint32_t*>(message.body) - sizeof head / sizeof(uint32_t);
+  auto* payload = reinterpret_cast<uint32_t*>(message.body()) - sizeof head / sizeof(uint32_t);
   std::memcpy(payload, &head, sizeof head);
   envelope.flags |= envelope_flags::out_of_line;
-  envelope.body_bytes = uint32_t(sizeof head) + (room.request_bytes != 0 ? 0 : message.bytes);
+  envelope.body_bytes = uint32_t(sizeof head) + (room.request_bytes != 0 ? 0 : message.bytes());
   Memory::fence();
   payload -= sizeof envelope / sizeof *payload;
   store_envelope(envelope, payload);
@@ -136,9 +136,9 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
                          WhenFull when_full) {
   if (forked()) return Failure{Status::forked};
   Room room;
-  const uint32_t reply = reply_bytes(limits, message.bytes);
-  if (std::max(message.bytes, reply) > shape().body_capacity()) {
-    const auto needed = room_for(message.bytes, reply);
+  const uint32_t reply = reply_bytes(limits, message.bytes());
+  if (std::max(message.bytes(), reply) > shape().body_capacity()) {
+    const auto needed = room_for(message.bytes(), reply);
     if (!needed) return needed.error();
     room = needed.value();
   }
@@ -170,7 +170,7 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
   calls_.arm(*call, to.worker, deadline_ns, timeout_us);
   calls_.set_ticket(*call, ticket);
   bridge.publish(
-      ticket, with_heads({*call, message.bytes, clock_.deadline_us(sent.now_ns, sent.deadline_ns()), to.key,
+      ticket, with_heads({*call, message.bytes(), clock_.deadline_us(sent.now_ns, sent.deadline_ns()), to.key,
                           to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
                          message, room, block));
   // The clock is read while the message is on its way. Nobody else gives the call back.
@@ -194,8 +194,8 @@ Result<void> Core::tell(const Destination& to, Outgoing message, const TellLimit
                         WhenFull when_full) {
   if (forked()) return Failure{Status::forked};
   Room room;
-  if (message.bytes > shape().body_capacity()) {
-    const auto needed = room_for(message.bytes, 0);
+  if (message.bytes() > shape().body_capacity()) {
+    const auto needed = room_for(message.bytes(), 0);
     if (!needed) return needed.error();
     room = needed.value();
   }
@@ -219,9 +219,9 @@ Result<void> Core::tell(const Destination& to, Outgoing message, const TellLimit
   if (block) bridge.keep_tell_block(ticket, block->id, [this](BlockId id) { arena_.free(id, 0); });
   const uint32_t deadline_us =
       limits.expires_after.count() <= 0 ? 0 : clock_.deadline_us(now_ns, after(now_ns, limits.expires_after));
-  bridge.publish(ticket,
-                 with_heads({0, message.bytes, deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
-                            message, room, block));
+  bridge.publish(
+      ticket, with_heads({0, message.bytes(), deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
+                         message, room, block));
   return success();
 }
 
@@ -239,7 +239,7 @@ size_t Core::run_of(std::span<const Addressed> messages, Fits&& fits) {
 size_t Core::ask_many(std::span<const Addressed> messages, const AskLimits& limits, CallId* calls,
                       Failure& refused) {
   const auto fits = [&](const Outgoing& message) {
-    return std::max(message.bytes, reply_bytes(limits, message.bytes)) <= shape().body_capacity();
+    return std::max(message.bytes(), reply_bytes(limits, message.bytes())) <= shape().body_capacity();
   };
   for (size_t sent = 0; sent < messages.size();) {
     const size_t run = run_of(messages.subspan(sent), fits);
@@ -300,14 +300,12 @@ size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, Ca
       calls_.arm(calls[sent + i], run[sent + i].to.worker, deadline_ns, timeout_us);
       calls_.set_ticket(calls[sent + i], ticket + i);
     }
-    std::array<HostBridge::Message, Scratch::run> heads;
-    for (uint32_t i = 0; i < claimed; ++i) {
+    bridge.publish_run(ticket, claimed, [&](uint32_t i) {
       const auto& [to, message] = run[sent + i];
-      heads[i] = with_heads({calls[sent + i], message.bytes, worker_deadline_us, to.key, to.actor_type,
-                             to.message_type, 0, 0, envelope_flags::ask},
-                            message, Room{}, std::nullopt);
-    }
-    bridge.publish_run(ticket, {heads.data(), claimed});
+      return with_heads({calls[sent + i], message.bytes(), worker_deadline_us, to.key, to.actor_type,
+                         to.message_type, 0, 0, envelope_flags::ask},
+                        message, Room{}, std::nullopt);
+    });
     sent += claimed;
   }
   if (!sent_at.exact()) {
@@ -318,7 +316,7 @@ size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, Ca
 }
 
 size_t Core::tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& refused) {
-  const auto fits = [&](const Outgoing& message) { return message.bytes <= shape().body_capacity(); };
+  const auto fits = [&](const Outgoing& message) { return message.bytes() <= shape().body_capacity(); };
   for (size_t sent = 0; sent < messages.size();) {
     const size_t run = run_of(messages.subspan(sent), fits);
     if (run == 0) {
@@ -361,14 +359,12 @@ size_t Core::tell_run(std::span<const Addressed> run, const TellLimits& limits, 
       break;
     }
     books_.add(Count::tells_accepted, claimed);
-    std::array<HostBridge::Message, Scratch::run> heads;
-    for (uint32_t i = 0; i < claimed; ++i) {
+    bridge.publish_run(ticket, claimed, [&](uint32_t i) {
       const auto& [to, message] = run[sent + i];
-      heads[i] =
-          with_heads({0, message.bytes, worker_deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
-                     message, Room{}, std::nullopt);
-    }
-    bridge.publish_run(ticket, {heads.data(), claimed});
+      return with_heads(
+          {0, message.bytes(), worker_deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0}, message,
+          Room{}, std::nullopt);
+    });
     sent += claimed;
   }
   return sent;

@@ -143,18 +143,22 @@ class HostBridge {
     uint32_t body_bytes;
   };
   /// The ticket must have been claimed.
-  void publish(uint64_t ticket, const Message& message) { publish_run(ticket, {&message, 1}); }
-  /// Message i with ticket `first` + i. All those tickets must have been claimed.
-  void publish_run(uint64_t first, std::span<const Message> messages) {
+  void publish(uint64_t ticket, const Message& message) {
+    publish_run(ticket, 1, [&](uint32_t) { return message; });
+  }
+  /// Message i with ticket `first` + i. All those tickets must have been claimed. `message_of(i)` is called
+  /// once for each, in their order: what it gives is read before it is called again.
+  template <class MessageOf>
+  void publish_run(uint64_t first, uint32_t count, MessageOf&& message_of) {
     // Over BAR these are copies, which read_back reads. They come first: once a worker can have a message,
     // its slot may be another producer's.
     const bool over_bar = bar_.h2d != nullptr;
     RingCursor<Memory> at(bridge_.h2d, bridge_.shape, first);
-    for (const Message& message : messages) {
-      publish_here(at, message, over_bar);
+    for (uint32_t i = 0; i < count; ++i) {
+      publish_here(at, message_of(i), over_bar);
       at.advance(bridge_.shape);
     }
-    if (over_bar) publish_run_over_bar(first, messages);
+    if (over_bar) publish_run_over_bar(first, count);
   }
 
   /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
@@ -251,12 +255,13 @@ class HostBridge {
   }
   // Stores to such memory may overtake those before them: that calls are pending, and what their messages
   // refer to, come first.
-  void publish_run_over_bar(uint64_t first, std::span<const Message> messages) {
+  void publish_run_over_bar(uint64_t first, uint32_t count) {
     Memory::store_fence();
     RingCursor<Memory> at(bar_.h2d, bridge_.shape, first);
-    for (const Message& message : messages) {
+    for (uint32_t i = 0; i < count; ++i) {
       const Packet* const slot = bridge_.h2d + (at.slot() - bar_.h2d);
-      store_lines(bar_.store, at, bridge_.shape, message.body_bytes,
+      const uint32_t body_bytes = Memory::load(*slot).data[2];  // Envelope::body_bytes, bytes 8…11
+      store_lines(bar_.store, at, bridge_.shape, body_bytes,
                   [slot](uint32_t k) -> decltype(auto) { return own_line(slot + k); });
       at.advance(bridge_.shape);
     }

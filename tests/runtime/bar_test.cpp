@@ -106,7 +106,7 @@ TEST_CASE(
             words[i] = message_of(producer * each + sent + i, body);
             messages[i] = {words[i].data(), body};
           }
-          s.host.publish_run(first, {messages, count});
+          s.host.publish_run(first, count, [&](uint32_t i) { return messages[i]; });
           sent += count;
           if (random() % 4 == 0) std::this_thread::yield();
         }
