@@ -1,9 +1,6 @@
 #include <gyre/runtime/call_table.hpp>
-#include <gyre/runtime/packing.hpp>
 
-#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <thread>
 
 namespace gyre {
@@ -37,15 +34,7 @@ CallTable::CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena)
   for (uint32_t i = calls; i-- > whole_pages * SlotPage::count;) free_.bounded_push(i);
 }
 
-bool CallTable::take_free(uint32_t& index) {
-  const uint32_t thread = detail::thread_number();
-  if (thread < detail::thread_numbers) {
-    Kept& kept = kept_[thread];
-    if (kept.count != 0 || take_page(kept)) {
-      index = kept.indices[--kept.count];
-      return true;
-    }
-  }
+bool CallTable::take_shared(uint32_t& index) {
   if (free_.pop(index)) return true;
   uint32_t page;
   // Another thread may have taken the last page just now, and not given back yet what it does not need of it.
@@ -63,19 +52,6 @@ bool CallTable::take_page(Kept& kept) {
   return true;
 }
 
-void CallTable::give_free(uint32_t index) {
-  const uint32_t thread = detail::thread_number();
-  if (thread < detail::thread_numbers) {
-    Kept& kept = kept_[thread];
-    // Who takes none has no use for them.
-    if (kept.count < kept.limit || (kept.limit != 0 && may_keep_more(kept))) {
-      kept.indices[kept.count++] = index;
-      return;
-    }
-  }
-  free_.bounded_push(index);
-}
-
 // Raises what the thread may keep by a page, while threads together keep less than they may.
 bool CallTable::may_keep_more(Kept& kept) {
   if (kept.limit >= kept_at_most_) return false;
@@ -87,60 +63,10 @@ bool CallTable::may_keep_more(Kept& kept) {
   return true;
 }
 
-std::optional<CallId> CallTable::acquire() {
-  uint32_t index;
-  if (!take_free(index)) return std::nullopt;
-  CallSlot& slot = slot_at(index);
-  const uint64_t generation = (slot.word.load(std::memory_order_relaxed) >> generation_shift) + 1;
-  // The generation keeps within what a correlation holds; 2^44 uses of one slot take years.
-  const uint64_t kept = generation & ((uint64_t(1) << (64 - index_bits)) - 1);
-  slot.word.store(kept << generation_shift | idle, std::memory_order_relaxed);
-  return call_of(index, kept);
-}
-
-void CallTable::arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t timeout_us) {
-  CallSlot& s = slot(call);
-  s.failure.status = Status::ok;
-  s.body_bytes = 0;
-  s.worker.store(worker, std::memory_order_relaxed);
-  s.timeout_us.store(timeout_us, std::memory_order_relaxed);
-  s.deadline_ns.store(deadline_ns, std::memory_order_relaxed);
-  s.word.store(generation_of(call) << generation_shift | pending, std::memory_order_release);
-}
-
-bool CallTable::begin_outcome(CallId call) {
-  if (index_of(call) >= calls_) return false;
-  std::atomic<uint64_t>& word = slot(call).word;
-  uint64_t seen = word.load(std::memory_order_acquire);
-  do {
-    if (seen >> generation_shift != generation_of(call) || (seen & phase_mask) != pending) return false;
-  } while (!word.compare_exchange_weak(seen, (seen & ~phase_mask) | deciding, std::memory_order_acq_rel,
-                                       std::memory_order_acquire));
-  return true;
-}
-
-// Of a reply unpacked to the place: behind it all stays zero.
-void CallTable::keep_answer(CallSlot& s, uint32_t body_bytes) {
-  const uint32_t unpacked = groups_for(body_bytes) * group_bytes - uint32_t(sizeof(Envelope));
-  const uint32_t dirty = std::max(s.dirty_bytes, unpacked);
-  std::byte* const body = s.place + sizeof(Envelope);
-  if (dirty > body_bytes) std::memset(body + body_bytes, 0, dirty - body_bytes);
-  s.dirty_bytes = body_bytes;
-  s.answer = reinterpret_cast<const capnp::word*>(body);
-  s.body_bytes = body_bytes;
-}
-
-void CallTable::complete_answered(CallId call, uint32_t body_bytes) {
-  keep_answer(slot(call), body_bytes);
-  decide(call);
-}
-
-bool CallTable::complete_own(CallId call, uint32_t body_bytes) {
-  CallSlot& s = slot(call);
-  keep_answer(s, body_bytes);
-  uint64_t expected = generation_of(call) << generation_shift | pending;
-  return s.word.compare_exchange_strong(expected, expected | decided, std::memory_order_acq_rel,
-                                        std::memory_order_acquire);
+void CallTable::free_block(CallSlot& s) {
+  s.readable = false;  // the reader is of the block
+  arena_.free(s.block, s.body_bytes);
+  s.block = 0;
 }
 
 void CallTable::complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes) {
@@ -155,14 +81,6 @@ void CallTable::complete_in_block(CallId call, const ArenaBlock& block, uint64_t
 void CallTable::complete_failed(CallId call, const Failure& failure) {
   slot(call).failure = failure;
   decide(call);
-}
-
-void CallTable::decide(CallId call) {
-  CallSlot& s = slot(call);
-  const uint64_t before =
-      s.word.fetch_or(decided, std::memory_order_acq_rel);  // deciding | decided = decided
-  if ((before & abandoned) != 0) return recycle(call);
-  if ((before & watched) != 0) completed_.push(*s.when_decided);
 }
 
 void CallTable::watch(CallId call, detail::Deliverable& deliverable) {
@@ -191,12 +109,13 @@ uint32_t CallTable::held() const {
   return count;
 }
 
-bool CallTable::done(CallId call) const {
-  return (slot(call).word.load(std::memory_order_acquire) & phase_mask) == decided;
-}
-
+// The reader is of the whole place, for this answer and those after it: behind an answer it has zeros.
 const capnp::AnyPointer::Reader& CallTable::root(CallId call) {
   CallSlot& s = slot(call);
+  if (s.block == 0 && s.dirty_bytes > s.body_bytes) {
+    std::memset(s.place + sizeof(Envelope) + s.body_bytes, 0, s.dirty_bytes - s.body_bytes);
+    s.dirty_bytes = uint32_t(s.body_bytes);
+  }
   if (!s.readable) {
     const uint64_t bytes = s.block != 0 ? s.body_bytes : place_bytes_ - sizeof(Envelope);
     s.reader.emplace(s.answer, bytes / sizeof(capnp::word));
@@ -209,27 +128,6 @@ const capnp::AnyPointer::Reader& CallTable::root(CallId call) {
 std::span<const std::byte> CallTable::body_bytes(CallId call) const {
   const CallSlot& s = slot(call);
   return {reinterpret_cast<const std::byte*>(s.answer), s.body_bytes};
-}
-
-void CallTable::release(CallId call) { recycle(call); }
-
-void CallTable::abandon(CallId call) {
-  if (!done(call)) {
-    const uint64_t before = slot(call).word.fetch_or(abandoned, std::memory_order_acq_rel);
-    if ((before & phase_mask) != decided) return;
-  }
-  recycle(call);
-}
-
-void CallTable::recycle(CallId call) {
-  CallSlot& s = slot(call);
-  if (s.block != 0) {
-    s.readable = false;
-    arena_.free(s.block, s.body_bytes);
-    s.block = 0;
-  }
-  s.word.store(generation_of(call) << generation_shift | idle, std::memory_order_release);
-  give_free(index_of(call));
 }
 
 }  // namespace gyre

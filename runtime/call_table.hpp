@@ -9,12 +9,15 @@
 #include <gyre/runtime/arena.hpp>
 #include <gyre/runtime/async/completion_list.hpp>
 #include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/packing.hpp>
 #include <gyre/runtime/thread_number.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <boost/lockfree/stack.hpp>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
@@ -97,9 +100,16 @@ class CallTable {
   uint32_t worker(CallId call) const { return slot(call).worker.load(std::memory_order_relaxed); }
   /// The outcome of a done() call: Status::ok and a body, or a failure.
   const Failure& failure(CallId call) const { return slot(call).failure; }
-  /// The root of the answer of a done() call without failure; stays valid until release(). One thread at a
-  /// time.
-  const capnp::AnyPointer::Reader& root(CallId call);
+  /// The answer of a done() call without failure, as a `Response`, an official class; stays valid until
+  /// release(). Throws kj::Exception where it is none. One thread at a time.
+  template <class Response>
+  typename Response::Reader read(CallId call) {
+    if constexpr (capnp::kind<Response>() == capnp::Kind::STRUCT) {
+      if (const auto words = plain_root(call); words != nullptr) [[likely]]
+        return typename Response::Reader(capnp::_::StructReader(words));
+    }
+    return root(call).template getAs<Response>();
+  }
   std::span<const std::byte> body_bytes(CallId call) const;
 
   /// Adds `deliverable` to completed() once the call is done; now if it is. Once for a call that its owner
@@ -149,7 +159,7 @@ class CallTable {
     std::atomic<uint64_t> timeout_us{0};
     std::atomic<uint64_t> ticket{0};
     std::atomic<uint32_t> worker{0};
-    uint32_t dirty_bytes = 0;             // of the body's place: the rest is zero
+    uint32_t dirty_bytes = 0;             // of the body's place: the rest is zero (see root())
     std::byte* place = nullptr;           // the slot's own, for an envelope and a body
     const capnp::word* answer = nullptr;  // where the body is
     uint64_t body_bytes = 0;
@@ -193,11 +203,16 @@ class CallTable {
   CallSlot& slot_at(uint32_t index) { return slots_[index]; }
   CallSlot& slot(CallId call) { return slot_at(index_of(call)); }
   const CallSlot& slot(CallId call) const { return const_cast<CallTable*>(this)->slot(call); }
+  const capnp::AnyPointer::Reader& root(CallId call);
+  kj::ArrayPtr<const capnp::word> plain_root(CallId call) const;
   void keep_answer(CallSlot& slot, uint32_t body_bytes);
   void decide(CallId call);
   void recycle(CallId call);
   bool take_free(uint32_t& index);
   void give_free(uint32_t index);
+  bool take_shared(uint32_t& index);
+  void give_shared(uint32_t index) { free_.bounded_push(index); }
+  void free_block(CallSlot& slot);
   bool may_keep_more(Kept& kept);
   bool take_page(Kept& kept);
 
@@ -219,5 +234,127 @@ class CallTable {
   boost::lockfree::stack<uint32_t> free_{0};        // slots
   boost::lockfree::stack<uint32_t> free_pages_{0};  // whole pages of them
 };
+
+// What each ask does, inlined where it is done.
+
+inline bool CallTable::take_free(uint32_t& index) {
+  const uint32_t thread = detail::thread_number();
+  if (thread < detail::thread_numbers) {
+    Kept& kept = kept_[thread];
+    if (kept.count != 0 || take_page(kept)) {
+      index = kept.indices[--kept.count];
+      return true;
+    }
+  }
+  return take_shared(index);
+}
+
+inline void CallTable::give_free(uint32_t index) {
+  const uint32_t thread = detail::thread_number();
+  if (thread < detail::thread_numbers) {
+    Kept& kept = kept_[thread];
+    // Who takes none has no use for them.
+    if (kept.count < kept.limit || (kept.limit != 0 && may_keep_more(kept))) {
+      kept.indices[kept.count++] = index;
+      return;
+    }
+  }
+  give_shared(index);
+}
+
+inline std::optional<CallId> CallTable::acquire() {
+  uint32_t index;
+  if (!take_free(index)) return std::nullopt;
+  CallSlot& slot = slot_at(index);
+  const uint64_t generation = (slot.word.load(std::memory_order_relaxed) >> generation_shift) + 1;
+  // The generation keeps within what a correlation holds; 2^44 uses of one slot take years.
+  const uint64_t kept = generation & ((uint64_t(1) << (64 - index_bits)) - 1);
+  slot.word.store(kept << generation_shift | idle, std::memory_order_relaxed);
+  return call_of(index, kept);
+}
+
+inline void CallTable::arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t timeout_us) {
+  CallSlot& s = slot(call);
+  s.failure.status = Status::ok;
+  s.body_bytes = 0;
+  s.worker.store(worker, std::memory_order_relaxed);
+  s.timeout_us.store(timeout_us, std::memory_order_relaxed);
+  s.deadline_ns.store(deadline_ns, std::memory_order_relaxed);
+  s.word.store(generation_of(call) << generation_shift | pending, std::memory_order_release);
+}
+
+inline void CallTable::recycle(CallId call) {
+  CallSlot& s = slot(call);
+  if (s.block != 0) [[unlikely]]
+    free_block(s);
+  s.word.store(generation_of(call) << generation_shift | idle, std::memory_order_release);
+  give_free(index_of(call));
+}
+
+inline void CallTable::release(CallId call) { recycle(call); }
+
+inline void CallTable::abandon(CallId call) {
+  if (!done(call)) {
+    const uint64_t before = slot(call).word.fetch_or(abandoned, std::memory_order_acq_rel);
+    if ((before & phase_mask) != decided) return;
+  }
+  recycle(call);
+}
+
+inline bool CallTable::begin_outcome(CallId call) {
+  if (index_of(call) >= calls_) return false;
+  std::atomic<uint64_t>& word = slot(call).word;
+  uint64_t seen = word.load(std::memory_order_acquire);
+  do {
+    if (seen >> generation_shift != generation_of(call) || (seen & phase_mask) != pending) return false;
+  } while (!word.compare_exchange_weak(seen, (seen & ~phase_mask) | deciding, std::memory_order_acq_rel,
+                                       std::memory_order_acquire));
+  return true;
+}
+
+inline void CallTable::keep_answer(CallSlot& s, uint32_t body_bytes) {
+  const uint32_t unpacked = groups_for(body_bytes) * group_bytes - uint32_t(sizeof(Envelope));
+  s.dirty_bytes = std::max(s.dirty_bytes, unpacked);
+  s.answer = reinterpret_cast<const capnp::word*>(s.place + sizeof(Envelope));
+  s.body_bytes = body_bytes;
+}
+
+inline void CallTable::decide(CallId call) {
+  CallSlot& s = slot(call);
+  const uint64_t before =
+      s.word.fetch_or(decided, std::memory_order_acq_rel);  // deciding | decided = decided
+  if ((before & abandoned) != 0) return recycle(call);
+  if ((before & watched) != 0) completed_.push(*s.when_decided);
+}
+
+inline void CallTable::complete_answered(CallId call, uint32_t body_bytes) {
+  keep_answer(slot(call), body_bytes);
+  decide(call);
+}
+
+inline bool CallTable::complete_own(CallId call, uint32_t body_bytes) {
+  CallSlot& s = slot(call);
+  keep_answer(s, body_bytes);
+  uint64_t expected = generation_of(call) << generation_shift | pending;
+  return s.word.compare_exchange_strong(expected, expected | decided, std::memory_order_acq_rel,
+                                        std::memory_order_acquire);
+}
+
+// The root's words, where it is a struct without pointers right behind the pointer to it: nothing in it leads
+// elsewhere. Else null. The encoding specification, capnproto.org/encoding.html: a struct's pointer has its
+// offset and kind in the lower half, the words of its data and its number of pointers in the upper one.
+inline kj::ArrayPtr<const capnp::word> CallTable::plain_root(CallId call) const {
+  const CallSlot& s = slot(call);
+  uint64_t pointer = ~uint64_t(0);
+  if (s.body_bytes >= sizeof pointer) std::memcpy(&pointer, s.answer, sizeof pointer);
+  const uint64_t data_words = pointer >> 32;  // where there are no pointers
+  if (uint32_t(pointer) != 0 || data_words > 0xffff || (data_words + 1) * sizeof(capnp::word) > s.body_bytes)
+    return nullptr;
+  return {s.answer + 1, size_t(data_words)};
+}
+
+inline bool CallTable::done(CallId call) const {
+  return (slot(call).word.load(std::memory_order_acquire) & phase_mask) == decided;
+}
 
 }  // namespace gyre

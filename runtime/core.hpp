@@ -100,7 +100,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Largest request body that could be sent, in bytes.
   uint64_t max_body_bytes() const;
   uint64_t region_bytes() const { return layout_.region_bytes(); }
-  uint32_t worker_of(uint64_t key) const { return uint32_t(key % layout_.workers); }
+  /// The key modulo the workers; a division takes a while, and most keys need none.
+  uint32_t worker_of(uint64_t key) const {
+    return uint32_t(key < layout_.workers ? key : key % layout_.workers);
+  }
   /// True in a forked child: the workers, and the region, are the parent's, and nothing here touches them.
   bool forked() const noexcept { return fork_.forked(); }
   /// What core_lifetime knows of a Core: whether its last share is gone, and what is left of it then.

@@ -171,7 +171,7 @@ class Future<Reply<Response>> {
     if (const Failure& failure = calls.failure(call); failure.status != Status::ok) return failure;
     try {
       return Outcome(std::in_place_type<Reply<Response>>, std::move(handle),
-                     [&] { return calls.root(call).template getAs<Response>(); });
+                     [&] { return calls.read<Response>(call); });
     } catch (const kj::Exception&) {
       return Failure{Status::malformed};
     }
