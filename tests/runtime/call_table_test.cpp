@@ -1,4 +1,6 @@
+#include <capnp/any.h>
 #include <gyre/runtime/call_table.hpp>
+#include <support/actors/probe.official.hpp>
 
 #include <atomic>
 #include <cstring>
@@ -128,6 +130,77 @@ TEST_CASE("correlations that name no slot of the table are not calls") {
   CHECK_FALSE(table.begin_outcome(2));
   CHECK_FALSE(table.begin_outcome(CallTable::max_calls - 1));
   CHECK_FALSE(table.begin_outcome(~uint64_t(0)));
+}
+
+namespace {
+
+// An answered call of the table's only slot, as one reply after the other has it.
+template <class Check>
+void reply_with(CallTable& table, const std::vector<uint64_t>& words, Check&& check) {
+  const CallId call = table.acquire().value();
+  table.arm(call, 0, 0, 0);
+  REQUIRE(table.begin_outcome(call));
+  // Unpacked by whole groups of packets: behind the body lies what the slot held.
+  const auto bytes = uint32_t(words.size() * sizeof(uint64_t));
+  std::memset(table.place(call) + sizeof(Envelope), 0xff, groups_for(bytes) * group_bytes - sizeof(Envelope));
+  std::memcpy(table.place(call) + sizeof(Envelope), words.data(), bytes);
+  table.complete_answered(call, bytes);
+  check(call);
+  table.abandon(call);
+}
+
+constexpr uint64_t struct_of(uint64_t data_words, uint64_t pointers) {
+  return data_words << 32 | pointers << 48;
+}
+uint64_t byte_list(uint64_t words_ahead, uint64_t bytes) {
+  return words_ahead << 2 | 1 | (bytes << 3 | 2) << 32;
+}
+
+}  // namespace
+
+TEST_CASE("replies of every form are read as they came, one after the other in one slot") {
+  using gyre_test::ProbeResponse;
+  CallTable table(1, 64, no_arena);
+  for (int round = 0; round < 3; ++round) {
+    reply_with(table, {struct_of(1, 0), 41},
+               [&](CallId call) { CHECK(table.read<ProbeResponse>(call).getValue() == 41); });
+    reply_with(table, {0}, [&](CallId call) { CHECK(table.read<ProbeResponse>(call).getValue() == 0); });
+    // Larger than the class, as of a later revision; smaller; the pointer in front of a word that is no part
+    // of it; empty.
+    reply_with(table, {struct_of(3, 0), 42, 1, 2},
+               [&](CallId call) { CHECK(table.read<ProbeResponse>(call).getValue() == 42); });
+    reply_with(table, {struct_of(1, 2), 43, 0, 0},
+               [&](CallId call) { CHECK(table.read<ProbeResponse>(call).getValue() == 43); });
+    reply_with(table, {struct_of(1, 0) | 1 << 2, 7, 44},
+               [&](CallId call) { CHECK(table.read<ProbeResponse>(call).getValue() == 44); });
+    reply_with(table, {0xfffffffc},
+               [&](CallId call) { CHECK(table.read<ProbeResponse>(call).getValue() == 0); });
+    // The root of a list is no struct.
+    reply_with(table, {byte_list(0, 8), 45},
+               [&](CallId call) { CHECK_THROWS_AS(table.read<ProbeResponse>(call), kj::Exception); });
+    // With a text behind a pointer.
+    reply_with(table, {struct_of(0, 1), byte_list(0, 3), 0x006968}, [&](CallId call) {
+      const auto text = table.read<capnp::AnyStruct>(call).getPointerSection()[0].getAs<capnp::Text>();
+      CHECK(text == "hi");
+    });
+  }
+}
+
+TEST_CASE("behind a reply that is shorter than its root says lie zeros, whatever was there before") {
+  CallTable table(1, 64, no_arena);
+  for (int round = 0; round < 3; ++round) {
+    // With a pointer, so that the official library reads it; and without.
+    for (const uint64_t pointers : {uint64_t(1), uint64_t(0)}) {
+      reply_with(table, {struct_of(4, pointers), 7}, [&](CallId call) {
+        const auto data = table.read<capnp::AnyStruct>(call).getDataSection();
+        REQUIRE(data.size() == 32);
+        CHECK(data[0] == 7);
+        for (size_t i = 1; i < data.size(); ++i) CHECK(data[i] == 0);
+      });
+      reply_with(table, {struct_of(4, pointers)},
+                 [&](CallId call) { CHECK(table.read<gyre_test::ProbeResponse>(call).getValue() == 0); });
+    }
+  }
 }
 
 TEST_CASE("an abandoned call goes back when its outcome comes, or at once if it is there") {
