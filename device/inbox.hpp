@@ -48,10 +48,10 @@ struct RequestHead {
   GYRE_DEVICE static constexpr RequestHead of_none() { return {{0, 0, 0xffffffff, 0, 0, 0, 0xffffffff}}; }
   GYRE_DEVICE void forget_actor() { word[6] = 0xffffffff; }
   GYRE_DEVICE void forget_size() { word[2] = 0xffffffff; }
-  /// Whether it is of the same size, for the same handler of the same actor, with a root that lies the same.
-  GYRE_DEVICE bool resembles(const RequestHead& other) const {
+  /// 0 where it is of the same size, for the same handler of the same actor, with a root that lies the same.
+  GYRE_DEVICE uint32_t difference(const RequestHead& other) const {
     return ((word[2] ^ other.word[2]) | (word[4] ^ other.word[4]) | (word[5] ^ other.word[5]) |
-            (word[6] ^ other.word[6]) | (word[8] ^ other.word[8]) | (word[9] ^ other.word[9])) == 0;
+            (word[6] ^ other.word[6]) | (word[8] ^ other.word[8]) | (word[9] ^ other.word[9]));
   }
 };
 
@@ -158,16 +158,16 @@ class Inbox {
   }
 
   /// Looks, for a message if it `wants` one, and for a command: some looks in a row where they are cheap.
-  /// True if there is a message of the size of the one before it, whole; else look_closer() says what there
-  /// is. Collective.
-  GYRE_DEVICE bool glance(bool wants) {
+  /// 0 if there is a message of the size of the one before it, whole; else look_closer() says what there is.
+  /// Collective.
+  GYRE_DEVICE uint32_t glance(bool wants) {
     if (seen_ == 0 || !wants) {
       glimpse(wants ? window_ : 0);
     } else if constexpr (!looks_at_each_poll) {
       lookout_.ask(*command_line_);
     }
     head_ = RequestHead::load(request_);
-    return (there_ & usual_packets_) == usual_packets_ && head_.body_bytes() == last_body_bytes_;
+    return (~there_ & usual_packets_) | (head_.body_bytes() ^ last_body_bytes_);
   }
   /// What glance() found, if not that: message, corrupt or nothing. Collective.
   GYRE_DEVICE Decision look_closer() {

@@ -79,13 +79,10 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
                 "lists of integers, floats and enums: a Bool is a bit, and the others are behind pointers");
   if (out.size() <= ctx.size()) {  // an element a thread
     const uint32_t i = ctx.rank();
-    bool in_all = i < out.size();
-    ((in_all &= i < in.size()), ...);
-    if (in_all) {
-      wire::store<Out>(out.data() + i, f(in.unchecked(i)...));
-    } else if (i < out.size()) {
-      out.set(i, f(in[i]...));
-    }
+    // All loaded first, and then at most one store: without branches, where `f` has none.
+    [&](In... values) {
+      if (i < out.size()) wire::store<Out>(out.data() + i, f(values...));
+    }(in[i]...);
     return;
   }
   uint32_t done = 0;

@@ -110,18 +110,29 @@ class Team {
 /// True in the threads that poll the ring: the group's first warp.
 __device__ inline bool polls() { return HandlerGroup::only_polls() || HandlerGroup::rank() < 32; }
 
-/// `pointer`, of which the compiler then knows only that it has it: it keeps an address of shared memory in
-/// registers, where it would work it out anew for each access.
+/// `pointer`, to the group's own memory, of which the compiler then knows only that it has it: it keeps an
+/// address of shared memory in registers, where it would work it out anew for each access.
 template <class T>
 __device__ inline T* kept(T* pointer) {
+#if defined(GYRE_GRID)  // a grid's own memory is global
   asm volatile("" : "+l"(pointer));
   return pointer;
+#else
+  auto address = uint32_t(__cvta_generic_to_shared(pointer));
+  asm volatile("" : "+r"(address));
+  return static_cast<T*>(__cvta_shared_to_generic(address));
+#endif
 }
 
-/// The word at `address`, loaded where this stands: not put off until it is known whether it is needed.
+/// The word at `address`, in the group's own memory, loaded where this stands: not put off until it is known
+/// whether it is needed.
 __device__ inline uint32_t load_now(const uint32_t* address) {
   uint32_t value;
+#if defined(GYRE_GRID)
   asm volatile("ld.u32 %0, [%1];" : "=r"(value) : "l"(address));
+#else
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(uint32_t(__cvta_generic_to_shared(address))));
+#endif
   return value;
 }
 

@@ -109,7 +109,10 @@ class Worker {
       }
       decision = agree(decision);
     }
-    if (decision == Decision::message) take_message(is_usual());
+    if (decision == Decision::message) {
+      looked_up_ = false;
+      take_message(unlike_last() == 0 || prepare());
+    }
     if (decision == Decision::corrupt) skip();
     if (decision == Decision::nothing) pause(inbox_.empty_looks());
     return decision;
@@ -120,28 +123,30 @@ class Worker {
   template <class Pause>
   GYRE_DEVICE Decision warp_turn(Pause pause) {
     if (attends_to_command()) return Decision::stop;
-    const bool whole = inbox_.glance(reply_room());
-    const bool alike = is_usual(), alone = !inbox_.in_stream();
-    const bool known = whole & alike, usual = known & alone;
+    const uint32_t missing = inbox_.glance(reply_room()), unlike = unlike_last();
     Inbox::Ahead ahead;
-    if (!usual) {
-      if (known) {
+    bool plain = true;
+    looked_up_ = false;
+    if ((missing | unlike | uint32_t(inbox_.in_stream())) != 0) {  // not the usual one
+      if ((missing | unlike) == 0) {
         if constexpr (any_side_by_side<Actors...>) {
           if (last_side_by_side_ && inbox_.seen() > 1 && take_side_by_side()) return Decision::message;
         }
         ahead = inbox_.look_ahead(1);
-      }
-      const Decision decision = whole ? Decision::message : look_closer();
-      if (decision != Decision::message) {
-        if (decision == Decision::corrupt) {
-          skip();
-        } else {
-          pause(inbox_.empty_looks());
+      } else {
+        const Decision decision = missing == 0 ? Decision::message : look_closer();
+        if (decision != Decision::message) {
+          if (decision == Decision::corrupt) {
+            skip();
+          } else {
+            pause(inbox_.empty_looks());
+          }
+          return decision;
         }
-        return decision;
+        plain = prepare();
       }
     }
-    take_message(known);
+    take_message(plain);
     inbox_.see(ahead);
     return Decision::message;
   }
@@ -149,7 +154,7 @@ class Worker {
   // Polling threads only.
   GYRE_DEVICE Decision poll() {
     if (!looks_at_each_poll && attends_to_command()) return Decision::stop;
-    const Decision decision = inbox_.glance(reply_room()) ? Decision::message : look_closer();
+    const Decision decision = inbox_.glance(reply_room()) == 0 ? Decision::message : look_closer();
     inbox_.ask_at_each_poll();
     // On the CPU the answer is in the cache: a message found beside a stop is not taken.
     if (looks_at_each_poll && attends_to_command()) return Decision::stop;
@@ -264,28 +269,27 @@ class Worker {
     if (HandlerGroup::rank() == 0 && credits_.due(inbox_.ticket(), n)) publish_credit();
   }
 
-  // `usual`: what is_usual() says.
-  GYRE_DEVICE void take_message(bool usual) {
-    looked_up_ = false;
+  // `plain`: whether it may go the short way.
+  GYRE_DEVICE void take_message(bool plain) {
     Taken taken = Taken::no;
-    if (usual || prepare()) taken = take_plain();
+    if (plain) taken = take_plain();
     if (taken == Taken::no) take_special();
     if (taken == Taken::noted) conclude(shared_->response_bytes, false);
     next();
   }
 
-  // Whether the message in hand may go the short way, because the one before it did, which it resembles.
-  GYRE_DEVICE bool is_usual() const {
-    const bool plain = !is_odd(head()), runs = command_.command() == Command::run;
-    const bool alike = head().resembles(last_);
-    return plain & runs & alike;
+  // 0 where the message in hand may go the short way, because the one before it did, which it resembles. This
+  // and the next are bits, not truths: a lone warp waits longer for a predicate than for a word.
+  GYRE_DEVICE uint32_t unlike_last() const {
+    const uint32_t stopped = uint32_t(command_.command()) ^ uint32_t(Command::run);
+    return oddness(head()) | stopped | head().difference(last_);
   }
-  // Late, or more than an ask or a tell whose bodies are in their slots.
-  GYRE_DEVICE bool is_odd(const RequestHead& head) const {
-    const uint32_t deadline_us = head.deadline_us();
-    const bool has_deadline = deadline_us != 0, past = int32_t(now_us() - deadline_us) > 0;
-    const bool flagged = (head.flags() & ~(uint32_t(envelope_flags::ask) << 24)) != 0;
-    return (has_deadline & past) | flagged;
+  // Not 0 where it is late, or more than an ask or a tell whose bodies are in their slots.
+  GYRE_DEVICE uint32_t oddness(const RequestHead& head) const {
+    constexpr uint32_t sign_bit = 31;
+    const uint32_t deadline_us = head.deadline_us(), past = deadline_us - now_us();
+    const uint32_t has_deadline = deadline_us | (0 - deadline_us);
+    return (past & has_deadline) >> sign_bit | (head.flags() & ~(uint32_t(envelope_flags::ask) << 24));
   }
 
   // After a usual message was found: it and those like it that the same look found, side by side; false, and
@@ -296,7 +300,8 @@ class Worker {
     const uint32_t* const request = inbox_.request_of_team();
     const RequestHead head = RequestHead::load(request);
     const bool is_ask = this->head().flags() != 0;
-    const bool whole = inbox_.is_whole_of_team(), odd = is_odd(head), alike = head.resembles(last_);
+    const bool whole = inbox_.is_whole_of_team(), odd = oddness(head) != 0,
+               alike = head.difference(last_) == 0;
     const bool same_way = (head.flags() != 0) == is_ask, reply_fits = team_number < replies_in_hand_;
     uint32_t count = PollGroup::leading(whole & !odd & alike & same_way & reply_fits) >> log_size;
     if (is_ask) {
@@ -393,7 +398,7 @@ class Worker {
   // Whether another message than the usual may go the short way: the next that resembles it then may too.
   // Where not, nothing was done but perhaps to look for the actor.
   GYRE_DEVICE bool prepare() {
-    if (is_odd(head()) || command_.command() != Command::run) return false;
+    if (oddness(head()) != 0 || command_.command() != Command::run) return false;
     const bool same_actor = head().types() == last_.types() && head().key() == last_.key();
     if (!same_actor && !look_up()) return false;
     last_ = head();
