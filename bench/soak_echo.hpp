@@ -26,7 +26,7 @@ GYRE_DEVICE ReceiveOutcome receive_together(Group group, const RingCursor<Memory
   const uint32_t found = group.ballot(there);
   group.sync();
   if ((found & 1) == 0) return ReceiveOutcome::nothing;
-  const uint32_t body_bytes = payload[2];  // Envelope::body_bytes
+  const uint32_t body_bytes = body_bytes_in(payload);
   if (body_bytes <= shape.body_capacity() && is_whole(found, packets_for(body_bytes), looked))
     return ReceiveOutcome::message;
   return receive_rest<Memory>(group, at, shape, 1, payload);
@@ -53,7 +53,7 @@ GYRE_DEVICE void soak_echo(Group group, Packet* h2d, Packet* d2h, typename Memor
       if (shall_end(empty_polls)) return;
       continue;
     }
-    const uint32_t body_bytes = payload[2];
+    const uint32_t body_bytes = body_bytes_in(payload);
     publish<Memory>(group, replies, shape, payload, body_bytes);
     const uint32_t needed = packets_for(body_bytes);
     looked = needed < most_looked ? needed : most_looked;

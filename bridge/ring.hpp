@@ -206,13 +206,17 @@ GYRE_DEVICE constexpr bool is_whole(uint32_t there, uint32_t needed, uint32_t lo
   return (there & expected) == expected && needed <= looked;
 }
 
+/// Envelope::body_bytes, bytes 8…11 of a message.
+GYRE_DEVICE inline uint32_t body_bytes_in(const uint32_t* payload) { return payload[2]; }
+GYRE_DEVICE inline uint32_t body_bytes_in(const Packet& first) { return first.data[2]; }
+
 /// The rest of the message at `at`, whose packets before `first`, at least 1, are there and unpacked: loads
 /// the others once and unpacks them into `payload` (shape.payload_bytes() bytes), which the whole group then
 /// sees. Collective over `group`; the outcome is the same in every thread. Never blocks.
 template <class Memory, class Group>
 GYRE_DEVICE ReceiveOutcome receive_rest(Group group, const RingCursor<Memory>& at, const RingShape& shape,
                                         uint32_t first, uint32_t* payload) {
-  const uint32_t body_bytes = payload[2];  // Envelope::body_bytes, bytes 8…11
+  const uint32_t body_bytes = body_bytes_in(payload);
   if (body_bytes > shape.body_capacity()) return ReceiveOutcome::corrupt;
   const uint32_t needed = packets_for(body_bytes);
   bool whole = true;

@@ -110,8 +110,9 @@ class Team {
 /// True in the threads that poll the ring: the group's first warp.
 __device__ inline bool polls() { return HandlerGroup::only_polls() || HandlerGroup::rank() < 32; }
 
-/// `pointer`, to the group's own memory, of which the compiler then knows only that it has it: it keeps an
-/// address of shared memory in registers, where it would work it out anew for each access.
+/// `pointer`, to the group's own memory, of which the compiler then knows only that, and that it has it: it
+/// keeps the address in registers, where it would work it out anew for each access, and what it reaches by it
+/// it takes for shared memory.
 template <class T>
 __device__ inline T* kept(T* pointer) {
 #if defined(GYRE_GRID)  // a grid's own memory is global

@@ -110,7 +110,6 @@ class Worker {
       decision = agree(decision);
     }
     if (decision == Decision::message) {
-      looked_up_ = false;
       take_message(unlike_last() == 0 || prepare());
     }
     if (decision == Decision::corrupt) skip();
@@ -126,7 +125,6 @@ class Worker {
     const uint32_t missing = inbox_.glance(reply_room()), unlike = unlike_last();
     Inbox::Ahead ahead;
     bool plain = true;
-    looked_up_ = false;
     if ((missing | unlike | uint32_t(inbox_.in_stream())) != 0) {  // not the usual one
       if ((missing | unlike) == 0) {
         if constexpr (any_side_by_side<Actors...>) {
@@ -275,6 +273,7 @@ class Worker {
     if (plain) taken = take_plain();
     if (taken == Taken::no) take_special();
     if (taken == Taken::noted) conclude(shared_->response_bytes, false);
+    looked_up_ = false;
     next();
   }
 

@@ -159,7 +159,7 @@ class CallTable {
     std::atomic<uint64_t> timeout_us{0};
     std::atomic<uint64_t> ticket{0};
     std::atomic<uint32_t> worker{0};
-    uint32_t dirty_bytes = 0;             // of the body's place: the rest is zero (see root())
+    uint32_t dirty_bytes = 0;             // of the body's place: the rest is zero
     std::byte* place = nullptr;           // the slot's own, for an envelope and a body
     const capnp::word* answer = nullptr;  // where the body is
     uint64_t body_bytes = 0;
@@ -168,7 +168,8 @@ class CallTable {
     BlockId block = 0;                            // that holds it; 0: none
     detail::Deliverable* when_decided = nullptr;  // of a watched call
     Failure failure;
-    // Of the whole place: what a reply does not fill of it is zero. Or of a reply's body in a block.
+    // Of the whole place: root() sees to it that what a reply does not fill of it is zero. Or of a reply's
+    // body in a block.
     std::optional<SegmentReader> reader;
   };
 

@@ -52,9 +52,7 @@ Status Core::attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, 
 
 uint64_t Core::max_body_bytes() const {
   if (shape().body_capacity() < sizeof(OutOfLine)) return shape().body_capacity();
-  constexpr uint64_t segment =
-      ((uint64_t(1) << 29) - 1) * sizeof(capnp::word);  // what Cap'n Proto can address
-  return std::clamp<uint64_t>(arena_.bytes(), shape().body_capacity(), segment);
+  return std::clamp<uint64_t>(arena_.bytes(), shape().body_capacity(), Scratch::most_capacity());
 }
 
 // Where the bodies of a message go, and that an empty arena would have room for them.
@@ -82,7 +80,7 @@ std::optional<ArenaBlock> Core::take_block(const Room& room, Outgoing message) {
     block = arena_.allocate(room.request_bytes, room.reply_bytes);
   }
   if (block && room.request_bytes != 0) {
-    std::memcpy(arena_.at(block->request_offset), message.body(), room.request_bytes);
+    std::memcpy(arena_.at(block->request_offset), message.complete(), room.request_bytes);
   }
   return block;
 }
@@ -90,7 +88,7 @@ std::optional<ArenaBlock> Core::take_block(const Room& room, Outgoing message) {
 // The heads go right in front of the body, into the room that the sender has there.
 inline HostBridge::Message Core::with_heads(const Envelope& envelope, Outgoing message, const Room& room,
                                             const std::optional<ArenaBlock>& block) {
-  auto* const payload = reinterpret_cast<uint32_t*>(message.body()) - sizeof envelope / sizeof(uint32_t);
+  auto* const payload = reinterpret_cast<uint32_t*>(message.complete()) - sizeof envelope / sizeof(uint32_t);
   if (block) [[unlikely]]
     return with_block_heads(envelope, message, room, *block);
   store_envelope(envelope, payload);
@@ -101,7 +99,7 @@ HostBridge::Message Core::with_block_heads(Envelope envelope, Outgoing message, 
                                            const ArenaBlock& block) {
   const OutOfLine head{block.id, block.request_offset, block.reply_offset, room.request_bytes,
                        room.reply_bytes};
-  auto* payload = reinterpret_cast<uint32_t*>(message.body()) - sizeof head / sizeof(uint32_t);
+  auto* payload = reinterpret_cast<uint32_t*>(message.complete()) - sizeof head / sizeof(uint32_t);
   std::memcpy(payload, &head, sizeof head);
   envelope.flags |= envelope_flags::out_of_line;
   envelope.body_bytes = uint32_t(sizeof head) + (room.request_bytes != 0 ? 0 : message.bytes());

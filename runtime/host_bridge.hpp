@@ -31,7 +31,7 @@ class ArrivedReply {
     // Bytes 0…11 and 24…35 of the envelope and what follows it.
     const Packet first = Memory::load(slot[0]), third = Memory::load(slot[2]);
     correlation_ = first.data[0] | uint64_t(first.data[1]) << 32;
-    body_bytes_ = std::min(first.data[2], body_capacity);
+    body_bytes_ = std::min(body_bytes_in(first), body_capacity);
     flags_ = uint8_t(third.data[1] >> 24);
   }
 
@@ -260,7 +260,8 @@ class HostBridge {
     RingCursor<Memory> at(bar_.h2d, bridge_.shape, first);
     for (uint32_t i = 0; i < count; ++i) {
       const Packet* const slot = bridge_.h2d + (at.slot() - bar_.h2d);
-      const uint32_t body_bytes = Memory::load(*slot).data[2];  // Envelope::body_bytes, bytes 8…11
+      // The engine could have written over it: no line behind the slot is stored.
+      const uint32_t body_bytes = std::min(body_bytes_in(Memory::load(*slot)), bridge_.shape.body_capacity());
       store_lines(bar_.store, at, bridge_.shape, body_bytes,
                   [slot](uint32_t k) -> decltype(auto) { return own_line(slot + k); });
       at.advance(bridge_.shape);

@@ -19,8 +19,9 @@
 namespace gyre::detail {
 
 /// A body about to be sent: 8-aligned words, behind heads_bytes of memory that is the sender's to overwrite,
-/// and in front of 8 bytes that it may read (a ring moves whole packets). Of several, those in front may lie
-/// in that memory: whoever sends begins with the first, and is done with it before it takes the next.
+/// and in front of 8 bytes, of anything, that it may read (a ring moves whole packets). Of several, those in
+/// front may lie in that memory: whoever sends begins with the first, and is done with it before it takes the
+/// next.
 class Outgoing {
  public:
   static constexpr size_t heads_bytes = sizeof(Envelope) + sizeof(OutOfLine);
@@ -34,9 +35,9 @@ class Outgoing {
   Outgoing(capnp::word* body, uint32_t bytes, uint64_t root) : body_(body), bytes_(bytes), root_(root) {}
 
   uint32_t bytes() const { return bytes_; }
-  /// The body, whole.
-  capnp::word* body() const {
-    std::memcpy(static_cast<void*>(body_), &root_, sizeof root_);
+  /// Puts the root in its place, where the end of the body in front may have been; the body.
+  capnp::word* complete() const {
+    if (bytes_ != 0) std::memcpy(static_cast<void*>(body_), &root_, sizeof root_);
     return body_;
   }
 
@@ -59,8 +60,9 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
 
   /// Builds a message of at most `capacity` bytes with `fill(capnp::AnyPointer::Builder)`, which gets its
-  /// root, and hands it to `send(Outgoing)`, which returns a Result. Failures of its own: too_large,
-  /// nested_fill. What fill throws passes through; nothing is lost by it.
+  /// root, and hands it to `send(Outgoing)`, which returns a Result. Failures of its own: too_large, which
+  /// may show only once fill has returned, and nested_fill. What fill throws passes through; nothing is lost
+  /// by it.
   template <class Fill, class Send>
   auto build_and_send(uint64_t capacity, Fill&& fill, Send&& send) -> decltype(send(Outgoing{})) {
     if (in_use_) return Failure{Status::nested_fill};
@@ -78,6 +80,9 @@ class Scratch {
 
   /// The most messages that lie built at one time.
   static constexpr size_t run = 16;
+  /// The largest capacity there may be, in bytes: of what one segment can address the room for a run is not
+  /// for a single message.
+  static constexpr uint64_t most_capacity() { return most_words * sizeof(capnp::word) - slack_bytes; }
 
   /// Builds `count` messages, message i of at most `capacity` bytes with `fill(size_t i,
   /// capnp::AnyPointer::Builder)`, and hands them on in their order, up to `run` at a time, with `send(size_t
@@ -154,7 +159,7 @@ class Scratch {
     Builder(capnp::word* words, uint64_t capacity)
         : capacity_(capacity),
           words_(words),
-          count_(std::min((capacity + slack_bytes) / sizeof(capnp::word), most_words)),
+          count_((capacity + slack_bytes) / sizeof(capnp::word)),
           segment_(words, count_),
           root_(segment_.getRoot<capnp::AnyPointer>()) {}
 
@@ -217,10 +222,11 @@ class Scratch {
     bool all_touched = false;  // else these bytes are only where something may have been written
   };
 
-  static constexpr size_t body_offset = 128;  // room for heads in front, and 16-aligned
+  static constexpr size_t body_offset = 128;  // room for heads in front
   static_assert(body_offset >= Outgoing::heads_bytes);
-  static constexpr uint64_t slack_bytes = 64 << 10, well_used_bytes = 4 << 10;
-  static constexpr uint64_t most_words = (uint64_t(1) << 29) - 1;  // of a segment
+  static constexpr uint64_t slack_bytes = run * (16 << 10);  // a run of messages that fit the largest slots
+  static constexpr uint64_t well_used_bytes = 4 << 10;
+  static constexpr uint64_t most_words = (uint64_t(1) << 29) - 1;  // that a segment may have
 
   Scratch() = default;
   capnp::word* body() { return reinterpret_cast<capnp::word*>(memory_ + body_offset); }

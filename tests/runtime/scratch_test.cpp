@@ -88,7 +88,7 @@ std::vector<std::byte> built_alone(uint32_t seed) {
 // What a sender does with a message: its heads go in front of it.
 bool sends(const Outgoing& message, uint32_t seed) {
   const std::vector<std::byte> expected = built_alone(seed);
-  auto* const body = reinterpret_cast<std::byte*>(message.body());
+  auto* const body = reinterpret_cast<std::byte*>(message.complete());
   const bool same =
       message.bytes() == expected.size() && std::memcmp(body, expected.data(), expected.size()) == 0;
   std::memset(body - Outgoing::heads_bytes, 0xee, Outgoing::heads_bytes);
@@ -99,9 +99,9 @@ Scratch& scratch() { return Scratch::of_this_thread(); }
 
 constexpr uint64_t capacity = 1 << 16;
 
-bool sends_one(uint32_t seed) {
+bool sends_one(uint32_t seed, uint64_t most = capacity) {
   const auto sent = scratch().build_and_send(
-      capacity, [&](capnp::AnyPointer::Builder root) { fill_message(seed, root); },
+      most, [&](capnp::AnyPointer::Builder root) { fill_message(seed, root); },
       [&](const Outgoing& message) -> Result<bool> { return sends(message, seed); });
   return sent && sent.value();
 }
@@ -132,6 +132,49 @@ TEST_CASE("messages built one behind the other are each as if built alone") {
   uint32_t wrong = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) wrong += !sends_one(seed);
   CHECK(wrong == 0);
+}
+
+TEST_CASE("messages of runtimes with different arenas, by turns, are each as if built alone") {
+  Random random(2);
+  uint32_t wrong = 0;
+  for (uint32_t seed = 0; seed < 3000; ++seed) wrong += !sends_one(seed, capacity << random() % 3 * 4);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a fill function that makes do with less where there is no room for more leaves a sound message") {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    const auto sent = scratch().build_and_send(
+        4096,
+        [&](capnp::AnyPointer::Builder root) {
+          try {
+            root.initAs<capnp::List<uint64_t>>(1 << 20);
+          } catch (...) {
+            fill_message(seed, root);
+          }
+        },
+        [&](const Outgoing& message) -> Result<bool> { return sends(message, seed); });
+    REQUIRE(sent);
+    CHECK(sent.value());
+    CHECK(sends_one(seed + 1, 4096));
+  }
+}
+
+TEST_CASE("runs are as long for the largest slots and arenas as for small ones") {
+  constexpr uint32_t largest_slot = 16 << 10;
+  for (const uint64_t most : {capacity, Scratch::most_capacity()}) {
+    std::vector<size_t> runs;
+    const Failure failure = scratch().build_and_send_many(
+        160, most, largest_slot,
+        [](size_t, capnp::AnyPointer::Builder root) {
+          root.initAs<capnp::List<uint64_t>>(largest_slot / 8 - 1).set(0, 1);
+        },
+        [&](size_t, std::span<const Outgoing> messages) {
+          runs.push_back(messages.size());
+          return true;
+        });
+    CHECK(failure.status == Status::ok);
+    CHECK(runs == std::vector<size_t>(10, Scratch::run));
+  }
 }
 
 TEST_CASE("messages of a run are each as if built alone, whatever lies between runs") {
