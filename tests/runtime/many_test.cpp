@@ -46,6 +46,38 @@ TEST_CASE("each request of a batch has its own answer, through rings smaller tha
   }
 }
 
+TEST_CASE(
+    "of a batch to several workers each message is whole, also around those that go through the arena") {
+  for (const uint32_t slots : {4u, 64u}) {
+    Runtime runtime =
+        Runtime::launch(probe_actors(), {.engine = EngineKind::cpu, .workers = 3, .slots = slots});
+    Client client = runtime.client();
+    // Words of filler: of the smallest messages, of some that just fit a slot or do not, of large ones.
+    const auto words_of = [](size_t i) { return uint32_t(i % 7 == 3 ? 5000 + i : i * 13 % 50); };
+    for (size_t round = 0; round < 20; ++round) {
+      std::vector<ProbeFuture> futures(40 + round);
+      REQUIRE(client.ask_many<ProbeRequest>([](size_t i) { return Address<Probe>{i / 5 % 3}; }, futures,
+                                            [&](size_t i, ProbeRequest::Builder request) {
+                                              request.setAction(Action::ECHO);
+                                              auto filler = request.initFiller(words_of(i));
+                                              for (uint32_t k = 0; k < filler.size(); ++k)
+                                                filler.set(k, i << 32 | k);
+                                            }) == futures.size());
+      for (size_t i = 0; i < futures.size(); ++i) {
+        const auto reply = futures[i].get();
+        INFO(i << " of round " << round << ", " << words_of(i) << " words");
+        REQUIRE(reply);
+        const auto filler = reply.value()->getFiller();
+        REQUIRE(filler.size() == words_of(i));
+        uint32_t wrong = 0;
+        for (uint32_t k = 0; k < filler.size(); ++k) wrong += filler[k] != (i << 32 | k);
+        REQUIRE(wrong == 0);
+      }
+    }
+    CHECK(runtime.terminate().books.balanced());
+  }
+}
+
 TEST_CASE("a batch that finds room for some is exact about which") {
   Stepped s({.slots = 4});
   std::array<ProbeFuture, 7> futures;
