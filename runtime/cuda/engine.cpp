@@ -168,11 +168,14 @@ void CudaEngine::launch() {
   arguments_.refer_to("memory.actors", actor_memory_, request_.device_bytes);
   arguments_.check(driver_, kernel_->function(), kernel_name_);
   if (verbose_ || log_level() <= LogLevel::debug) log_launch();
-  driver_.check(
+  // Made first: whatever comes after the launch must not fail for lack of memory, or nobody would know of it.
+  const std::string doing =
+      fmt::format("launching the kernel on {} blocks of {} threads", request_.grid, request_.block);
+  const CUresult result =
       driver_.cuLaunchCooperativeKernel(kernel_->function(), request_.grid, 1, 1, request_.block, 1, 1,
-                                        request_.dynamic_shared_bytes, stream_, arguments_.addresses()),
-      fmt::format("launching the kernel on {} blocks of {} threads", request_.grid, request_.block));
-  launched_ = true;
+                                        request_.dynamic_shared_bytes, stream_, arguments_.addresses());
+  launched_ = result == CUDA_SUCCESS;
+  driver_.check(result, doing);
 }
 
 void CudaEngine::log_launch() const {
