@@ -79,7 +79,7 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
                 "lists of integers, floats and enums: a Bool is a bit, and the others are behind pointers");
   if (out.size() <= ctx.size()) {  // an element a thread
     const uint32_t i = ctx.rank();
-    // All loaded first, and then at most one store: without branches, where `f` has none.
+    // All loaded first, and then at most one store.
     [&](In... values) {
       if (i < out.size()) wire::store<Out>(out.data() + i, f(values...));
     }(in[i]...);

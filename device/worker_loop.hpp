@@ -109,9 +109,7 @@ class Worker {
       }
       decision = agree(decision);
     }
-    if (decision == Decision::message) {
-      take_message(unlike_last() == 0 || prepare());
-    }
+    if (decision == Decision::message) take_message(unlike_last() == 0 || prepare());
     if (decision == Decision::corrupt) skip();
     if (decision == Decision::nothing) pause(inbox_.empty_looks());
     return decision;
@@ -299,8 +297,8 @@ class Worker {
     const uint32_t* const request = inbox_.request_of_team();
     const RequestHead head = RequestHead::load(request);
     const bool is_ask = this->head().flags() != 0;
-    const bool whole = inbox_.is_whole_of_team(), odd = oddness(head) != 0,
-               alike = head.difference(last_) == 0;
+    const bool whole = inbox_.is_whole_of_team(), odd = oddness(head) != 0;
+    const bool alike = head.difference(last_) == 0;
     const bool same_way = (head.flags() != 0) == is_ask, reply_fits = team_number < replies_in_hand_;
     uint32_t count = PollGroup::leading(whole & !odd & alike & same_way & reply_fits) >> log_size;
     if (is_ask) {

@@ -100,7 +100,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Largest request body that could be sent, in bytes.
   uint64_t max_body_bytes() const;
   uint64_t region_bytes() const { return layout_.region_bytes(); }
-  /// The key modulo the workers; a division takes a while, and most keys need none.
+  /// The key modulo the workers, without a division for keys that are less.
   uint32_t worker_of(uint64_t key) const {
     return uint32_t(key < layout_.workers ? key : key % layout_.workers);
   }
