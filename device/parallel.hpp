@@ -80,9 +80,7 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
   if (out.size() <= ctx.size()) {  // an element a thread
     const uint32_t i = ctx.rank();
     // All loaded first, and then at most one store.
-    [&](In... values) {
-      if (i < out.size()) wire::store<Out>(out.data() + i, f(values...));
-    }(in[i]...);
+    [&](In... values) { out.set(i, f(values...)); }(in[i]...);
     return;
   }
   uint32_t done = 0;

@@ -34,6 +34,11 @@ class StructBuilder {
   GYRE_DEVICE void set_bool(uint32_t bit, bool value, bool default_value = false) const {
     if (bit / 8 < data_bytes_) store_bit(data_, bit, value != default_value);
   }
+  /// The same where no other field lies in its byte: a store, and threads may set their fields at once.
+  GYRE_DEVICE void set_lone_bool(uint32_t bit, bool value, bool default_value = false) const {
+    const uint32_t set = value != default_value ? 1 : 0;
+    if (bit / 8 < data_bytes_) store(data_ + bit / 8, uint8_t(set << bit % 8));
+  }
   /// Makes the union with its tag at `index`, counted in 16 bits, hold member `member`. True if it held
   /// another: the fields of a group that it holds now may then carry what that one left. (Where threads of a
   /// group may see it differently, a ctx.sync() must follow before one of them alone sets a field of that
@@ -127,7 +132,8 @@ class Body {
   template <class T>
   friend GYRE_DEVICE typename T::Builder absent(Body* body);
 
-  // Elements of a list just allocated; size 0 where they did not fit.
+  // Elements of a list just allocated; size 0 where they did not fit. `begin` is an address in the body all
+  // the same: were it null, a compiler would no longer know in which memory elements lie.
   struct Elements {
     uint8_t* begin;
     uint32_t size;
@@ -151,15 +157,15 @@ class Body {
   // `words`: that the elements take, whatever it is where the size is too large.
   GYRE_DEVICE Elements init_list(uint8_t* at, ElementSize element_size, uint32_t size, uint32_t words) {
     uint8_t* const target = end();
-    if (!allocate(size <= Pointer::max_list_size ? words : no_room)) return {nullptr, 0};
-    store(at, Pointer::to_list(offset_from(at, target), element_size, size).word);
-    return {target, size};
+    const bool fits = allocate(size <= Pointer::max_list_size ? words : no_room);
+    if (fits) store(at, Pointer::to_list(offset_from(at, target), element_size, size).word);
+    return {target, fits ? size : 0};
   }
   GYRE_DEVICE Elements init_composite(uint8_t* at, uint32_t size, uint32_t data_words, uint32_t pointers) {
     uint8_t* const tag = end();
     const uint64_t words = uint64_t(size) * (data_words + pointers);
     const bool possible = size <= Pointer::max_list_size && words <= Pointer::max_list_size;
-    if (!allocate(possible ? uint32_t(words) + 1 : no_room)) return {nullptr, 0};
+    if (!allocate(possible ? uint32_t(words) + 1 : no_room)) return {tag, 0};
     store(at, Pointer::to_list(offset_from(at, tag), ElementSize::composite, uint32_t(words)).word);
     store(tag, Pointer::to_struct(int64_t(size), data_words, pointers).word);
     return {tag + 8, size};
@@ -199,8 +205,8 @@ class ListBuilder {
   GYRE_DEVICE void set(uint32_t i, T value) const {
     if (i < size_) store(elements_ + i, value);
   }
-  /// The elements, for wide stores: 8-byte aligned; null if the list did not fit the body.
-  GYRE_DEVICE T* data() const { return elements_; }
+  /// The elements, for wide stores: 8-byte aligned; null if there are none, or they did not fit the body.
+  GYRE_DEVICE T* data() const { return size_ != 0 ? elements_ : nullptr; }
 
  private:
   friend class Body;
@@ -220,8 +226,9 @@ class ListBuilder<bool> {
   GYRE_DEVICE void set(uint32_t i, bool value) const {
     if (i < size_) StructBuilder::store_bit(bits_, i, value);
   }
-  /// The elements, eight a byte, the first in the lowest bit; 8-byte aligned. Null if the list did not fit.
-  GYRE_DEVICE uint8_t* data() const { return bits_; }
+  /// The elements, eight a byte, the first in the lowest bit; 8-byte aligned. Null if there are none, or they
+  /// did not fit.
+  GYRE_DEVICE uint8_t* data() const { return size_ != 0 ? bits_ : nullptr; }
 
  private:
   friend class Body;
@@ -255,8 +262,8 @@ class TextBuilder {
   GYRE_DEVICE void set(uint32_t i, char value) const {
     if (i < size_) bytes_[i] = value;
   }
-  /// The bytes: 8-byte aligned; null if the text did not fit the body.
-  GYRE_DEVICE char* data() const { return bytes_; }
+  /// The bytes: 8-byte aligned; null if there are none, or they did not fit the body.
+  GYRE_DEVICE char* data() const { return size_ != 0 ? bytes_ : nullptr; }
 
  private:
   friend class Body;

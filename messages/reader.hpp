@@ -24,7 +24,7 @@ class Message;
 
 /// What a null pointer of `message` reads as, and a bad one: an empty Text, Data or List, or a struct of
 /// defaults. It refers to the message although it needs nothing of it: were that null in one case and not in
-/// the other, a compiler could no longer keep the message in registers.
+/// the other, a compiler could no longer keep the message in registers, nor know in which memory it lies.
 template <class T>
 GYRE_DEVICE inline typename T::Reader empty(Message* message);
 
@@ -105,9 +105,13 @@ class Message {
     return words < 65536 ? 65536 : words;
   }
 
-  /// `body` is 8-byte aligned; bytes after the last whole word are not looked at.
-  GYRE_DEVICE Message(const void* body, uint32_t bytes, uint64_t traversal_words)
-      : body_(static_cast<const uint8_t*>(body)), words_(bytes / 8), traversal_words_(traversal_words) {}
+  /// `body` is 8-byte aligned; bytes after the last whole word are not looked at. `known`: those of the
+  /// root's lists of which has_plain_lists() said yes: they are read without another look at their pointers.
+  GYRE_DEVICE Message(const void* body, uint32_t bytes, uint64_t traversal_words, NumberLists known = {})
+      : body_(static_cast<const uint8_t*>(body)),
+        words_(bytes / 8),
+        traversal_words_(traversal_words),
+        known_lists_(known) {}
   GYRE_DEVICE Message(const void* body, uint32_t bytes)
       : Message(body, bytes, default_traversal_words(bytes)) {}
   Message(const Message&) = delete;
@@ -133,6 +137,22 @@ class Message {
   GYRE_DEVICE StructReader plain_root(uint32_t data_words, uint32_t pointers, const uint64_t* copy) {
     const uint8_t* const data = copy != nullptr ? reinterpret_cast<const uint8_t*>(copy) : body_ + 8;
     return {this, data, data_words * 8, pointers, root_depth, false, copy != nullptr};
+  }
+  /// Whether `lists` of a body whose root is_plain_root() lie as they nearly always do: of just the elements
+  /// that the schema says, behind their pointers and in the body; or are null.
+  GYRE_DEVICE static bool has_plain_lists(const void* body, uint32_t bytes, uint32_t data_words,
+                                          uint32_t pointers, NumberLists lists) {
+    bool plain = true;
+    for (uint32_t index = 0; index < pointers; ++index) {
+      const ElementSize element_size = lists.of(index);
+      if (element_size == ElementSize::none) continue;
+      const uint32_t at = 1 + data_words + index;
+      const Pointer pointer{load<uint64_t>(static_cast<const uint8_t*>(body) + uint64_t(at) * 8)};
+      const uint64_t words = (uint64_t(pointer.list_size()) * bits_of(element_size) + 63) / 64;
+      const bool inside = uint64_t(at) + 1 + pointer.offset_ahead() + words <= bytes / 8;
+      plain = plain && (pointer.is_null() || (pointer.is_list_ahead(element_size) && inside));
+    }
+    return plain;
   }
   /// Whether a pointer followed so far was malformed. Stays true.
   GYRE_DEVICE bool failed() const { return reason_ != Malformed::none; }
@@ -161,7 +181,9 @@ class Message {
   };
   // What a list pointer leads to. `data_bytes` and `pointers` are each element's.
   struct Elements {
-    const uint8_t* begin;
+    // Of the elements, in bytes from the body's begin, wherever they are: an address that a called function
+    // returns could be one of any memory, and a compiler would no longer know that it is the body's.
+    int64_t offset;
     uint32_t size;
     ElementSize element_size;
     uint32_t step_bytes;
@@ -174,7 +196,8 @@ class Message {
 
   template <class T>
   GYRE_DEVICE typename T::Reader read(const Slot& slot);
-  // What a list of scalars nearly always is: of just these elements, in the body, right below the root.
+  // What a list of scalars nearly always is: of just these elements, in the body, right below the root and
+  // behind its pointer.
   struct PlainList {
     const uint8_t* begin;
     uint32_t size;
@@ -186,12 +209,10 @@ class Message {
     const uint32_t size = pointer.list_size();
     const uint32_t words = words_of<sizeof(Element)>(size);
     // Words of a body, offsets and sizes of lists have at most 29 bits: 32 are enough.
-    const int32_t target = int32_t(uint64_t(slot.at - body_) / 8) + 1 + int32_t(pointer.offset());
+    const uint32_t target = uint32_t(uint64_t(slot.at - body_) / 8) + 1 + pointer.offset_ahead();
     const bool below_root = slot.depth == root_depth, received = !slot.trusted;
-    const bool of_elements = pointer.is_list_of(Pointer::element_size(sizeof(Element)));
-    const bool begins = target >= 0, ends = uint32_t(target) + words <= words_;
-    return {body_ + uint32_t(target) * 8, size,
-            bool(below_root & received & of_elements & (size != 0) & begins & ends)};
+    const bool of_elements = pointer.is_list_ahead(Pointer::element_size(sizeof(Element)));
+    return {body_ + target * 8, size, below_root && received && of_elements && target + words <= words_};
   }
 
   GYRE_DEVICE static StructReader empty_struct(Message* message) {
@@ -221,7 +242,7 @@ class Message {
   GYRE_CALLED_FUNCTION static Elements find_list(const uint8_t* body, uint32_t body_words, uint64_t budget,
                                                  const uint8_t* at, uint32_t depth, bool trusted) {
     const Pointer pointer{load<uint64_t>(at)};
-    Elements list{nullptr, 0, pointer.list_element_size(), 0, 0, 0, false, Malformed::none, 0};
+    Elements list{0, 0, pointer.list_element_size(), 0, 0, 0, false, Malformed::none, 0};
     const auto refused = [&list](Malformed reason) {
       list.reason = reason;
       list.charged_words = 0;
@@ -259,20 +280,28 @@ class Message {
     // A few bytes may claim any number of elements that take no space.
     if (elements_are_nothing && !trusted) list.charged_words += list.size;
     if (list.charged_words > budget) return refused(Malformed::traversal);
-    list.begin = composite ? begin + 8 : begin;
+    list.offset = int64_t(reinterpret_cast<uintptr_t>(begin) - reinterpret_cast<uintptr_t>(body));
+    if (composite) list.offset += 8;
     list.valid = true;
     return list;
   }
+  GYRE_DEVICE const uint8_t* elements(const Slot& slot, const Elements& list) const {
+    if (!slot.trusted) return body_ + list.offset;
+    return reinterpret_cast<const uint8_t*>(reinterpret_cast<uintptr_t>(body_) + uint64_t(list.offset));
+  }
   // The bytes of a Text, its 0 included, or of a Data.
-  GYRE_DEVICE Elements read_bytes(const Slot& slot) {
+  struct Bytes {
+    const uint8_t* begin;  // null where there are none
+    uint32_t size;
+  };
+  GYRE_DEVICE Bytes read_bytes(const Slot& slot) {
     const Pointer pointer{slot.word};
-    Elements list{nullptr, pointer.list_size(), ElementSize::byte, 1, 1, 0, false, Malformed::none, 0};
-    if (pointer.is_null()) return list;
-    if (!is(slot, pointer.kind() == Pointer::list_kind, Malformed::not_a_list)) return list;
-    if (!is(slot, pointer.list_element_size() == ElementSize::byte, Malformed::wrong_elements)) return list;
-    list.begin = extent(slot, pointer, (uint64_t(list.size) + 7) / 8);
-    list.valid = list.begin != nullptr;
-    return list;
+    const uint32_t size = pointer.list_size();
+    if (pointer.is_null() || !is(slot, pointer.kind() == Pointer::list_kind, Malformed::not_a_list) ||
+        !is(slot, pointer.list_element_size() == ElementSize::byte, Malformed::wrong_elements)) {
+      return {nullptr, 0};
+    }
+    return {extent(slot, pointer, (uint64_t(size) + 7) / 8), size};
   }
 
   // The `words` words that the pointer leads to; null, as a failure, where they do not all lie in the body.
@@ -331,6 +360,7 @@ class Message {
   uint32_t words_;
   uint32_t failed_word_ = no_word;
   uint64_t traversal_words_;
+  NumberLists known_lists_;  // of the root
   Field failed_field_;
   Malformed reason_ = Malformed::none;
 };
@@ -349,14 +379,16 @@ class ListReader {
   GYRE_DEVICE T operator[](uint32_t i) const { return i < size_ ? unchecked(i) : T{}; }
   /// Element i, below size().
   GYRE_DEVICE T unchecked(uint32_t i) const { return load<T>(elements_ + uint64_t(i) * step_bytes_); }
-  /// The elements as an array, 8-byte aligned, for wide loads. Null if the list is empty for want of a valid
-  /// pointer, or if its elements are larger than T (a later revision of the schema made structs of them).
+  /// The elements as an array, 8-byte aligned, for wide loads. Null if the list is empty, or if its elements
+  /// are larger than T (a later revision of the schema made structs of them).
   GYRE_DEVICE const T* data() const {
-    return step_bytes_ == sizeof(T) ? reinterpret_cast<const T*>(elements_) : nullptr;
+    return size_ != 0 && step_bytes_ == sizeof(T) ? reinterpret_cast<const T*>(elements_) : nullptr;
   }
 
  private:
   friend class Message;
+  template <class U>
+  friend GYRE_DEVICE typename U::Reader empty(Message* message);
   friend class StructReader;
   GYRE_DEVICE ListReader(const uint8_t* elements, uint32_t size, uint32_t step_bytes)
       : elements_(elements), size_(size), step_bytes_(step_bytes) {}
@@ -514,6 +546,8 @@ GYRE_DEVICE inline typename T::Reader empty(Message* message) {
       return {message, nullptr, 0, 0, 0, 0, 0, false};
     } else if constexpr (Blob<typename T::Element>) {
       return {message, nullptr, 0, 0, 0, false, {}};
+    } else if constexpr (Scalar<typename T::Element>) {
+      return {message->body_, 0, 0};
     } else {
       return {};
     }
@@ -525,41 +559,42 @@ GYRE_DEVICE inline typename T::Reader empty(Message* message) {
 template <class T>
 GYRE_DEVICE inline typename T::Reader Message::read(const Slot& slot) {
   if constexpr (is_same<T, Text>) {
-    const Elements bytes = read_bytes(slot);
-    if (!bytes.valid) return {};
+    const Bytes bytes = read_bytes(slot);
+    if (bytes.begin == nullptr) return {};
     if (!is(slot, bytes.size != 0 && bytes.begin[bytes.size - 1] == 0, Malformed::bad_text)) return {};
     return {bytes.begin, bytes.size - 1};
   } else if constexpr (is_same<T, Data>) {
-    const Elements bytes = read_bytes(slot);
-    if (!bytes.valid) return {};
+    const Bytes bytes = read_bytes(slot);
+    if (bytes.begin == nullptr) return {};
     return {bytes.begin, bytes.size, 1};
   } else if constexpr (is_list<T>) {
     using Element = typename T::Element;
     const Elements list = read_list(slot);
+    const uint8_t* const begin = elements(slot, list);
     const uint32_t depth = slot.depth == 0 ? 0 : slot.depth - 1;
     if constexpr (Scalar<Element>) {
-      if (!list.valid || !is(slot, list.data_bytes >= sizeof(Element), Malformed::wrong_elements)) return {};
-      return {list.begin, list.size, list.step_bytes};
+      if (!list.valid || !is(slot, list.data_bytes >= sizeof(Element), Malformed::wrong_elements))
+        return empty<T>(this);
+      return {begin, list.size, list.step_bytes};
     } else if constexpr (is_bool<Element>) {
       // Larger numbers are taken for bits side by side too, as the official library does.
       const bool bits = list.element_size == ElementSize::bit;
       const bool numbers = list.element_size != ElementSize::composite && list.data_bytes != 0;
       if (!list.valid || !is(slot, bits || numbers, Malformed::wrong_elements)) return {};
-      return {list.begin, list.size};
+      return {begin, list.size};
     } else if constexpr (is_same<Element, Void>) {
       const bool bits = list.element_size == ElementSize::bit;  // refused by the official library too
       if (!list.valid || !is(slot, !bits, Malformed::wrong_elements)) return {};
       return typename T::Reader(list.size);
     } else if constexpr (Blob<Element>) {
       if (!list.valid || !is(slot, list.pointers != 0, Malformed::wrong_elements)) return empty<T>(this);
-      return {this,      list.begin + list.data_bytes, list.size, list.step_bytes, depth, slot.trusted,
-              slot.field};
+      return {this, begin + list.data_bytes, list.size, list.step_bytes, depth, slot.trusted, slot.field};
     } else {
       const bool fits = list.valid &&
                         is(slot, list.element_size != ElementSize::bit, Malformed::wrong_elements) &&
                         is(slot, depth != 0 || list.size == 0, Malformed::too_deep);
-      return {this,          list.begin, fits ? list.size : 0, list.step_bytes, list.data_bytes,
-              list.pointers, depth,      slot.trusted};
+      return {this,          begin, fits ? list.size : 0, list.step_bytes, list.data_bytes,
+              list.pointers, depth, slot.trusted};
     }
   } else {
     return typename T::Reader(read_struct(slot));
@@ -569,6 +604,24 @@ GYRE_DEVICE inline typename T::Reader Message::read(const Slot& slot) {
 template <class T>
 GYRE_DEVICE inline typename T::Reader StructReader::get(uint32_t index, Field field,
                                                         const uint64_t* default_body) const {
+  if constexpr (Struct<T>) {
+    // One return, for the reason that read_struct has.
+    if (default_body == nullptr) {
+      const uint64_t word = index < pointers_ ? pointer_word(index) : 0;
+      return message_->template read<T>(Message::Slot{pointer(index), word, depth_, trusted_, field});
+    }
+  }
+  if constexpr (is_list<T>) {
+    using Element = typename T::Element;
+    if constexpr (Scalar<Element>) {
+      const bool of_root = depth_ == Message::root_depth && !trusted_;
+      if (of_root && message_->known_lists_.of(index) == Pointer::element_size(sizeof(Element))) {
+        const Pointer pointer{pointer_word(index)};
+        return {this->pointer(index) + 8 + uint64_t(pointer.offset_ahead()) * 8, pointer.list_size(),
+                uint32_t(sizeof(Element))};
+      }
+    }
+  }
   if (index < pointers_) {
     const Message::Slot slot{pointer(index), pointer_word(index), depth_, trusted_, field};
     if constexpr (is_list<T>) {

@@ -78,10 +78,14 @@ struct Pointer {
   GYRE_DEVICE uint32_t struct_pointers() const { return uint32_t(word >> 48); }
   GYRE_DEVICE ElementSize list_element_size() const { return ElementSize(uint32_t(word >> 32) & 7); }
   GYRE_DEVICE uint32_t list_size() const { return uint32_t(word >> 35); }
-  /// Whether it leads to a list of elements of that size.
-  GYRE_DEVICE bool is_list_of(ElementSize size) const {
-    return ((uint32_t(word) & 3) | (uint32_t(word >> 32) & 7) << 2) == (list_kind | uint32_t(size) << 2);
+  /// Whether it leads to a list of elements of that size, and not to one in front of it.
+  GYRE_DEVICE bool is_list_ahead(ElementSize size) const {
+    constexpr uint32_t sign_and_kind = 0x80000003;
+    return ((uint32_t(word) & sign_and_kind) | (uint32_t(word >> 32) & 7) << 2) ==
+           (list_kind | uint32_t(size) << 2);
   }
+  /// The offset of one that leads to what is behind it.
+  GYRE_DEVICE uint32_t offset_ahead() const { return uint32_t(word) >> 2; }
   /// Of the tag in front of a composite list: a struct pointer whose offset, but for its highest bit, is the
   /// number of elements.
   GYRE_DEVICE uint32_t tag_count() const { return uint32_t(word) >> 2 & max_list_size; }
@@ -120,6 +124,28 @@ enum class Malformed : uint8_t {
   bad_text = 6,        ///< a Text without the 0 at its end
   too_deep = 7,        ///< nested more than 64 deep
   traversal = 8,       ///< read over and over: more words than the traversal budget were followed
+};
+
+/// Of each pointer of a struct, in three bits from the lowest on: the ElementSize of the list of numbers that
+/// it leads to, whatever else the struct holds; 0 where it may be something else, or has a default. None of a
+/// pointer that has no bits.
+struct NumberLists {
+  static constexpr uint32_t most = 21;  ///< pointers that have bits
+
+  uint64_t bits = 0;
+
+  GYRE_DEVICE constexpr ElementSize of(uint32_t pointer) const {
+    return pointer < most ? ElementSize(uint32_t(bits >> (3 * pointer)) & 7) : ElementSize::none;
+  }
+  /// What a view T says of its struct.
+  template <class T>
+  GYRE_DEVICE static constexpr NumberLists in() {
+    if constexpr (requires { T::number_lists; }) {
+      return {T::number_lists};
+    } else {
+      return {};
+    }
+  }
 };
 
 // The kinds of fields that are behind a pointer, with their views. (A struct's own view is the one generated

@@ -72,6 +72,8 @@ class ViewWriter {
           format("static constexpr uint32_t data_words = %u;", unsigned(layout.getDataWordCount())));
       declarations_.add(
           format("static constexpr uint32_t pointers = %u;", unsigned(layout.getPointerCount())));
+      const uint64_t lists = number_lists(node);
+      if (lists != 0) declarations_.add(format("static constexpr uint64_t number_lists = 0x%lx;", lists));
     }
     if (has_union(node)) declare_which(node);
     declare_nested(node);
@@ -82,6 +84,41 @@ class ViewWriter {
     declarations_.add("class Reader;");
     declarations_.add("class Builder;");
     declarations_.close("};");
+  }
+
+  /// wire::NumberLists of a struct. What is in a union, or in a group, may be something else at other times.
+  static uint64_t number_lists(Node::Reader node) {
+    uint64_t bits = 0;
+    for (const auto field : node.getStruct().getFields()) {
+      if (field.isGroup() || in_union(field)) continue;
+      const auto slot = field.getSlot();
+      constexpr unsigned most = 21;
+      if (!slot.getType().isList() || slot.getHadExplicitDefault() || slot.getOffset() >= most) continue;
+      bits |= element_size_of_number(slot.getType().getList().getElementType()) << (3 * slot.getOffset());
+    }
+    return bits;
+  }
+  /// wire::ElementSize of a list of such elements; 0 where they are no numbers.
+  static uint64_t element_size_of_number(Type::Reader type) {
+    switch (type.which()) {
+      case Type::INT8:
+      case Type::UINT8:
+        return 2;
+      case Type::INT16:
+      case Type::UINT16:
+      case Type::ENUM:
+        return 3;
+      case Type::INT32:
+      case Type::UINT32:
+      case Type::FLOAT32:
+        return 4;
+      case Type::INT64:
+      case Type::UINT64:
+      case Type::FLOAT64:
+        return 5;
+      default:
+        return 0;
+    }
   }
 
   void declare_which(Node::Reader node) {
@@ -261,8 +298,10 @@ class ViewWriter {
     }
     if (!is_pointer(type)) {
       const std::string kind = kind_of(type, node);
-      body.push_back((type.isBool() ? "fields_.set_bool(" : "fields_.set<" + kind + ">(") + offset +
-                     ", value" + default_argument(node, index) + ");");
+      const std::string setter = !type.isBool()                ? "set<" + kind + ">"
+                                 : has_byte_alone(node, field) ? "set_lone_bool"
+                                                               : "set_bool";
+      body.push_back("fields_." + setter + "(" + offset + ", value" + default_argument(node, index) + ");");
       return add_function("void", set + "(" + kind + " value)", body);
     }
     const std::string kind = kind_of(type, node);
@@ -274,6 +313,23 @@ class ViewWriter {
       body.push_back("fields_.set<" + kind + ">(" + offset + ", value);");
       add_function("void", set + "(" + kind + "::Reader value)", body);
     }
+  }
+
+  /// Whether a Bool is the only field that lies in its byte.
+  bool has_byte_alone(Node::Reader node, Field::Reader field) const {
+    if (node.getStruct().getIsGroup() || in_union(field)) return false;
+    return bools_in_byte(node, field.getSlot().getOffset() / 8) == 1;
+  }
+  unsigned bools_in_byte(Node::Reader node, unsigned byte) const {
+    unsigned count = 0;
+    for (const auto field : node.getStruct().getFields()) {
+      if (field.isGroup()) {
+        count += bools_in_byte(schema_.group(field), byte);
+      } else if (field.getSlot().getType().isBool() && field.getSlot().getOffset() / 8 == byte) {
+        ++count;
+      }
+    }
+    return count;
   }
 
   /// The statements that make every field of a group as if never set.

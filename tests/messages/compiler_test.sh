@@ -89,6 +89,15 @@ struct Every {
   union { on @12 :Void; off @13 :Bool; }
   default @14 :Text;
 }
+struct Lists {
+  text @0 :Text;
+  shorts @1 :List(UInt16);
+  alone @2 :Bool;
+  givenOne @3 :List(Int8) = [1];
+  union { longs @4 :List(Int64); none @5 :Void; }
+  doubles @6 :List(Float64);
+}
+struct Flags { first @0 :Bool; place :group { second @1 :Bool; } }
 END
 accepts kinds
 # generates LINE: kinds.view.hpp has it.
@@ -113,6 +122,12 @@ generates 'wire::Text::Reader default_() const'
 generates 'bool has_default() const'
 generates 'void set_default(wire::Text::Reader value)'
 generates 'inline Tree::Reader Forest::Reader::first() const {'
+# Lists that are always there for the second and fifth pointers, of UInt16 and of Float64.
+generates 'static constexpr uint64_t number_lists = 0x5018;'
+[ "$(grep -c number_lists "$work/out/kinds.view.hpp")" -eq 1 ] || fail 'kinds.view.hpp: other lists of numbers'
+generates 'void set_alone(bool value) { fields_.set_lone_bool(0, value); }'
+generates 'void set_first(bool value) { fields_.set_bool(0, value); }'
+generates 'void set_second(bool value) { fields_.set_bool(1, value); }'
 
 schema generic_field <<'END'
 struct Box(T) { value @0 :T; struct Lid { size @0 :UInt8; } }

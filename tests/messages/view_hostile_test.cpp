@@ -429,7 +429,8 @@ TEST_CASE(
   CHECK(stricter < 100);
 }
 
-TEST_CASE("a root read from a copy of its words is read as where it lies, in damaged messages too") {
+TEST_CASE(
+    "a root read from a copy of its words, or with lists known, is read as where it lies, damaged too") {
   // One data word; a list of numbers, and behind the other pointer anything.
   Words honest;
   {
@@ -443,8 +444,9 @@ TEST_CASE("a root read from a copy of its words is read as where it lies, in dam
     for (uint32_t i = 0; i < 11; ++i) text.set(i, "hello world"[i]);
     honest.assign(zeroed, zeroed + body.used_bytes() / 8);
   }
-  const auto read = [](const Words& words, bool copied) {
-    Message message(words.data(), size_in_bytes(words));
+  const gyre::wire::NumberLists lists{uint64_t(gyre::wire::ElementSize::four_bytes)};
+  const auto read = [](const Words& words, bool copied, gyre::wire::NumberLists known = {}) {
+    Message message(words.data(), size_in_bytes(words), 65536, known);
     const Words copy(words.begin() + 1, words.begin() + 4);
     const auto root = message.plain_root(1, 2, copied ? copy.data() : nullptr);
     std::vector<uint64_t> seen = {root.get<uint64_t>(0), root.get<uint32_t>(1), root.get_bool(3),
@@ -463,7 +465,7 @@ TEST_CASE("a root read from a copy of its words is read as where it lies, in dam
   CHECK(as_it_lies[6] == 5);
   CHECK(as_it_lies[12] == 11);
   std::mt19937_64 random(1);
-  uint32_t failed = 0;
+  uint32_t failed = 0, plain = 0;
   for (int message = 0; message < 20'000; ++message) {
     Words words = honest;
     if (message != 0) {
@@ -475,8 +477,15 @@ TEST_CASE("a root read from a copy of its words is read as where it lies, in dam
     const auto in_place = read(words, false);
     INFO("message " << message);
     REQUIRE(read(words, true) == in_place);
+    if (Message::has_plain_lists(words.data(), size_in_bytes(words), 1, 2, lists)) {
+      ++plain;
+      REQUIRE(read(words, true, lists) == in_place);
+      REQUIRE(read(words, false, lists) == in_place);
+    }
     failed += in_place[in_place.size() - 4] != 0;
   }
   CHECK(failed > 1000);
+  CHECK(plain > 1000);
+  CHECK(plain < 19'000);
   CHECK(failed < 20'000);
 }
