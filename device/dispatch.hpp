@@ -230,26 +230,63 @@ enum class Taken : uint32_t {
   noted  ///< handled; what it ends with is in the worker's notes
 };
 
-/// Whether the root of a request lies as this program's schema has it, and a response's has room in a slot:
-/// then handle_plain() may be called.
+namespace detail {
+/// Of the root's lists, those that a comparison of words can vouch for; none where that is not how messages
+/// are compared.
+template <class Request>
+GYRE_DEVICE constexpr wire::NumberLists known_lists() {
+  wire::NumberLists known;
+  if constexpr (compares_packets) {
+    constexpr wire::NumberLists all = wire::NumberLists::in<Request>();
+    for (uint32_t index = 0; index < Request::pointers; ++index) {
+      const uint64_t element_size = uint64_t(all.of(index));
+      if (index < wire::NumberLists::most && 1 + Request::data_words + index < Resemblance::body_words) {
+        known.bits |= element_size << (3 * index);
+      }
+    }
+  }
+  return known;
+}
+/// Words of a request's body that decide, with its size, where its root and those lists lie: bit k, word k.
+template <class Request>
+GYRE_DEVICE constexpr uint64_t words_that_decide() {
+  uint64_t words = 1;
+  for (uint32_t index = 0; index < Request::pointers; ++index) {
+    if (known_lists<Request>().of(index) != wire::ElementSize::none) {
+      words |= uint64_t(1) << (1 + Request::data_words + index);
+    }
+  }
+  return words;
+}
+}  // namespace detail
+
+/// Whether a request lies as it nearly always does, its root as this program's schema has it and the lists of
+/// numbers in it plain, and a response's root has room in a slot: then handle_plain() may be called, and so
+/// it may for others of its size in which the words are the same that this gives, as bits; 0 if not. `head`:
+/// of the request, whose body is at `body`.
 template <class Actor, class Request>
-GYRE_DEVICE bool is_plain_request(const RequestHead& head, uint32_t response_capacity) {
-  return wire::Message::is_plain_root(head.root_word(), head.body_bytes(), Request::data_words,
-                                      Request::pointers) &&
-         detail::root_fits<ResponseOf<Actor, Request>>(response_capacity);
+GYRE_DEVICE uint64_t words_if_plain(const RequestHead& head, const void* body, uint32_t response_capacity) {
+  const bool plain = wire::Message::is_plain_root(head.root_word(), head.body_bytes(), Request::data_words,
+                                                  Request::pointers) &&
+                     detail::root_fits<ResponseOf<Actor, Request>>(response_capacity) &&
+                     wire::Message::has_plain_lists(body, head.body_bytes(), Request::data_words,
+                                                    Request::pointers, detail::known_lists<Request>());
+  return plain ? detail::words_that_decide<Request>() : 0;
 }
 
 /// The same as handle() for such a request, which makes a shorter way of it, and then what
 /// `conclude(ok, handled)` says; of `handled`, response_bytes alone is set where all is ok. `head`: of the
-/// request, whose body is at `body`.
+/// request, whose body of `body_bytes` bytes is at `body`.
 template <class Actor, class Request, class Conclude>
 GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, const RequestHead& head, const void* body,
-                               void* response, uint32_t response_capacity, Conclude&& conclude) {
+                               uint32_t body_bytes, void* response, uint32_t response_capacity,
+                               Conclude&& conclude) {
   constexpr uint32_t words = Request::data_words + Request::pointers;
   // A small root is read from registers.
   [[maybe_unused]] uint64_t root[RequestHead::root_words];
   for (uint32_t k = 0; k < RequestHead::root_words; ++k) root[k] = head.behind_root_word(k);
-  wire::Message message(body, head.body_bytes(), detail::traversal_words<Actor>(head.body_bytes()));
+  wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes),
+                        detail::known_lists<Request>());
   wire::Body reply(response, response_capacity);
   Handled handled;
   const bool ok =
@@ -297,13 +334,14 @@ GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context
 }
 
 template <class Actor, class... Requests>
-GYRE_DEVICE bool is_plain_message(Handles<Requests...>, uint32_t index, const RequestHead& head,
-                                  uint32_t response_capacity) {
-  bool plain = false;
-  (void)((head.types() == index ? (plain = is_plain_request<Actor, Requests>(head, response_capacity), true)
-                                : (index += 1u << 16, false)) ||
+GYRE_DEVICE uint64_t words_if_plain_message(Handles<Requests...>, uint32_t index, const RequestHead& head,
+                                            const void* body, uint32_t response_capacity) {
+  uint64_t words = 0;
+  (void)((head.types() == index
+              ? (words = words_if_plain<Actor, Requests>(head, body, response_capacity), true)
+              : (index += 1u << 16, false)) ||
          ...);
-  return plain;
+  return words;
 }
 
 // `actor` may be null where `types` is of another.
@@ -434,16 +472,19 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Cont
   }
 }
 
-GYRE_DEVICE inline bool is_plain(ActorList<>, uint32_t, const RequestHead&, uint32_t) { return false; }
+GYRE_DEVICE inline uint64_t words_if_plain(ActorList<>, uint32_t, const RequestHead&, const void*, uint32_t) {
+  return 0;
+}
 
-/// Whether dispatch_plain() may be called for a request. `first`: the number of the type First.
+/// Whether dispatch_plain() may be called for a request, and for which others: words_if_plain() of its actor
+/// and type. `first`: the number of the type First.
 template <class First, class... Rest>
-GYRE_DEVICE bool is_plain(ActorList<First, Rest...>, uint32_t first, const RequestHead& head,
-                          uint32_t response_capacity) {
+GYRE_DEVICE uint64_t words_if_plain(ActorList<First, Rest...>, uint32_t first, const RequestHead& head,
+                                    const void* body, uint32_t response_capacity) {
   if ((head.types() & 0xffff) != first) {
-    return is_plain(ActorList<Rest...>{}, first + 1, head, response_capacity);
+    return words_if_plain(ActorList<Rest...>{}, first + 1, head, body, response_capacity);
   }
-  return detail::is_plain_message<First>(HandlesOf<First>{}, first, head, response_capacity);
+  return detail::words_if_plain_message<First>(HandlesOf<First>{}, first, head, body, response_capacity);
 }
 
 template <class... Arguments>
@@ -452,7 +493,7 @@ GYRE_DEVICE Taken dispatch_plain(ActorList<>, uint32_t, uint32_t, void*, Argumen
 }
 
 /// The short way of what nearly every message is: for an actor that is there, `state` (null where its type
-/// has none), of which is_plain() says that its root lies as the schema has it. `first`: the number of the
+/// has none), of which words_if_plain() does not say 0. `first`: the number of the
 /// type First. `types`: actor and message type, as in the envelope. `arguments`: handle_plain's. Run by the
 /// whole handler group.
 template <class First, class... Rest, class... Arguments>

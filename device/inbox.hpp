@@ -48,11 +48,62 @@ struct RequestHead {
   GYRE_DEVICE static constexpr RequestHead of_none() { return {{0, 0, 0xffffffff, 0, 0, 0, 0xffffffff}}; }
   GYRE_DEVICE void forget_actor() { word[6] = 0xffffffff; }
   GYRE_DEVICE void forget_size() { word[2] = 0xffffffff; }
+  /// Not 0 where its deadline is past at `now_us`.
+  GYRE_DEVICE uint32_t lateness(uint32_t now_us) const {
+    constexpr uint32_t sign_bit = 31;
+    const uint32_t past = deadline_us() - now_us, has_deadline = deadline_us() | (0 - deadline_us());
+    return (past & has_deadline) >> sign_bit;
+  }
   /// 0 where it is of the same size, for the same handler of the same actor, with a root that lies the same.
   GYRE_DEVICE uint32_t difference(const RequestHead& other) const {
     return ((word[2] ^ other.word[2]) | (word[4] ^ other.word[4]) | (word[5] ^ other.word[5]) |
             (word[6] ^ other.word[6]) | (word[8] ^ other.word[8]) | (word[9] ^ other.word[9]));
   }
+};
+
+/// Whether messages are held against the last one that went the short way while they are in registers still,
+/// each packet by the thread that loaded it: where a worker is one warp of a GPU. Elsewhere RequestHeads are
+/// compared.
+inline constexpr bool compares_packets = HandlerGroup::only_polls() && !looks_at_each_poll;
+
+/// What the calling thread's packet of a message must be like, for the message to be like one before it.
+class Resemblance {
+ public:
+  /// Words of 64 bits of a body that can be compared: those in a warp's packets.
+  static constexpr uint32_t body_words = (32 * words_a_packet - uint32_t(sizeof(Envelope) / 4)) / 2;
+
+  /// Like `request`: of its size, type and key, no more than it an ask or a tell, and equal in the words of
+  /// its body that `words` has as bits. `k`: which packet this thread will load.
+  GYRE_DEVICE void take(const uint32_t* request, uint32_t k, uint64_t words) {
+    for (uint32_t i = 0; i < words_a_packet; ++i) {
+      const uint32_t w = k * words_a_packet + i;
+      like_[i] = request[w];
+      decides_[i] = bits_that_decide(w, words);
+    }
+    deadline_ = k * words_a_packet == deadline_word ? sign_bit : 0;
+  }
+  /// Not 0 where the packet is another, or has a deadline that is past at `now_us`.
+  GYRE_DEVICE uint32_t difference(const Packet& packet, uint32_t now_us) const {
+    const uint32_t deadline_us = packet.data[0], past = deadline_us - now_us;
+    const uint32_t has_deadline = deadline_us | (0 - deadline_us);
+    return ((packet.data[0] ^ like_[0]) & decides_[0]) | ((packet.data[1] ^ like_[1]) & decides_[1]) |
+           ((packet.data[2] ^ like_[2]) & decides_[2]) | (past & has_deadline & deadline_);
+  }
+
+ private:
+  static constexpr uint32_t sign_bit = 0x80000000, deadline_word = 3, flags_word = 7, envelope_words = 8;
+  static constexpr uint32_t envelope_words_that_decide = 1u << 2 | 1u << 4 | 1u << 5 | 1u << 6;
+
+  GYRE_DEVICE static uint32_t bits_that_decide(uint32_t w, uint64_t words) {
+    if (w == flags_word) return ~(uint32_t(envelope_flags::ask) << 24);
+    const uint64_t decide =
+        w < envelope_words ? uint64_t(envelope_words_that_decide) >> w : words >> ((w - envelope_words) / 2);
+    return (decide & 1) != 0 ? 0xffffffff : 0;
+  }
+
+  uint32_t like_[words_a_packet] = {};
+  uint32_t decides_[words_a_packet] = {};  // the bits
+  uint32_t deadline_ = 0;  // the sign bit in the thread that has the deadline first in its packet
 };
 
 /// Words of a worker's own memory that one message of `shape` is unpacked into, or built in: a multiple of 16
@@ -151,23 +202,48 @@ class Inbox {
         next_(bridge.h2d, bridge.shape),
         memory_(kept(memory)),
         place_(kept(memory + PollGroup::rank() * words_a_packet)),
-        request_(memory_),
         delay_(bridge.inbound_in_region),
         most_more_looks_(looks_at_each_poll || bridge.inbound_in_region ? 0 : cheap_looks - 1) {
     set_width(idle_log_width);
   }
 
   /// Looks, for a message if it `wants` one, and for a command: some looks in a row where they are cheap.
-  /// 0 if there is a message of the size of the one before it, whole; else look_closer() says what there is.
-  /// Collective.
+  /// 0 if there is a message, whole and like the one of the last remember(); where messages are not compared
+  /// so, what missing() says. Collective.
   GYRE_DEVICE uint32_t glance(bool wants) {
+    uint32_t late = 0;
     if (seen_ == 0 || !wants) {
       glimpse(wants ? window_ : 0);
-    } else if constexpr (!looks_at_each_poll) {
-      lookout_.ask(*command_line_);
+      head_ = RequestHead::load(request());
+    } else {
+      if constexpr (!looks_at_each_poll) lookout_.ask(*command_line_);
+      head_ = RequestHead::load(request());
+      if constexpr (compares_packets) late = head_.lateness(lookout_.now_us());  // since it was compared
     }
-    head_ = RequestHead::load(request_);
+    if constexpr (compares_packets) return (~(there_ & alike_) & usual_packets_) | late;
+    return missing();
+  }
+  /// 0 if what glance() found is a message of the size of the one before it, whole; else look_closer() says
+  /// what there is.
+  GYRE_DEVICE uint32_t missing() const {
     return (~there_ & usual_packets_) | (head_.body_bytes() ^ last_body_bytes_);
+  }
+  /// Those to come that are like the message in hand, by the words of its body that `words` has as bits, are
+  /// what glance() says 0 of. Collective.
+  GYRE_DEVICE void remember(uint64_t words) {
+    if constexpr (compares_packets) {
+      remembered_bytes_ = head_.body_bytes();
+      const uint32_t width = 1u << log_width_for(packets_for(remembered_bytes_));
+      resemblance_.take(request(), PollGroup::rank() & (width - 1), words);
+      alike_ = 0;  // those seen already were held against another
+      expect_alike();
+    }
+  }
+  /// None is, any more.
+  GYRE_DEVICE void forget() {
+    remembered_bytes_ = no_body_bytes;
+    alike_ = 0;
+    expect_alike();
   }
   /// What glance() found, if not that: message, corrupt or nothing. Collective.
   GYRE_DEVICE Decision look_closer() {
@@ -189,7 +265,7 @@ class Inbox {
   GYRE_DEVICE uint32_t empty_looks() const { return empty_looks_; }
 
   /// The message that was found, and its head.
-  GYRE_DEVICE const uint32_t* request() const { return request_; }
+  GYRE_DEVICE const uint32_t* request() const { return memory_ + request_word_; }
   GYRE_DEVICE const RequestHead& head() const { return head_; }
   GYRE_DEVICE uint64_t ticket() const { return next_.ticket(); }
   /// How many there may be with it, itself too, that need no other look.
@@ -217,9 +293,10 @@ class Inbox {
     if (ahead.messages == 0) return;
     const uint32_t among = PollGroup::ballot(message_ < ahead.messages);
     there_ = PollGroup::ballot(ahead.packet.stamp == next_.stamp()) & among;
+    compare(ahead.packet);
     unpack(ahead.packet, place_, 0);
     PollGroup::sync();
-    request_ = memory_;
+    request_word_ = 0;
     taken_ = 0;
     seen_ = (there_ & 1) != 0 ? ahead.messages : 0;
     if (seen_ == 0 && most_ == 1) leave_stream();
@@ -228,12 +305,12 @@ class Inbox {
   GYRE_DEVICE uint32_t log_width() const { return log_width_; }
   /// The calling thread's, where each message seen is given to so many threads, beginning with the one found.
   GYRE_DEVICE const uint32_t* request_of_team() const {
-    return request_ + (PollGroup::rank() >> log_width_) * (width_ * words_a_packet);
+    return request() + (PollGroup::rank() >> log_width_) * (width_ * words_a_packet);
   }
-  /// Whether that one is whole, if it is of the size of the last.
-  GYRE_DEVICE bool is_whole_of_team() const {
+  /// Whether glance() would say 0 of that one, but for deadlines that passed since the look.
+  GYRE_DEVICE bool is_usual_of_team() const {
     const uint32_t team = PollGroup::rank() >> log_width_;
-    return team < seen_ && ((there_ >> (team << log_width_)) & usual_packets_) == usual_packets_;
+    return team < seen_ && (((there_ & alike_) >> (team << log_width_)) & usual_packets_) == usual_packets_;
   }
   /// It is done with, by the whole group: on to the next, or to that behind `n` of those seen.
   GYRE_DEVICE void next(uint32_t n = 1) {
@@ -241,7 +318,8 @@ class Inbox {
     seen_ -= n;
     taken_ += n;
     there_ = n * width_ < 32 ? there_ >> (n * width_) : 0;
-    request_ += n * (width_ * words_a_packet);
+    alike_ = n * width_ < 32 ? alike_ >> (n * width_) : 0;
+    request_word_ += n * (width_ * words_a_packet);
     if constexpr (delays_first_look) {
       if (delay_.ever()) delay_.found(empty_looks_, taken_ > 1);
     }
@@ -269,10 +347,21 @@ class Inbox {
   // Messages of this size: one look is to be enough for them, where it can be.
   GYRE_DEVICE void expect_such(uint32_t body_bytes) {
     const uint32_t needed = packets_for(body_bytes);
-    set_width(needed <= 4 ? 2 : needed <= 8 ? 3 : needed <= 16 ? 4 : 5);
+    set_width(log_width_for(needed));
     const bool by_one_look = needed <= 32;
     last_body_bytes_ = by_one_look ? body_bytes : several_looks;
     usual_packets_ = by_one_look ? 0xffffffffu >> (32 - needed) : 0xffffffffu;
+    expect_alike();
+  }
+  GYRE_DEVICE static uint32_t log_width_for(uint32_t packets) {
+    return packets <= 4 ? 2 : packets <= 8 ? 3 : packets <= 16 ? 4 : 5;
+  }
+  // Looks are for messages of one size: those of another are not held against the one remembered.
+  GYRE_DEVICE void expect_alike() { expected_ = last_body_bytes_ == remembered_bytes_ ? 0xffffffff : 0; }
+  GYRE_DEVICE void compare(const Packet& packet) {
+    if constexpr (compares_packets) {
+      alike_ = PollGroup::ballot(resemblance_.difference(packet, lookout_.now_us()) == 0) & expected_;
+    }
   }
   GYRE_DEVICE void set_width(uint32_t log_width) {
     log_width_ = log_width;
@@ -306,18 +395,19 @@ class Inbox {
       const Packet& cell = next_.slot()[packet_looked_for(messages)];
       Packet packet = Memory::load(cell);
       lookout_.ask(*command_line_);
-      const uint32_t among = PollGroup::ballot(message_ < messages);
-      there_ = PollGroup::ballot(packet.stamp == next_.stamp()) & among;
-      for (uint32_t more = more_looks_; (there_ & 1) == 0 && more != 0; --more) {
+      const bool among = message_ < messages, first = among && PollGroup::rank() == 0;
+      for (uint32_t more = more_looks_; !PollGroup::any(first && packet.stamp == next_.stamp()) && more != 0;
+           --more) {
         packet = Memory::load(cell);
-        there_ = PollGroup::ballot(packet.stamp == next_.stamp()) & among;
         ++empty_looks_;
       }
       lookout_.read_clock_again();
+      there_ = PollGroup::ballot(among && packet.stamp == next_.stamp());
       unpack(packet, place_, 0);
+      compare(packet);
       PollGroup::sync();
     }
-    request_ = memory_;
+    request_word_ = 0;
     seen_ = messages;
     taken_ = 0;
   }
@@ -333,6 +423,7 @@ class Inbox {
     if (empty_looks_ >= patience && last_body_bytes_ != no_body_bytes) {
       set_width(idle_log_width);
       last_body_bytes_ = no_body_bytes;
+      expected_ = 0;
       more_looks_ = 0;
     }
     return Decision::nothing;
@@ -340,7 +431,7 @@ class Inbox {
 
   // A message that is longer than the one before it, or that was seen before it was whole.
   GYRE_DEVICE Decision look_for_rest() {
-    const bool first = request_ == memory_;
+    const bool first = request_word_ == 0;
     seen_ = 0;
     if (!first) return Decision::nothing;  // the next look begins with it
     const uint32_t looked = width_ < PollGroup::size() ? width_ : PollGroup::size();
@@ -359,8 +450,8 @@ class Inbox {
   const CommandLine* command_line_;
   RingCursor<Memory> next_;
   uint32_t* memory_;
-  uint32_t* place_;  // of this thread's packet in it
-  const uint32_t* request_;
+  uint32_t* place_;            // of this thread's packet in it
+  uint32_t request_word_ = 0;  // in it, where the message in hand begins
   LookDelay delay_;
   RequestHead head_;
   Lookout lookout_;
@@ -378,8 +469,13 @@ class Inbox {
   uint32_t most_;             // of them
   uint32_t taken_ = 0;        // messages since the last glimpse
   int32_t in_a_row_ = 0;      // messages that were there at the first look
-  uint32_t seen_ = 0;         // messages from request_ on that the last look was for
-  uint32_t there_ = 0;        // bit k: packet k from request_ on is there
+  uint32_t seen_ = 0;         // messages from the message in hand on that the last look was for
+  uint32_t there_ = 0;        // bit k: packet k from the message in hand on is there
+  // Where messages are compared by packets.
+  Resemblance resemblance_;
+  uint32_t remembered_bytes_ = no_body_bytes;  // the size of a message that is alike
+  uint32_t expected_ = 0;                      // all bits: such messages are what looks are for
+  uint32_t alike_ = 0;  // bit k: packet k from the message in hand on may be such a message's
 };
 
 }  // namespace gyre

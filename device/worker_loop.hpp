@@ -41,8 +41,7 @@ class Worker {
   }
 
   GYRE_DEVICE static constexpr uint32_t replies_in_hand(const RingShape& shape) {
-    return gyre::replies_in_hand(shape, HandlerGroup::only_polls() && !looks_at_each_poll,
-                                 any_side_by_side<Actors...>);
+    return gyre::replies_in_hand(shape, compares_packets, any_side_by_side<Actors...>);
   }
 
   /// Works until commanded to stop. `pause(n)` is called after the n-th empty poll in a row.
@@ -99,7 +98,7 @@ class Worker {
 
   template <class Pause>
   GYRE_DEVICE Decision turn(Pause pause) {
-    if constexpr (HandlerGroup::only_polls() && !looks_at_each_poll) return warp_turn(pause);
+    if constexpr (compares_packets) return warp_turn(pause);
     Decision decision = Decision::nothing;
     if constexpr (HandlerGroup::only_polls()) {
       decision = poll();
@@ -120,17 +119,17 @@ class Worker {
   template <class Pause>
   GYRE_DEVICE Decision warp_turn(Pause pause) {
     if (attends_to_command()) return Decision::stop;
-    const uint32_t missing = inbox_.glance(reply_room()), unlike = unlike_last();
+    const uint32_t unusual = inbox_.glance(reply_room());
     Inbox::Ahead ahead;
     bool plain = true;
-    if ((missing | unlike | uint32_t(inbox_.in_stream())) != 0) {  // not the usual one
-      if ((missing | unlike) == 0) {
+    if ((unusual | uint32_t(inbox_.in_stream())) != 0) {
+      if (unusual == 0) {
         if constexpr (any_side_by_side<Actors...>) {
           if (last_side_by_side_ && inbox_.seen() > 1 && take_side_by_side()) return Decision::message;
         }
         ahead = inbox_.look_ahead(1);
       } else {
-        const Decision decision = missing == 0 ? Decision::message : look_closer();
+        const Decision decision = inbox_.missing() == 0 ? Decision::message : look_closer();
         if (decision != Decision::message) {
           if (decision == Decision::corrupt) {
             skip();
@@ -170,6 +169,7 @@ class Worker {
     if (inbox_.looked_out()) {
       const bool other = command_.word != inbox_.lookout().command().word;
       command_ = inbox_.lookout().command();
+      if (command_.command() != Command::run) inbox_.forget();
       if (other && PollGroup::rank() == 0) acknowledge_command();
       report();
       // Of that the handler's time holds nothing.
@@ -275,18 +275,16 @@ class Worker {
     next();
   }
 
-  // 0 where the message in hand may go the short way, because the one before it did, which it resembles. This
-  // and the next are bits, not truths: a lone warp waits longer for a predicate than for a word.
+  // 0 where the message in hand may go the short way, because the one before it did, which it resembles.
+  // Where packets are compared the inbox says that. This and the next are bits, not truths: a lone warp waits
+  // longer for a predicate than for a word.
   GYRE_DEVICE uint32_t unlike_last() const {
     const uint32_t stopped = uint32_t(command_.command()) ^ uint32_t(Command::run);
     return oddness(head()) | stopped | head().difference(last_);
   }
   // Not 0 where it is late, or more than an ask or a tell whose bodies are in their slots.
   GYRE_DEVICE uint32_t oddness(const RequestHead& head) const {
-    constexpr uint32_t sign_bit = 31;
-    const uint32_t deadline_us = head.deadline_us(), past = deadline_us - now_us();
-    const uint32_t has_deadline = deadline_us | (0 - deadline_us);
-    return (past & has_deadline) >> sign_bit | (head.flags() & ~(uint32_t(envelope_flags::ask) << 24));
+    return head.lateness(now_us()) | (head.flags() & ~(uint32_t(envelope_flags::ask) << 24));
   }
 
   // After a usual message was found: it and those like it that the same look found, side by side; false, and
@@ -297,10 +295,9 @@ class Worker {
     const uint32_t* const request = inbox_.request_of_team();
     const RequestHead head = RequestHead::load(request);
     const bool is_ask = this->head().flags() != 0;
-    const bool whole = inbox_.is_whole_of_team(), odd = oddness(head) != 0;
-    const bool alike = head.difference(last_) == 0;
+    const bool usual = inbox_.is_usual_of_team(), late = head.lateness(now_us()) != 0;
     const bool same_way = (head.flags() != 0) == is_ask, reply_fits = team_number < replies_in_hand_;
-    uint32_t count = PollGroup::leading(whole & !odd & alike & same_way & reply_fits) >> log_size;
+    uint32_t count = PollGroup::leading(usual & !late & same_way & reply_fits) >> log_size;
     if (is_ask) {
       if (count > replies_left_) count = replies_left_;
       if (count > replies_.left_of_lap()) count = replies_.left_of_lap();
@@ -315,9 +312,9 @@ class Worker {
     const bool takes_part = team_number < count;
     uint32_t response_bytes = 0;
     if (takes_part) {
-      Context context(head.key(), is_ask, *shared_, notes, team);
-      dispatch_side_by_side(ActorList<Actors...>{}, 0, head.types(), last_state_, context, head,
-                            request + envelope_words, response + envelope_words,
+      Context context(last_.key(), is_ask, *shared_, notes, team);
+      dispatch_side_by_side(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head,
+                            request + envelope_words, last_.body_bytes(), response + envelope_words,
                             bridge_.shape.body_capacity(), [&](bool ok, const Handled& handled) {
                               if (!ok) note_failure(notes, handled);
                               response_bytes = handled.response_bytes;
@@ -383,12 +380,12 @@ class Worker {
     }
   }
 
-  // The short way of a message that is in time, for a handler of an actor that is there, and whose root lies
-  // as it usually does.
+  // The short way of a message that is in time, for a handler of an actor that is there, and whose root and
+  // lists lie as they usually do. What it has in common with last_ is taken from there: it is known sooner.
   GYRE_DEVICE Taken take_plain() {
-    Context context(head().key(), head().flags() != 0, *shared_);
-    return dispatch_plain(ActorList<Actors...>{}, 0, head().types(), last_state_, context, head(),
-                          request() + envelope_words, response_ + envelope_words,
+    Context context(last_.key(), head().flags() != 0, *shared_);
+    return dispatch_plain(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head(),
+                          request() + envelope_words, last_.body_bytes(), response_ + envelope_words,
                           bridge_.shape.body_capacity(), ConcludePlain{*this});
   }
 
@@ -399,9 +396,19 @@ class Worker {
     const bool same_actor = head().types() == last_.types() && head().key() == last_.key();
     if (!same_actor && !look_up()) return false;
     last_ = head();
-    if (is_plain(ActorList<Actors...>{}, 0, head(), bridge_.shape.body_capacity())) return true;
+    const uint64_t words = words_if_plain(ActorList<Actors...>{}, 0, head(), request() + envelope_words,
+                                          bridge_.shape.body_capacity());
+    if (words != 0) {
+      inbox_.remember(words);
+      return true;
+    }
     last_.forget_size();
+    inbox_.forget();
     return false;
+  }
+  GYRE_DEVICE void forget_last() {
+    last_.forget_actor();
+    inbox_.forget();
   }
 
   // For another actor than the last one: whether it is there.
@@ -410,7 +417,7 @@ class Worker {
     if (HandlerGroup::rank() == 0) find_actor(*reinterpret_cast<const Envelope*>(request()));
     HandlerGroup::sync();
     const WorkerNotes& notes = shared_->notes;
-    last_.forget_actor();
+    forget_last();
     last_counts_ = counts_of(head().types());
     last_state_ = notes.state;
     if constexpr (any_side_by_side<Actors...>) {
@@ -490,7 +497,7 @@ class Worker {
       shared_->notes.any = 1;
       if (!looked_up_) decide(envelope);
     }
-    if (!looked_up_) last_.forget_actor();  // the last words are of another now
+    if (!looked_up_) forget_last();  // the last words are of another now
     HandlerGroup::sync();
     Bodies bodies{request() + envelope_words, envelope.body_bytes, response_ + envelope_words,
                   bridge_.shape.body_capacity(), false};
@@ -538,7 +545,7 @@ class Worker {
     // became of the message: the host may then use that memory again.
     if ((response_in_block || notes.buffers_used != 0) && polls()) Memory::fence();
     stop_seen_ |= notes.command_seen == uint32_t(Command::stop);
-    if (notes.gone != 0 || notes.created != 0) last_.forget_actor();
+    if (notes.gone != 0 || notes.created != 0) forget_last();
     if (notes.gone != 0 && HandlerGroup::rank() == 0) {
       remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key);
     }
