@@ -396,8 +396,8 @@ class Inbox {
       Packet packet = Memory::load(cell);
       lookout_.ask(*command_line_);
       const bool among = message_ < messages, first = among && PollGroup::rank() == 0;
-      for (uint32_t more = more_looks_; !PollGroup::any(first && packet.stamp == next_.stamp()) && more != 0;
-           --more) {
+      for (uint32_t more = more_looks_; more != 0; --more) {
+        if (PollGroup::any(first && packet.stamp == next_.stamp())) break;
         packet = Memory::load(cell);
         ++empty_looks_;
       }
