@@ -109,14 +109,12 @@ uint32_t CallTable::held() const {
   return count;
 }
 
-// The reader is of the whole place, for this answer and those after it: behind an answer it has zeros.
+// The reader is of the whole place, for this answer and those after it.
 const capnp::AnyPointer::Reader& CallTable::root(CallId call) {
   CallSlot& s = slot(call);
-  if (s.block == 0 && s.dirty_bytes > s.body_bytes) {
-    std::memset(s.place + sizeof(Envelope) + s.body_bytes, 0, s.dirty_bytes - s.body_bytes);
-    s.dirty_bytes = uint32_t(s.body_bytes);
-  }
+  if (s.block == 0) clear_behind_answer(s);
   if (!s.readable) {
+    s.root_word = 0;
     const uint64_t bytes = s.block != 0 ? s.body_bytes : place_bytes_ - sizeof(Envelope);
     s.reader.emplace(s.answer, bytes / sizeof(capnp::word));
     s.root = s.reader->getRoot<capnp::AnyPointer>();
