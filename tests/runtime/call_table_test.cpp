@@ -183,6 +183,18 @@ TEST_CASE("replies of every form are read as they came, one after the other in o
       const auto text = table.read<capnp::AnyStruct>(call).getPointerSection()[0].getAs<capnp::Text>();
       CHECK(text == "hi");
     });
+    // The same root again, and what is behind its pointer elsewhere, or nowhere.
+    reply_with(table, {struct_of(0, 1), byte_list(1, 4), 0x006968, 0x00657962}, [&](CallId call) {
+      const auto text = table.read<capnp::AnyStruct>(call).getPointerSection()[0].getAs<capnp::Text>();
+      CHECK(text == "bye");
+    });
+    reply_with(table, {struct_of(0, 1), 0, 0x006968, 0x00657962}, [&](CallId call) {
+      CHECK(table.read<capnp::AnyStruct>(call).getPointerSection()[0].isNull());
+    });
+    reply_with(table, {struct_of(0, 1), byte_list(100, 4)}, [&](CallId call) {
+      const auto pointers = table.read<capnp::AnyStruct>(call).getPointerSection();
+      CHECK_THROWS_AS(pointers[0].getAs<capnp::Text>(), kj::Exception);
+    });
   }
 }
 
