@@ -241,9 +241,9 @@ class Inbox {
   }
   /// None is, any more.
   GYRE_DEVICE void forget() {
-    remembered_bytes_ = no_body_bytes;
+    remembered_bytes_ = none_remembered;
+    expected_ = 0;
     alike_ = 0;
-    expect_alike();
   }
   /// What glance() found, if not that: message, corrupt or nothing. Collective.
   GYRE_DEVICE Decision look_closer() {
@@ -443,8 +443,9 @@ class Inbox {
     return outcome == ReceiveOutcome::message ? Decision::message : Decision::corrupt;
   }
 
-  // Sizes that no body has: of no message, and of one that one look is not enough for.
-  static constexpr uint32_t no_body_bytes = 4, several_looks = 3;
+  // Sizes that no body has: of no message, of one that one look is not enough for, and what no message is
+  // like.
+  static constexpr uint32_t no_body_bytes = 4, several_looks = 3, none_remembered = 5;
 
   RingShape shape_;
   const CommandLine* command_line_;
@@ -473,8 +474,8 @@ class Inbox {
   uint32_t there_ = 0;        // bit k: packet k from the message in hand on is there
   // Where messages are compared by packets.
   Resemblance resemblance_;
-  uint32_t remembered_bytes_ = no_body_bytes;  // the size of a message that is alike
-  uint32_t expected_ = 0;                      // all bits: such messages are what looks are for
+  uint32_t remembered_bytes_ = none_remembered;  // the size of a message that is alike
+  uint32_t expected_ = 0;                        // all bits: such messages are what looks are for
   uint32_t alike_ = 0;  // bit k: packet k from the message in hand on may be such a message's
 };
 

@@ -80,7 +80,9 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
   if (out.size() <= ctx.size()) {  // an element a thread
     const uint32_t i = ctx.rank();
     // All loaded first, and then at most one store.
-    [&](In... values) { out.set(i, f(values...)); }(in[i]...);
+    [&](In... values) {
+      if (i < out.size()) out.set(i, f(values...));
+    }(in[i]...);
     return;
   }
   uint32_t done = 0;

@@ -405,9 +405,8 @@ class ListReader<bool> {
   GYRE_DEVICE uint32_t size() const { return size_; }
   /// Element i; false where there is none.
   GYRE_DEVICE bool operator[](uint32_t i) const { return i < size_ && (bits_[i / 8] >> (i % 8) & 1) != 0; }
-  /// The elements, eight a byte, the first in the lowest bit; 8-byte aligned. Null if the list is empty for
-  /// want of a valid pointer.
-  GYRE_DEVICE const uint8_t* data() const { return bits_; }
+  /// The elements, eight a byte, the first in the lowest bit; 8-byte aligned. Null if the list is empty.
+  GYRE_DEVICE const uint8_t* data() const { return size_ != 0 ? bits_ : nullptr; }
 
  private:
   friend class Message;
@@ -547,7 +546,7 @@ GYRE_DEVICE inline typename T::Reader empty(Message* message) {
     } else if constexpr (Blob<typename T::Element>) {
       return {message, nullptr, 0, 0, 0, false, {}};
     } else if constexpr (Scalar<typename T::Element>) {
-      return {message->body_, 0, 0};
+      return {message != nullptr ? message->body_ : nullptr, 0, 0};
     } else {
       return {};
     }
@@ -605,8 +604,8 @@ template <class T>
 GYRE_DEVICE inline typename T::Reader StructReader::get(uint32_t index, Field field,
                                                         const uint64_t* default_body) const {
   if constexpr (Struct<T>) {
-    // One return, for the reason that read_struct has.
-    if (default_body == nullptr) {
+    // One return, for the reason that read_struct has: a reader that is of a message at all is of one.
+    if (default_body == nullptr && message_ != nullptr) {
       const uint64_t word = index < pointers_ ? pointer_word(index) : 0;
       return message_->template read<T>(Message::Slot{pointer(index), word, depth_, trusted_, field});
     }

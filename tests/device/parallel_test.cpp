@@ -108,6 +108,23 @@ TEST_CASE("what a function gives that is wider than the list's elements is store
   for (uint32_t i = 4; i < 8; ++i) CHECK(reinterpret_cast<const uint8_t*>(floats.data())[i] == 0);
 }
 
+TEST_CASE("transform calls its function once for each element, and for no others") {
+  const Context ctx(0, true, worker_shared_memory);
+  for (const uint32_t size : {0u, 1u, 2u, 101u}) {
+    Numbers in(size, 0), out(size, 0);
+    uint32_t calls = 0, sum = 0;
+    transform(
+        ctx, out.list,
+        [&](uint32_t x) {
+          ++calls;
+          return sum += x;
+        },
+        in.read());
+    CHECK(calls == size);
+    CHECK(sum == size * (size + 1) / 2);
+  }
+}
+
 TEST_CASE("for_each visits each element once, with its index") {
   const Context ctx(0, true, worker_shared_memory);
   Numbers numbers(9, 1);

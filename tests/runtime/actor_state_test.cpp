@@ -239,3 +239,40 @@ TEST_CASE("a deactivated runtime answers inactive, and goes on where it was when
   REQUIRE(letters.size() == 1);
   CHECK(letters[0].reason == Status::inactive);
 }
+
+namespace {
+
+// Returns once each worker has said so many times more that it is there, a millisecond apart: it was idle.
+void let_idle(const Runtime& runtime, int heartbeats) {
+  const size_t workers = runtime.stats().workers.size();
+  for (size_t w = 0; w < workers; ++w) {
+    double age_s = 0;
+    for (int seen = 0; seen < heartbeats;) {
+      const double now_s = runtime.stats().workers[w].heartbeat_age_s.value_or(0);
+      seen += now_s < age_s ? 1 : 0;
+      age_s = now_s;
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a worker that was idle when it was deactivated answers inactive, whatever it handled last",
+          "[gpu][unified]") {
+  Runtime runtime = launch_counters({.workers = 1});
+  Client client = runtime.client();
+  uint64_t total = 0;
+  for (int round = 0; round < 5; ++round) {
+    for (int message = 0; message < 4; ++message) REQUIRE(add(client, 2, 5).value() == (total += 5));
+    let_idle(runtime, 4);
+    REQUIRE(runtime.deactivate());
+    let_idle(runtime, 4);
+    for (int message = 0; message < 2; ++message) {
+      REQUIRE_FALSE(add(client, 2, 5));
+      REQUIRE(add(client, 2, 5).error().status == Status::inactive);
+    }
+    REQUIRE(runtime.activate());
+  }
+  CHECK(add(client, 2, 5).value() == total + 5);
+  CHECK(runtime.terminate().books.balanced());
+}

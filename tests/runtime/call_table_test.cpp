@@ -3,6 +3,8 @@
 #include <support/actors/probe.official.hpp>
 
 #include <atomic>
+#include <gyre/messages/echo.official.hpp>
+
 #include <cstring>
 #include <latch>
 #include <set>
@@ -183,18 +185,38 @@ TEST_CASE("replies of every form are read as they came, one after the other in o
       const auto text = table.read<capnp::AnyStruct>(call).getPointerSection()[0].getAs<capnp::Text>();
       CHECK(text == "hi");
     });
-    // The same root again, and what is behind its pointer elsewhere, or nowhere.
-    reply_with(table, {struct_of(0, 1), byte_list(1, 4), 0x006968, 0x00657962}, [&](CallId call) {
-      const auto text = table.read<capnp::AnyStruct>(call).getPointerSection()[0].getAs<capnp::Text>();
-      CHECK(text == "bye");
+  }
+}
+
+TEST_CASE("a reply with the root of the one before it is read by what it says itself") {
+  using messages::EchoResponse;
+  CallTable table(1, 128, no_arena);
+  const auto numbers = [](uint64_t words_ahead, uint64_t count) {
+    return words_ahead << 2 | 1 | (count << 3 | 5) << 32;
+  };
+  const auto expect = [&](const std::vector<uint64_t>& words, uint64_t sequence,
+                          const std::vector<uint64_t>& payload) {
+    reply_with(table, words, [&](CallId call) {
+      const auto response = table.read<EchoResponse>(call);
+      CHECK(response.getSequence() == sequence);
+      REQUIRE(response.getPayload().size() == payload.size());
+      for (uint32_t i = 0; i < payload.size(); ++i) CHECK(response.getPayload()[i] == payload[i]);
     });
-    reply_with(table, {struct_of(0, 1), 0, 0x006968, 0x00657962}, [&](CallId call) {
-      CHECK(table.read<capnp::AnyStruct>(call).getPointerSection()[0].isNull());
+  };
+  constexpr uint64_t root = struct_of(1, 1), behind_a_word = root | 1 << 2, behind_the_answer = root | 8 << 2;
+  for (int round = 0; round < 3; ++round) {
+    expect({root, 7, numbers(0, 2), 11, 12}, 7, {11, 12});
+    expect({root, 8, numbers(1, 1), 0, 13}, 8, {13});
+    expect({root, 9, 0}, 9, {});
+    expect({root, 10}, 10, {});  // and zeros behind it
+    reply_with(table, {root, 11, numbers(100, 4)}, [&](CallId call) {
+      CHECK_THROWS_AS(table.read<EchoResponse>(call).getPayload(), kj::Exception);
     });
-    reply_with(table, {struct_of(0, 1), byte_list(100, 4)}, [&](CallId call) {
-      const auto pointers = table.read<capnp::AnyStruct>(call).getPointerSection();
-      CHECK_THROWS_AS(pointers[0].getAs<capnp::Text>(), kj::Exception);
-    });
+    expect({root, 12, numbers(0, 1), 14}, 12, {14});
+    for (uint64_t k = 0; k < 2; ++k) {
+      expect({behind_a_word, 99, 13 + k, numbers(0, 1), 15 + k}, 13 + k, {15 + k});
+    }
+    for (int k = 0; k < 2; ++k) expect({behind_the_answer, 99}, 0, {});
   }
 }
 
