@@ -1,0 +1,68 @@
+// In place of Gyre's own header of this name: what a worker of one warp needs, of the warp in
+// gyre/bridge/group.hpp. Its clock goes on with the warp's barriers, and is the same in all lanes.
+#pragma once
+
+#include <gyre/bridge/group.hpp>
+
+#include <atomic>
+#include <cstring>
+
+namespace gyre {
+
+struct HandlerGroup : Warp {
+  static constexpr bool only_polls() { return true; }
+  template <class Word>
+  static bool first_to_set(Word& word, Word value) {
+    if (uint32_t(word) != 0) return false;
+    word = value;
+    return true;
+  }
+};
+
+class Team {
+ public:
+  static Team whole() { return {0, Warp::size()}; }
+  static Team part(uint32_t log_size) {
+    const uint32_t size = 1u << log_size;
+    return {Warp::rank() / size * size, size};
+  }
+  uint32_t rank() const { return Warp::rank() - first_; }
+  uint32_t size() const { return size_; }
+  void sync() const {
+    if (size_ == Warp::size()) return Warp::sync();
+    gyre_test::warp::meet(gyre_test::warp::fibers.barriers[first_], size_);
+  }
+
+ private:
+  Team(uint32_t first, uint32_t size) : first_(first), size_(size) {}
+  uint32_t first_, size_;
+};
+
+inline bool polls() { return true; }
+template <class T>
+T* kept(T* pointer) {
+  return pointer;
+}
+inline uint32_t load_now(const uint32_t* address) { return *address; }
+
+inline uint64_t now_ns() {
+  static uint64_t at_barrier[gyre_test::warp::lanes + 1] = {}, readings[gyre_test::warp::lanes + 1] = {};
+  const uint32_t lane = gyre_test::warp::fibers.running;
+  const uint64_t passed = gyre_test::warp::fibers.barriers[gyre_test::warp::lanes].passed;
+  if (at_barrier[lane] != passed) readings[lane] = 0;
+  at_barrier[lane] = passed;
+  return 1'000'000'000 + passed * 200 + ++readings[lane];
+}
+inline constexpr uint32_t look_interval = 50'000;
+inline uint64_t clock_ticks() { return now_ns() * 2; }
+inline uint64_t clock_ticks_here() { return clock_ticks(); }
+inline constexpr bool looks_at_each_poll = false, delays_first_look = true;
+inline void wait_ticks(uint32_t) {}
+
+inline void add_soon(uint64_t& word, uint64_t n) { word += n; }
+inline void add_soon_if(bool condition, uint64_t& word, uint64_t n) {
+  if (condition) word += n;
+}
+inline uint64_t load_added(const uint64_t& word) { return word; }
+
+}  // namespace gyre

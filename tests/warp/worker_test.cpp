@@ -1,0 +1,281 @@
+// The worker of one warp, which else only a GPU runs, lane by lane on a CPU: its looks at the ring, the
+// packets held against the last message's, messages handled side by side.
+#include <gyre/device/actors/echo.hpp>
+#include <gyre/device/worker_loop.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/echo_forms.hpp"
+
+namespace {
+
+using namespace gyre;
+namespace warp = gyre_test::warp;
+
+// Views of structs of numbers alone.
+template <uint64_t id, uint32_t words>
+struct Numbers {
+  static constexpr uint64_t type_id = id;
+  static constexpr const char* type_name = "Numbers";
+  static constexpr uint32_t data_words = words, pointers = 0;
+  struct Reader {
+    using Struct = Numbers;
+    explicit Reader(wire::StructReader reader) : fields(reader) {}
+    uint64_t operator[](uint32_t i) const { return fields.get<uint64_t>(i); }
+    wire::StructReader fields;
+  };
+  struct Builder {
+    using Struct = Numbers;
+    explicit Builder(wire::StructBuilder builder) : fields(builder) {}
+    void set(uint64_t value) { fields.set<uint64_t>(0, value); }
+    wire::StructBuilder fields;
+  };
+};
+using One = Numbers<1, 1>;
+using Two = Numbers<2, 2>;
+
+struct Counter {
+  uint64_t total = 0;
+  void on(Context& ctx, One::Reader in, One::Builder out) {
+    if (ctx.rank() == 0) total += in[0];
+    ctx.sync();
+    out.set(total);
+    ctx.sync();
+  }
+};
+struct Second {
+  uint64_t asked = 0;
+  void on(Context&, Two::Reader in, One::Builder out) { out.set(1'000'000 + in[1]); }
+};
+
+constexpr uint16_t echo = 0, counter = 1, second = 2;
+
+using Words = std::vector<uint64_t>;
+struct Answer {
+  uint64_t correlation;
+  Status status;
+  Words body;  // of an answer that is no error
+};
+
+// A worker of a warp with actors Echo, Counter and Second, and its host, which take turns.
+class WarpUnderTest {
+ public:
+  WarpUnderTest() : region_(1 << 20), tables_(1 << 16), request_(4096), response_(4096) {
+    warp::fibers = {};
+    RegionLayout layout;
+    layout.handlers = 3;
+    initialise_region(region(), layout);
+    auto* const types = reinterpret_cast<HandlerTypes*>(region() + layout.handler_types());
+    types[0] = {messages::view::EchoRequest::type_id, messages::view::EchoResponse::type_id};
+    types[1] = {One::type_id, One::type_id};
+    types[2] = {Two::type_id, One::type_id};
+    bridge_ = Bridge::of(region(), layout, 0);
+    memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
+    memory_.actors_per_worker = 16;
+    memory_.counts = counts_;
+    memory_.counts_per_worker = 4;
+    to_worker_ = RingCursor<Memory>(bridge_.h2d, bridge_.shape);
+    from_worker_ = RingCursor<Memory>(bridge_.d2h, bridge_.shape);
+    under_test_ = this;
+    for (uint32_t lane = 0; lane < warp::lanes; ++lane) {
+      stacks_[lane].resize(1 << 18);
+      make_fiber(warp::fibers.context[lane], stacks_[lane]);
+    }
+  }
+  ~WarpUnderTest() {
+    command(Command::stop);
+    while (!std::all_of(warp::fibers.done.begin(), warp::fibers.done.end() - 1, [](bool d) { return d; })) {
+      warp::yield();
+    }
+  }
+
+  uint32_t slots() const { return bridge_.shape.slots; }
+  void send(uint16_t actor, const Words& body, uint64_t key = 7, uint32_t deadline_us = 0) {
+    alignas(16) uint32_t message[96] = {};
+    const Envelope envelope{++sent_, uint32_t(body.size() * 8), deadline_us, key, actor, 0, 0,
+                            0,       envelope_flags::ask};
+    std::memcpy(message, &envelope, sizeof envelope);
+    std::memcpy(message + 8, body.data(), body.size() * 8);
+    publish<Memory>(SingleThread{}, to_worker_, bridge_.shape, message, envelope.body_bytes);
+    to_worker_.advance(bridge_.shape);
+  }
+  Answer take() {
+    alignas(16) uint32_t message[96];
+    while (receive<Memory>(bridge_.d2h, bridge_.shape, from_worker_.ticket(), message) !=
+           ReceiveOutcome::message) {
+      let_run(1);
+    }
+    from_worker_.advance(bridge_.shape);
+    bridge_.host_line->d2h_credit = from_worker_.ticket();
+    Envelope envelope;
+    std::memcpy(&envelope, message, sizeof envelope);
+    Answer answer{envelope.correlation, Status::ok, Words(envelope.body_bytes / 8)};
+    std::memcpy(answer.body.data(), message + 8, envelope.body_bytes);
+    if ((envelope.flags & envelope_flags::error) != 0) std::memcpy(&answer.status, message + 8, 4);
+    return answer;
+  }
+  Answer ask(uint16_t actor, const Words& body) {
+    send(actor, body);
+    return take();
+  }
+  // Lets the worker have so many turns of some instructions.
+  static void let_run(uint32_t turns) {
+    for (uint32_t i = 0; i < turns; ++i) warp::yield();
+  }
+  // Until the worker has taken up nothing for so long that it looks for short messages again.
+  static void let_idle() { let_run(20'000); }
+  void command(Command command) {
+    const CommandWord next = CommandWord{uint32_t(bridge_.command_line->command)}.next(command);
+    bridge_.command_line->command = next.word;
+    while (bridge_.worker_line->acknowledged != next.word) let_run(1);
+  }
+
+ private:
+  static void make_fiber(ucontext_t& context, std::vector<char>& stack) {
+    getcontext(&context);
+    context.uc_stack.ss_sp = stack.data();
+    context.uc_stack.ss_size = stack.size();
+    context.uc_link = nullptr;
+    makecontext(&context, run_lane, 0);
+  }
+  static void run_lane() {
+    WarpUnderTest& test = *under_test_;
+    Worker<actors::Echo, Counter, Second> worker(test.bridge_, test.memory_, aligned(test.request_),
+                                                 aligned(test.response_), test.shared_);
+    worker.run([](uint32_t) { warp::yield(); });
+    warp::fibers.done[warp::fibers.running] = true;
+    warp::yield();
+  }
+  template <class Buffer>
+  static typename Buffer::value_type* aligned(Buffer& buffer) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(buffer.data());
+    return reinterpret_cast<typename Buffer::value_type*>((address + 255) / 256 * 256);
+  }
+  char* region() { return reinterpret_cast<char*>(aligned(region_)); }
+
+  inline static WarpUnderTest* under_test_ = nullptr;
+  std::vector<uint64_t> region_, tables_;
+  std::vector<uint32_t> request_, response_;
+  std::vector<char> stacks_[warp::lanes];
+  WorkerShared shared_{};
+  HandlerCounts counts_[4] = {};
+  Bridge bridge_{};
+  EngineMemory memory_{};
+  RingCursor<Memory> to_worker_{nullptr, RingShape{}}, from_worker_{nullptr, RingShape{}};
+  uint64_t sent_ = 0;
+};
+
+constexpr uint64_t root_of(uint64_t words) { return words << 32; }
+
+// What an EchoResponse says.
+Words payload_of(const Words& body, uint64_t& sequence) {
+  wire::Message message(body.data(), uint32_t(body.size() * 8));
+  const messages::view::EchoResponse::Reader response(message.root());
+  sequence = response.sequence();
+  Words payload;
+  for (uint32_t i = 0; i < response.payload().size(); ++i) payload.push_back(response.payload()[i]);
+  CHECK_FALSE(message.failed());
+  return payload;
+}
+
+}  // namespace
+
+TEST_CASE("each message gets its own answer, alike or not, alone and in streams, late and in time") {
+  WarpUnderTest worker;
+  std::mt19937_64 random(61);
+  uint64_t number = 0, first = 1;
+  struct Sent {
+    gyre_test::EchoForm form;
+    uint64_t number;
+    bool late;
+  };
+  std::deque<Sent> sent;
+  const auto settle = [&] {
+    const Sent message = sent.front();
+    sent.pop_front();
+    const Answer answer = worker.take();
+    INFO("message " << message.number << ", list pointer " << message.form.body[2]);
+    REQUIRE(answer.correlation == first++);
+    if (message.late) {
+      REQUIRE(answer.status == Status::expired);
+    } else if (!message.form.payload) {
+      REQUIRE(answer.status == Status::malformed);
+    } else {
+      REQUIRE(answer.status == Status::ok);
+      uint64_t sequence = 0;
+      REQUIRE(payload_of(answer.body, sequence) == *message.form.payload);
+      REQUIRE(sequence == message.number);
+    }
+  };
+  for (int burst = 0; burst < 400; ++burst) {
+    // Of usual messages alone, or of all kinds; the worker finds them one by one or several at once.
+    const bool usual = random() % 2 == 0;
+    const uint64_t count = 1 + random() % (random() % 3 == 0 ? 60 : 4), gap = random() % 3 * 40;
+    for (uint64_t k = 0; k < count; ++k) {
+      gyre_test::EchoForm form = gyre_test::any_echo_form(random, number);
+      while (usual && form.body[2] != (uint64_t(5) << 35 | uint64_t(5) << 32 | 1)) {
+        form = gyre_test::any_echo_form(random, number);
+      }
+      const bool late = !usual && random() % 12 == 0;
+      constexpr uint32_t past_us = 1, far_us = 2'000'000'000;
+      worker.send(echo, form.body, 7, late ? past_us : random() % 2 * far_us);
+      sent.push_back({std::move(form), number++, late});
+      worker.let_run(uint32_t(gap));
+    }
+    const size_t left = random() % 2 == 0 ? 0 : random() % 10;
+    while (sent.size() > left) settle();
+    if (burst % 40 == 39) worker.let_idle();
+  }
+  while (!sent.empty()) settle();
+}
+
+TEST_CASE("actors' messages in turn and in streams reach each its own, with a state of its own") {
+  WarpUnderTest worker;
+  std::mt19937_64 random(62);
+  uint64_t total[3] = {};
+  for (int burst = 0; burst < 600; ++burst) {
+    std::deque<uint64_t> expected;
+    for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 30); left > 0; --left) {
+      const uint64_t key = random() % 12 < 9 ? uint64_t(burst) / 7 % 3 : random() % 3, n = random() % 100;
+      if (random() % 16 == 0) {
+        worker.send(second, {root_of(2), 1, n});
+        expected.push_back(1'000'000 + n);
+      } else {
+        worker.send(counter, {root_of(1), n}, key);
+        expected.push_back(total[key] += n);
+      }
+    }
+    for (; !expected.empty(); expected.pop_front()) {
+      const Answer answer = worker.take();
+      REQUIRE(answer.status == Status::ok);
+      REQUIRE(answer.body[1] == expected.front());
+    }
+  }
+}
+
+TEST_CASE("a worker that was idle when it became inactive handles nothing, whatever it handled last") {
+  WarpUnderTest worker;
+  uint64_t total = 0;
+  for (int round = 0; round < 4; ++round) {
+    for (int message = 0; message < 4; ++message) {
+      REQUIRE(worker.ask(counter, {root_of(1), 5}).body[1] == (total += 5));
+    }
+    // The last that was like no other: one of an older revision, whose root is shorter.
+    if (round % 2 == 1) REQUIRE(worker.ask(second, {root_of(1), 9}).body[1] == 1'000'000);
+    worker.let_idle();
+    worker.command(Command::inactive);
+    worker.let_idle();
+    if (round != 3) {
+      for (int message = 0; message < 2; ++message) {
+        REQUIRE(worker.ask(counter, {root_of(1), 5}).status == Status::inactive);
+      }
+    }
+    worker.command(Command::run);
+    REQUIRE(worker.ask(counter, {root_of(1), 5}).body[1] == (total += 5));
+  }
+}
