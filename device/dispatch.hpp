@@ -238,7 +238,7 @@ GYRE_DEVICE constexpr wire::NumberLists known_lists() {
   wire::NumberLists known;
   if constexpr (compares_packets) {
     constexpr wire::NumberLists all = wire::NumberLists::in<Request>();
-    for (uint32_t index = 0; index < Request::pointers; ++index) {
+    for (uint32_t index = 0; index != Request::pointers; ++index) {
       const uint64_t element_size = uint64_t(all.of(index));
       if (index < wire::NumberLists::most && 1 + Request::data_words + index < Resemblance::body_words) {
         known.bits |= element_size << (3 * index);
@@ -251,7 +251,7 @@ GYRE_DEVICE constexpr wire::NumberLists known_lists() {
 template <class Request>
 GYRE_DEVICE constexpr uint64_t words_that_decide() {
   uint64_t words = 1;
-  for (uint32_t index = 0; index < Request::pointers; ++index) {
+  for (uint32_t index = 0; index != Request::pointers; ++index) {
     if (known_lists<Request>().of(index) != wire::ElementSize::none) {
       words |= uint64_t(1) << (1 + Request::data_words + index);
     }
