@@ -606,8 +606,10 @@ GYRE_DEVICE inline typename T::Reader StructReader::get(uint32_t index, Field fi
   if constexpr (Struct<T>) {
     // One return, for the reason that read_struct has: a reader that is of a message at all is of one.
     if (default_body == nullptr && message_ != nullptr) {
-      const uint64_t word = index < pointers_ ? pointer_word(index) : 0;
-      return message_->template read<T>(Message::Slot{pointer(index), word, depth_, trusted_, field});
+      const bool there = index < pointers_;
+      const Message::Slot slot{there ? pointer(index) : message_->body_, there ? pointer_word(index) : 0,
+                               depth_, trusted_, field};
+      return message_->template read<T>(slot);
     }
   }
   if constexpr (is_list<T>) {
