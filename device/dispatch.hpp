@@ -239,10 +239,8 @@ GYRE_DEVICE constexpr wire::NumberLists known_lists() {
   if constexpr (compares_packets) {
     constexpr wire::NumberLists all = wire::NumberLists::in<Request>();
     for (uint32_t index = 0; index != Request::pointers; ++index) {
-      const uint64_t element_size = uint64_t(all.of(index));
-      if (index < wire::NumberLists::most && 1 + Request::data_words + index < Resemblance::body_words) {
-        known.bits |= element_size << (3 * index);
-      }
+      const bool comparable = 1 + Request::data_words + index < Resemblance::body_words;
+      if (comparable && index < wire::NumberLists::most) known.set(index, all.of(index));
     }
   }
   return known;
@@ -493,9 +491,9 @@ GYRE_DEVICE Taken dispatch_plain(ActorList<>, uint32_t, uint32_t, void*, Argumen
 }
 
 /// The short way of what nearly every message is: for an actor that is there, `state` (null where its type
-/// has none), of which words_if_plain() does not say 0. `first`: the number of the
-/// type First. `types`: actor and message type, as in the envelope. `arguments`: handle_plain's. Run by the
-/// whole handler group.
+/// has none), and a message of which words_if_plain() does not say 0. `first`: the number of the type First.
+/// `types`: actor and message type, as in the envelope. `arguments`: handle_plain's. Run by the whole handler
+/// group.
 template <class First, class... Rest, class... Arguments>
 GYRE_DEVICE Taken dispatch_plain(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
                                  Arguments&&... arguments) {

@@ -12,6 +12,13 @@ namespace gyre {
 
 enum class Decision : uint32_t { nothing, message, corrupt, stop };
 
+/// The sign bit is set where a deadline, as in Envelope::deadline_us, is past at `now_us`; the others say
+/// nothing. In bits, not a truth: a lone warp waits longer for a predicate than for a word.
+GYRE_DEVICE inline uint32_t sign_if_past(uint32_t deadline_us, uint32_t now_us) {
+  const uint32_t past = deadline_us - now_us, has_deadline = deadline_us | (0 - deadline_us);
+  return past & has_deadline;
+}
+
 /// The first 64 bytes of a request, as words: its envelope, the pointer to its root, and the first words of
 /// that, where it is where it usually is. Of a shorter one, and in a small slot, some of it is anything.
 struct RequestHead {
@@ -51,8 +58,7 @@ struct RequestHead {
   /// Not 0 where its deadline is past at `now_us`.
   GYRE_DEVICE uint32_t lateness(uint32_t now_us) const {
     constexpr uint32_t sign_bit = 31;
-    const uint32_t past = deadline_us() - now_us, has_deadline = deadline_us() | (0 - deadline_us());
-    return (past & has_deadline) >> sign_bit;
+    return sign_if_past(deadline_us(), now_us) >> sign_bit;
   }
   /// 0 where it is of the same size, for the same handler of the same actor, with a root that lies the same.
   GYRE_DEVICE uint32_t difference(const RequestHead& other) const {
@@ -84,10 +90,8 @@ class Resemblance {
   }
   /// Not 0 where the packet is another, or has a deadline that is past at `now_us`.
   GYRE_DEVICE uint32_t difference(const Packet& packet, uint32_t now_us) const {
-    const uint32_t deadline_us = packet.data[0], past = deadline_us - now_us;
-    const uint32_t has_deadline = deadline_us | (0 - deadline_us);
     return ((packet.data[0] ^ like_[0]) & decides_[0]) | ((packet.data[1] ^ like_[1]) & decides_[1]) |
-           ((packet.data[2] ^ like_[2]) & decides_[2]) | (past & has_deadline & deadline_);
+           ((packet.data[2] ^ like_[2]) & decides_[2]) | (sign_if_past(packet.data[0], now_us) & deadline_);
   }
 
  private:

@@ -285,6 +285,7 @@ class Message {
     list.valid = true;
     return list;
   }
+  // Where they are: of a default, in another memory than the body perhaps.
   GYRE_DEVICE const uint8_t* elements(const Slot& slot, const Elements& list) const {
     if (!slot.trusted) return body_ + list.offset;
     return reinterpret_cast<const uint8_t*>(reinterpret_cast<uintptr_t>(body_) + uint64_t(list.offset));
@@ -612,22 +613,17 @@ GYRE_DEVICE inline typename T::Reader StructReader::get(uint32_t index, Field fi
       return message_->template read<T>(slot);
     }
   }
-  if constexpr (is_list<T>) {
-    using Element = typename T::Element;
-    if constexpr (Scalar<Element>) {
-      const bool of_root = depth_ == Message::root_depth && !trusted_;
-      if (of_root && message_->known_lists_.of(index) == Pointer::element_size(sizeof(Element))) {
-        const Pointer pointer{pointer_word(index)};
-        return {this->pointer(index) + 8 + uint64_t(pointer.offset_ahead()) * 8, pointer.list_size(),
-                uint32_t(sizeof(Element))};
-      }
-    }
-  }
   if (index < pointers_) {
     const Message::Slot slot{pointer(index), pointer_word(index), depth_, trusted_, field};
     if constexpr (is_list<T>) {
       using Element = typename T::Element;
       if constexpr (Scalar<Element>) {
+        const bool of_root = depth_ == Message::root_depth && !trusted_;
+        if (of_root && message_->known_lists_.of(index) == Pointer::element_size(sizeof(Element))) {
+          const Pointer known{slot.word};
+          return {slot.at + 8 + uint64_t(known.offset_ahead()) * 8, known.list_size(),
+                  uint32_t(sizeof(Element))};
+        }
         const auto list = message_->template plain_list<Element>(slot);
         if (list.valid) return {list.begin, list.size, uint32_t(sizeof(Element))};
       }

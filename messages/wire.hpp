@@ -137,6 +137,10 @@ struct NumberLists {
   GYRE_DEVICE constexpr ElementSize of(uint32_t pointer) const {
     return pointer < most ? ElementSize(uint32_t(bits >> (3 * pointer)) & 7) : ElementSize::none;
   }
+  /// Of a pointer that has bits, and has none set.
+  GYRE_DEVICE constexpr void set(uint32_t pointer, ElementSize size) {
+    bits |= uint64_t(size) << (3 * pointer);
+  }
   /// What a view T says of its struct.
   template <class T>
   GYRE_DEVICE static constexpr NumberLists in() {

@@ -1,5 +1,7 @@
 #include "view_writer.hpp"
 
+#include <gyre/messages/wire.hpp>
+
 #include <set>
 
 #include "lines.hpp"
@@ -88,36 +90,36 @@ class ViewWriter {
 
   /// wire::NumberLists of a struct. What is in a union, or in a group, may be something else at other times.
   static uint64_t number_lists(Node::Reader node) {
-    uint64_t bits = 0;
+    wire::NumberLists lists;
     for (const auto field : node.getStruct().getFields()) {
       if (field.isGroup() || in_union(field)) continue;
       const auto slot = field.getSlot();
-      constexpr unsigned most = 21;
-      if (!slot.getType().isList() || slot.getHadExplicitDefault() || slot.getOffset() >= most) continue;
-      bits |= element_size_of_number(slot.getType().getList().getElementType()) << (3 * slot.getOffset());
+      const bool has_bits = slot.getOffset() < wire::NumberLists::most;
+      if (!slot.getType().isList() || slot.getHadExplicitDefault() || !has_bits) continue;
+      lists.set(slot.getOffset(), element_size_of_number(slot.getType().getList().getElementType()));
     }
-    return bits;
+    return lists.bits;
   }
-  /// wire::ElementSize of a list of such elements; 0 where they are no numbers.
-  static uint64_t element_size_of_number(Type::Reader type) {
+  /// Of a list of such elements; none where they are no numbers.
+  static wire::ElementSize element_size_of_number(Type::Reader type) {
     switch (type.which()) {
       case Type::INT8:
       case Type::UINT8:
-        return 2;
+        return wire::ElementSize::byte;
       case Type::INT16:
       case Type::UINT16:
       case Type::ENUM:
-        return 3;
+        return wire::ElementSize::two_bytes;
       case Type::INT32:
       case Type::UINT32:
       case Type::FLOAT32:
-        return 4;
+        return wire::ElementSize::four_bytes;
       case Type::INT64:
       case Type::UINT64:
       case Type::FLOAT64:
-        return 5;
+        return wire::ElementSize::eight_bytes;
       default:
-        return 0;
+        return wire::ElementSize::none;
     }
   }
 
