@@ -29,7 +29,7 @@ GYRE_DEVICE ReceiveOutcome receive_together(Group group, const RingCursor<Memory
   const uint32_t body_bytes = body_bytes_in(payload);
   if (body_bytes <= shape.body_capacity() && is_whole(found, packets_for(body_bytes), looked))
     return ReceiveOutcome::message;
-  return receive_rest<Memory>(group, at, shape, 1, payload);
+  return receive_rest<Memory>(group, at.slot(), at.stamp(), shape, 1, payload);
 }
 
 /// Takes each message of `h2d` and publishes it in `d2h` under the same ticket, until

@@ -15,6 +15,7 @@
 #include <gyre/bridge/handler_counts.hpp>
 #include <gyre/bridge/packet.hpp>
 #include <gyre/bridge/ring.hpp>
+#include <gyre/bridge/slot_pages.hpp>
 
 namespace gyre {
 
@@ -42,7 +43,7 @@ struct alignas(128) HostLine {
   uint64_t d2h_credit;  ///< D2H tickets that the host is done with
 };
 
-/// Written by the host, read by one worker; the H2D ring lies behind it.
+/// Written by the host, read by one worker. In the region the H2D ring lies behind it.
 struct alignas(128) CommandLine {
   uint64_t command;  ///< CommandWord::word
 };
@@ -61,6 +62,7 @@ struct alignas(128) WorkerLine {
   uint64_t acknowledged;     ///< the last CommandWord::word the worker obeys
   uint64_t clock_ns;         ///< the worker's clock when it read that; stored before it
   uint64_t heartbeat_ns;     ///< the worker's clock, stored each millisecond between messages; 0: not yet
+  uint64_t slot_pages;  ///< SlotPages::second of the H2D ring, where it has pages; stored before `started`
 };
 
 /// What a worker is doing, or did last: read by the host after a fault. Written by the worker, where the
@@ -108,7 +110,7 @@ static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(RegionHeader, inbo
               "the region's fields lie alike on both sides");
 
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
-inline constexpr uint32_t region_version = 5;
+inline constexpr uint32_t region_version = 6;
 
 /// What the host says handler n is for, actor by actor: Cap'n Proto type ids of its request and its response
 /// (0: it takes tells only). Each worker holds it against its own handlers before it starts.
@@ -118,7 +120,7 @@ struct HandlerTypes {
 };
 
 /// Where everything lies, in bytes from the region's start; command lines and H2D rings from the inbound
-/// part's.
+/// part's, which workers read there or elsewhere.
 struct RegionLayout {
   uint32_t workers = 1;
   RingShape shape;
@@ -161,6 +163,16 @@ struct RegionLayout {
   GYRE_DEVICE constexpr uint64_t h2d_ring(uint32_t worker) const {
     return command_line(worker) + sizeof(CommandLine);
   }
+  /// Where the inbound part lies elsewhere, in bytes from its own start: the rings, of SlotPages, and behind
+  /// all of them the command lines.
+  GYRE_DEVICE constexpr uint64_t inbound_ring_elsewhere(uint32_t worker) const {
+    constexpr uint64_t alignment = 2 * SlotPages::page_bytes;
+    return worker * ((SlotPages::ring_bytes(shape) + alignment - 1) / alignment * alignment);
+  }
+  GYRE_DEVICE constexpr uint64_t command_line_elsewhere(uint32_t worker) const {
+    return inbound_ring_elsewhere(workers) + worker * sizeof(CommandLine);
+  }
+  GYRE_DEVICE constexpr uint64_t inbound_bytes_elsewhere() const { return command_line_elsewhere(workers); }
   /// Everything before the arena. The arena needs no initialisation.
   GYRE_DEVICE constexpr uint64_t rings_bytes() const { return inbound() + inbound_bytes(); }
   GYRE_DEVICE constexpr uint64_t arena() const { return (rings_bytes() + 4095) / 4096 * 4096; }
@@ -194,6 +206,10 @@ struct Bridge {
   GYRE_DEVICE static Bridge of(void* region, void* inbound, const RegionLayout& layout, uint32_t worker) {
     char* const base = static_cast<char*>(region);
     char* const sent = static_cast<char*>(inbound);
+    const bool in_region = sent == base + layout.inbound();
+    const uint64_t command_line =
+        in_region ? layout.command_line(worker) : layout.command_line_elsewhere(worker);
+    const uint64_t h2d_ring = in_region ? layout.h2d_ring(worker) : layout.inbound_ring_elsewhere(worker);
     return Bridge{layout.shape,
                   reinterpret_cast<HostLine*>(base + layout.host_line(worker)),
                   reinterpret_cast<WorkerLine*>(base + layout.worker_line(worker)),
@@ -201,13 +217,13 @@ struct Bridge {
                   reinterpret_cast<HandlerCounts*>(base + layout.handler_counts(worker)),
                   reinterpret_cast<Packet*>(base + layout.failure_log(worker)),
                   reinterpret_cast<Packet*>(base + layout.d2h_ring(worker)),
-                  reinterpret_cast<CommandLine*>(sent + layout.command_line(worker)),
-                  reinterpret_cast<Packet*>(sent + layout.h2d_ring(worker)),
+                  reinterpret_cast<CommandLine*>(sent + command_line),
+                  reinterpret_cast<Packet*>(sent + h2d_ring),
                   reinterpret_cast<uint8_t*>(base + layout.arena()),
                   layout.arena_bytes,
                   reinterpret_cast<const HandlerTypes*>(base + layout.handler_types()),
                   layout.handlers,
-                  sent == base + layout.inbound()};
+                  in_region};
   }
 };
 
@@ -221,14 +237,14 @@ struct BarBridge {
 
 /// The inbound part where it lies in device memory that the CPU writes through BAR1 and never reads.
 struct BarInbound {
-  void* address = nullptr;  ///< the host's, of inbound_bytes() bytes, zeroed; null: there is none
+  void* address = nullptr;  ///< the host's, of inbound_bytes_elsewhere() bytes, zeroed; null: there is none
   LineStore store = LineStore::four_packets;
 
   BarBridge of_worker(const RegionLayout& layout, uint32_t worker) const {
     if (address == nullptr) return {};
     char* const base = static_cast<char*>(address);
-    return {reinterpret_cast<CommandLine*>(base + layout.command_line(worker)),
-            reinterpret_cast<Packet*>(base + layout.h2d_ring(worker)), store};
+    return {reinterpret_cast<CommandLine*>(base + layout.command_line_elsewhere(worker)),
+            reinterpret_cast<Packet*>(base + layout.inbound_ring_elsewhere(worker)), store};
   }
 };
 

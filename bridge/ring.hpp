@@ -165,30 +165,30 @@ inline Line packed_line(const uint32_t* payload, uint32_t body_bytes, uint32_t f
 
 /// Publishes one message as publish() does, to a ring in memory that the CPU does not cache
 /// (write-combining): in whole lines, every packet of them stamped, those that the message does not need too.
-/// `line(k)`: its packets from k on, a Line or a reference to one. Until Memory::store_fence() some of it may
-/// linger. The ring is 64-aligned.
+/// `slot`: where, 64-aligned; `line(k)`: its packets from k on, a Line or a reference to one. Until
+/// Memory::store_fence() some of it may linger.
 template <class Memory, class LineAt>
-void store_lines(LineStore how, const RingCursor<Memory>& at, const RingShape& shape, uint32_t body_bytes,
-                 LineAt&& line) {
+void store_lines(LineStore how, typename Memory::Cell* slot, bool stamps_whole_slot, const RingShape& shape,
+                 uint32_t body_bytes, LineAt&& line) {
   const uint32_t needed = packets_for(body_bytes);
   // What the message does not need comes before what it does (see publish): other lines by a fence, and
   // within the last line because store_line stores its first packet last, or all at once.
-  if (at.stamps_whole_slot()) {
+  if (stamps_whole_slot) {
     for (uint32_t k = (needed + Line::size - 1) / Line::size * Line::size; k < shape.packets();
          k += Line::size) {
-      Memory::store_line(how, at.slot() + k, line(k));
+      Memory::store_line(how, slot + k, line(k));
     }
     Memory::store_fence();
   }
-  for (uint32_t k = 0; k < needed; k += Line::size) Memory::store_line(how, at.slot() + k, line(k));
+  for (uint32_t k = 0; k < needed; k += Line::size) Memory::store_line(how, slot + k, line(k));
 }
 /// The same of a message that is not packed yet, and nothing lingers.
 template <class Memory>
 void publish_lines(LineStore how, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,
                    const uint32_t* payload, uint32_t body_bytes) {
   const RingCursor<Memory> at(ring, shape, ticket);
-  store_lines(how, at, shape, body_bytes,
-              [&](uint32_t k) { return packed_line(payload, body_bytes, k, at.stamp()); });
+  store_lines<Memory>(how, at.slot(), at.stamps_whole_slot(), shape, body_bytes,
+                      [&](uint32_t k) { return packed_line(payload, body_bytes, k, at.stamp()); });
   Memory::store_fence();
 }
 #endif
@@ -210,19 +210,20 @@ GYRE_DEVICE constexpr bool is_whole(uint32_t there, uint32_t needed, uint32_t lo
 GYRE_DEVICE inline uint32_t body_bytes_in(const uint32_t* payload) { return payload[2]; }
 GYRE_DEVICE inline uint32_t body_bytes_in(const Packet& first) { return first.data[2]; }
 
-/// The rest of the message at `at`, whose packets before `first`, at least 1, are there and unpacked: loads
-/// the others once and unpacks them into `payload` (shape.payload_bytes() bytes), which the whole group then
-/// sees. Collective over `group`; the outcome is the same in every thread. Never blocks.
+/// The rest of the message in `slot`, whose packets before `first`, at least 1, are there and unpacked: loads
+/// the others once, which must have `stamp`, and unpacks them into `payload` (shape.payload_bytes() bytes),
+/// which the whole group then sees. Collective over `group`; the outcome is the same in every thread. Never
+/// blocks.
 template <class Memory, class Group>
-GYRE_DEVICE ReceiveOutcome receive_rest(Group group, const RingCursor<Memory>& at, const RingShape& shape,
-                                        uint32_t first, uint32_t* payload) {
+GYRE_DEVICE ReceiveOutcome receive_rest(Group group, const typename Memory::Cell* slot, uint32_t stamp,
+                                        const RingShape& shape, uint32_t first, uint32_t* payload) {
   const uint32_t body_bytes = body_bytes_in(payload);
   if (body_bytes > shape.body_capacity()) return ReceiveOutcome::corrupt;
   const uint32_t needed = packets_for(body_bytes);
   bool whole = true;
   for (uint32_t k = first + group.rank(); k < needed; k += group.size()) {
-    const Packet packet = Memory::load(at.slot()[k]);
-    whole = whole && packet.stamp == at.stamp();
+    const Packet packet = Memory::load(slot[k]);
+    whole = whole && packet.stamp == stamp;
     unpack(packet, payload, k);
   }
   whole = group.all(whole);
@@ -239,7 +240,7 @@ GYRE_DEVICE ReceiveOutcome receive(const typename Memory::Cell* ring, const Ring
   const Packet first = Memory::load(at.slot()[0]);
   if (first.stamp != at.stamp()) return ReceiveOutcome::nothing;
   unpack(first, payload, 0);
-  return receive_rest<Memory>(SingleThread{}, at, shape, 1, payload);
+  return receive_rest<Memory>(SingleThread{}, at.slot(), at.stamp(), shape, 1, payload);
 }
 
 /// The consumer's side of the credits. One per ring, used by one thread.

@@ -203,6 +203,7 @@ class Inbox {
   GYRE_DEVICE Inbox(const Bridge& bridge, uint32_t* memory)
       : shape_(bridge.shape),
         command_line_(bridge.command_line),
+        ring_(bridge.h2d),
         next_(bridge.h2d, bridge.shape),
         memory_(kept(memory)),
         place_(kept(memory + PollGroup::rank() * words_a_packet)),
@@ -211,6 +212,19 @@ class Inbox {
     set_width(idle_log_width);
   }
 
+  /// Before the first look, for a ring in the GPU's memory: which of its two pages of memory each page of
+  /// slots gets, by how far they are. What the host has to know; polling threads, collective.
+  GYRE_DEVICE uint64_t choose_slot_pages() {
+    uint64_t second = 0;
+    if (PollGroup::rank() == 0) {
+      for (uint32_t page = 0; page < SlotPages::pages(shape_); ++page)
+        second |= uint64_t(distance(page, 1) < distance(page, 0)) << page;
+    }
+    const uint32_t low = PollGroup::broadcast(uint32_t(second));
+    const uint32_t high = PollGroup::broadcast(uint32_t(second >> 32));
+    slot_pages_ = {shape_, low | uint64_t(high) << 32};
+    return slot_pages_.second();
+  }
   /// Looks, for a message if it `wants` one, and for a command: some looks in a row where they are cheap.
   /// 0 if there is a message, whole and like the one of the last remember(); where messages are not compared
   /// so, what missing() says. Collective.
@@ -288,7 +302,7 @@ class Inbox {
     Ahead ahead;
     if (n != seen_ || n >= next_.left_of_lap()) return ahead;
     ahead.messages = next_.left_of_lap() - n < most_ ? next_.left_of_lap() - n : most_;
-    ahead.packet = Memory::load(next_.slot()[n * shape_.packets() + packet_looked_for(ahead.messages)]);
+    ahead.packet = Memory::load(cell(n * shape_.packets() + packet_looked_for(ahead.messages)));
     return ahead;
   }
   /// After next(n): what look_ahead(n) found. Where the first of its messages was not there it is looked for
@@ -377,6 +391,20 @@ class Inbox {
     packet_of_first_ = k < shape_.packets() ? k : 0;
   }
 
+  // Packet `packet` from the message in hand on, in its lap.
+  GYRE_DEVICE const Packet& cell(uint32_t packet) const {
+    return ring_[slot_pages_.place(uint32_t(next_.slot() - ring_) + packet)];
+  }
+  // Of one thread: how long it takes there and back, at the best.
+  GYRE_DEVICE uint32_t distance(uint32_t page, uint32_t second) const {
+    constexpr uint32_t samples = 4;
+    uint32_t least = 0xffffffff;
+    for (uint32_t i = 0; i < samples; ++i) {
+      const uint32_t ticks = ticks_to_reach(ring_[SlotPages::candidate(page, second)]);
+      if (ticks < least) least = ticks;
+    }
+    return least;
+  }
   // Which this thread loads, where a look is for so many messages. Threads beyond those load what others do:
   // that costs nothing, and knowing them would.
   GYRE_DEVICE uint32_t packet_looked_for(uint32_t messages) const {
@@ -392,17 +420,17 @@ class Inbox {
     if (messages > next_.left_of_lap()) messages = next_.left_of_lap();
     if constexpr (looks_at_each_poll) {
       Packet packet{{0, 0, 0}, 0};
-      if (messages != 0) packet = Memory::load(*next_.slot());
+      if (messages != 0) packet = Memory::load(cell(0));
       there_ = packet.stamp == next_.stamp() ? 1 : 0;
       unpack(packet, memory_, 0);
     } else {
-      const Packet& cell = next_.slot()[packet_looked_for(messages)];
-      Packet packet = Memory::load(cell);
+      const Packet& looked_at = cell(packet_looked_for(messages));
+      Packet packet = Memory::load(looked_at);
       lookout_.ask(*command_line_);
       const bool among = message_ < messages, first = among && PollGroup::rank() == 0;
       for (uint32_t more = more_looks_; more != 0; --more) {
         if (PollGroup::any(first && packet.stamp == next_.stamp())) break;
-        packet = Memory::load(cell);
+        packet = Memory::load(looked_at);
         ++empty_looks_;
       }
       lookout_.read_clock_again();
@@ -440,7 +468,8 @@ class Inbox {
     if (!first) return Decision::nothing;  // the next look begins with it
     const uint32_t looked = width_ < PollGroup::size() ? width_ : PollGroup::size();
     const uint32_t known = is_whole(there_, looked, looked) ? looked : 1;
-    const ReceiveOutcome outcome = receive_rest<Memory>(PollGroup{}, next_, shape_, known, memory_);
+    const ReceiveOutcome outcome =
+        receive_rest<Memory>(PollGroup{}, &cell(0), next_.stamp(), shape_, known, memory_);
     head_ = RequestHead::load(memory_);
     if (outcome == ReceiveOutcome::nothing) return Decision::nothing;
     seen_ = 1;
@@ -453,7 +482,9 @@ class Inbox {
 
   RingShape shape_;
   const CommandLine* command_line_;
-  RingCursor<Memory> next_;
+  Packet* ring_;
+  SlotPages slot_pages_;
+  RingCursor<Memory> next_;  // as if the ring were in one piece
   uint32_t* memory_;
   uint32_t* place_;            // of this thread's packet in it
   uint32_t request_word_ = 0;  // in it, where the message in hand begins

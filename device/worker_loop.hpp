@@ -64,6 +64,10 @@ class Worker {
   GYRE_DEVICE bool start() {
     const uint32_t dispute = first_handler_in_dispute<Actors...>(bridge_.handler_types, bridge_.handlers);
     const bool agreed = dispute == bridge_.handlers;
+    if (agreed && polls() && !bridge_.inbound_in_region && SlotPages::pages(bridge_.shape) != 0) {
+      const uint64_t pages = inbox_.choose_slot_pages();
+      if (PollGroup::rank() == 0) Memory::store_relaxed(bridge_.worker_line->slot_pages, pages);
+    }
     if (HandlerGroup::rank() == 0) {
       if (!agreed) Memory::store_release(bridge_.worker_line->stopped, 1);
       Memory::store_release(bridge_.worker_line->started, agreed ? 1 : uint64_t(2) + dispute);

@@ -115,6 +115,7 @@ void Core::wait_until_started() {
                       "that this program was built with: build it again",
                       handler.message_type, handler.actor_type, handler.request, handler.response));
     }
+    bridges_[worker].take_slot_pages();
   }
 }
 

@@ -89,6 +89,11 @@ class HostBridge {
   }
 
   const Bridge& bridge() const { return bridge_; }
+  /// The worker has started: what it said of where its slots lie holds from now on. Before the first message.
+  void take_slot_pages() {
+    if (bar_.h2d != nullptr && SlotPages::pages(bridge_.shape) != 0)
+      slot_pages_ = {bridge_.shape, bridge_.worker_line->slot_pages};
+  }
 
   /// D2H slots that asks may hold: the rest is for control messages, so that a worker can always answer those
   /// too.
@@ -144,7 +149,12 @@ class HostBridge {
   };
   /// The ticket must have been claimed.
   void publish(uint64_t ticket, const Message& message) {
-    publish_run(ticket, 1, [&](uint32_t) { return message; });
+    const RingCursor<Memory> at(bridge_.h2d, bridge_.shape, ticket);
+    publish_here(at, message);
+    if (!over_bar()) return;
+    Memory::store_fence();  // see publish_run
+    store_over_bar(at, message.body_bytes);
+    Memory::store_fence();
   }
   /// Message i with ticket `first` + i. All those tickets must have been claimed. `message_of(i)` is called
   /// once for each, in their order: what it gives is read before it is called again.
@@ -152,13 +162,24 @@ class HostBridge {
   void publish_run(uint64_t first, uint32_t count, MessageOf&& message_of) {
     // Over BAR these are copies, which read_back reads. They come first: once a worker can have a message,
     // its slot may be another producer's.
-    const bool over_bar = bar_.h2d != nullptr;
-    RingCursor<Memory> at(bridge_.h2d, bridge_.shape, first);
+    const RingCursor<Memory> begin(bridge_.h2d, bridge_.shape, first);
+    RingCursor<Memory> at = begin;
     for (uint32_t i = 0; i < count; ++i) {
-      publish_here(at, message_of(i), over_bar);
+      publish_here(at, message_of(i));
       at.advance(bridge_.shape);
     }
-    if (over_bar) publish_run_over_bar(first, count);
+    if (!over_bar()) return;
+    // Stores to such memory may overtake those before them: that calls are pending, and what their messages
+    // refer to, come first.
+    Memory::store_fence();
+    at = begin;
+    for (uint32_t i = 0; i < count; ++i) {
+      // The engine could have written over it: no line behind the slot is stored.
+      const uint32_t body_bytes = body_bytes_in(Memory::load(*at.slot()));
+      store_over_bar(at, std::min(body_bytes, bridge_.shape.body_capacity()));
+      at.advance(bridge_.shape);
+    }
+    Memory::store_fence();
   }
 
   /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
@@ -244,29 +265,21 @@ class HostBridge {
   }
 
  private:
-  // As gyre::publish, by groups of packets; `whole_lines`: the last one's other packets are stamped too.
-  void publish_here(const RingCursor<Memory>& at, const Message& message, bool whole_lines) {
+  bool over_bar() const { return bar_.h2d != nullptr; }
+  // As gyre::publish, by groups of packets; over BAR the last line's other packets are stamped too.
+  void publish_here(const RingCursor<Memory>& at, const Message& message) {
     const uint32_t needed = packets_for(message.body_bytes);
     uint32_t end = needed;
-    if (whole_lines) end = (needed + Line::size - 1) / Line::size * Line::size;
+    if (over_bar()) end = (needed + Line::size - 1) / Line::size * Line::size;
     if (at.stamps_whole_slot()) end = bridge_.shape.packets();
     for (uint32_t k = needed; k < end; ++k) Memory::store(at.slot()[k], Packet{{0, 0, 0}, at.stamp()});
     gyre::pack(message.payload, needed, at.stamp(), at.slot());
   }
-  // Stores to such memory may overtake those before them: that calls are pending, and what their messages
-  // refer to, come first.
-  void publish_run_over_bar(uint64_t first, uint32_t count) {
-    Memory::store_fence();
-    RingCursor<Memory> at(bar_.h2d, bridge_.shape, first);
-    for (uint32_t i = 0; i < count; ++i) {
-      const Packet* const slot = bridge_.h2d + (at.slot() - bar_.h2d);
-      // The engine could have written over it: no line behind the slot is stored.
-      const uint32_t body_bytes = std::min(body_bytes_in(Memory::load(*slot)), bridge_.shape.body_capacity());
-      store_lines(bar_.store, at, bridge_.shape, body_bytes,
-                  [slot](uint32_t k) -> decltype(auto) { return own_line(slot + k); });
-      at.advance(bridge_.shape);
-    }
-    Memory::store_fence();
+  void store_over_bar(const RingCursor<Memory>& at, uint32_t body_bytes) {
+    const Packet* const slot = at.slot();
+    store_lines<Memory>(bar_.store, bar_.h2d + slot_pages_.place(uint32_t(slot - bridge_.h2d)),
+                        at.stamps_whole_slot(), bridge_.shape, body_bytes,
+                        [slot](uint32_t k) -> decltype(auto) { return own_line(slot + k); });
   }
 #if defined(GYRE_THREAD_SANITIZER)
   // A later lap's producer writes there once the worker has the message, which ThreadSanitizer cannot know.
@@ -355,6 +368,7 @@ class HostBridge {
 
   Bridge bridge_;
   BarBridge bar_;
+  SlotPages slot_pages_;  // of bar_.h2d
   std::mutex command_mutex_;
   CommandWord commanded_;
   TicketClaim<Memory> claim_;

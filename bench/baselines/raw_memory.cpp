@@ -9,8 +9,9 @@ namespace gyre::bench {
 
 namespace {
 
-// The rings of a region's workers: what comes back, addressed from `base`, and what is sent, from `inbound`.
-RawRings rings_in(char* base, char* inbound, const RegionLayout& layout) {
+// The rings of a region's workers, addressed from `base`.
+RawRings rings_in(char* base, const RegionLayout& layout) {
+  char* const inbound = base + layout.inbound();
   return {.h2d = inbound + layout.h2d_ring(0),
           .d2h = base + layout.d2h_ring(0),
           .command = inbound + layout.command_line(0) + offsetof(CommandLine, command),
@@ -20,6 +21,15 @@ RawRings rings_in(char* base, char* inbound, const RegionLayout& layout) {
           .command_stride = layout.inbound_stride(),
           .credit_stride = layout.worker_stride(),
           .shape = layout.shape};
+}
+// The same where what is sent lies elsewhere, at `inbound`: its rings each in one piece.
+RawRings rings_in(char* base, char* inbound, const RegionLayout& layout) {
+  RawRings rings = rings_in(base, layout);
+  rings.h2d = inbound + layout.inbound_ring_elsewhere(0);
+  rings.command = inbound + layout.command_line_elsewhere(0) + offsetof(CommandLine, command);
+  rings.h2d_stride = layout.inbound_ring_elsewhere(1);
+  rings.command_stride = sizeof(CommandLine);
+  return rings;
 }
 
 }  // namespace
@@ -31,7 +41,7 @@ RawMemory::RawMemory(const cuda::Context& context, TransportKind transport, uint
   const size_t bytes = layout.region_bytes();
   if (transport_ == TransportKind::bar || transport_ == TransportKind::automatic) {
     try {
-      bar_ = std::make_unique<cuda::BarMemory>(context, layout.inbound_bytes());
+      bar_ = std::make_unique<cuda::BarMemory>(context, layout.inbound_bytes_elsewhere());
       transport_ = TransportKind::bar;
     } catch (const EngineUnavailable&) {
       if (transport_ == TransportKind::bar) throw;
@@ -54,8 +64,8 @@ RawMemory::RawMemory(const cuda::Context& context, TransportKind transport, uint
     host_ = rings_in(host, static_cast<char*>(inbound.address), layout);
     device_ = rings_in(device, reinterpret_cast<char*>(bar_->device_address()), layout);
   } else {
-    host_ = rings_in(host, host + layout.inbound(), layout);
-    device_ = rings_in(device, device + layout.inbound(), layout);
+    host_ = rings_in(host, layout);
+    device_ = rings_in(device, layout);
   }
 }
 

@@ -22,7 +22,7 @@ class SteppedEngine final : public Engine {
         wait_(options.wait),
         transport_(options.transport == TransportKind::bar ? TransportKind::bar : TransportKind::heap),
         region_(layout_.region_bytes(), layout_.rings_bytes()),
-        inbound_(layout_.inbound_bytes(), layout_.inbound_bytes()),
+        inbound_(layout_.inbound_bytes_elsewhere(), layout_.inbound_bytes_elsewhere()),
         actor_memory_(actors, options),
         buffer_memory_(options.max_buffers) {
     actor_memory_.describe(memory_);

@@ -109,7 +109,7 @@ void CudaEngine::choose_transport(TransportKind asked) {
   transport_ = asked;
   if (asked != TransportKind::automatic && asked != TransportKind::bar) return;
   try {
-    bar_ = std::make_unique<BarMemory>(context_, layout_.inbound_bytes());
+    bar_ = std::make_unique<BarMemory>(context_, layout_.inbound_bytes_elsewhere());
     transport_ = TransportKind::bar;
   } catch (const Error& error) {
     if (asked == TransportKind::bar) {
@@ -155,8 +155,9 @@ void CudaEngine::launch() {
   const Context::Current current(context_);
   arguments_.push_pointer("region", region_->device_address(), layout_.region_bytes());
   if (bar_) {  // memory of Vulkan's, which the driver need not know as an allocation: BarMemory has tested it
-    arguments_.push("inbound", bar_->device_address(),
-                    fmt::format("{:#x}, {} bytes", bar_->device_address(), layout_.inbound_bytes()));
+    arguments_.push(
+        "inbound", bar_->device_address(),
+        fmt::format("{:#x}, {} bytes", bar_->device_address(), layout_.inbound_bytes_elsewhere()));
   } else {
     arguments_.push_pointer("inbound", region_->device_address() + layout_.inbound(),
                             layout_.inbound_bytes());

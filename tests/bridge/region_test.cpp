@@ -52,16 +52,18 @@ TEST_CASE("lines that different sides write lie 128 bytes apart") {
 TEST_CASE("a bridge's inbound part is in the region, or where it is said to be") {
   const RegionLayout layout{3, RingShape{4, 128, 1}};
   HeapRegion region(layout.region_bytes(), layout.rings_bytes());
-  HeapRegion elsewhere(layout.inbound_bytes(), layout.inbound_bytes());
+  HeapRegion elsewhere(layout.inbound_bytes_elsewhere(), layout.inbound_bytes_elsewhere());
   for (uint32_t w = 0; w < layout.workers; ++w) {
     const Bridge here = Bridge::of(region.address(), layout, w);
     const Bridge there = Bridge::of(region.address(), elsewhere.address(), layout, w);
     CHECK(reinterpret_cast<char*>(here.command_line) ==
           static_cast<char*>(region.address()) + layout.inbound() + w * layout.inbound_stride());
     CHECK(reinterpret_cast<char*>(there.command_line) ==
-          static_cast<char*>(elsewhere.address()) + w * layout.inbound_stride());
+          static_cast<char*>(elsewhere.address()) + layout.command_line_elsewhere(w));
+    CHECK(static_cast<void*>(here.h2d) == here.command_line + 1);
+    CHECK(reinterpret_cast<char*>(there.h2d) ==
+          static_cast<char*>(elsewhere.address()) + layout.inbound_ring_elsewhere(w));
     for (const Bridge& bridge : {here, there}) {
-      CHECK(static_cast<void*>(bridge.h2d) == bridge.command_line + 1);
       CHECK(bridge.host_line == here.host_line);
       CHECK(bridge.d2h == here.d2h);
       CHECK(bridge.arena == here.arena);

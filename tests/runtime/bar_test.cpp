@@ -27,7 +27,7 @@ struct TwoParts {
   explicit TwoParts(const RingShape& shape, LineStore store = LineStore::four_packets)
       : layout{1, shape},
         region(layout.region_bytes(), layout.rings_bytes()),
-        device(layout.inbound_bytes(), layout.inbound_bytes()),
+        device(layout.inbound_bytes_elsewhere(), layout.inbound_bytes_elsewhere()),
         worker(Bridge::of(region.address(), device.address(), layout, 0)),
         host(Bridge::of(region.address(), layout, 0),
              BarInbound{device.address(), store}.of_worker(layout, 0)) {}
@@ -148,6 +148,43 @@ TEST_CASE("over BAR workers answer, obey and drain as in one region") {
   CHECK(s.core->terminate(1s).books.balanced());
 }
 
+TEST_CASE("over BAR messages lie in those of the ring's pages that its worker chose, and in no others") {
+  Stepped s({.transport = TransportKind::bar, .workers = 2, .slots = 32, .slot_bytes = 1024, .timeout = 5s});
+  const RingShape shape = s.core->shape();
+  REQUIRE(SlotPages::pages(shape) == 8);
+  for (uint64_t i = 0; i < 3 * shape.slots; ++i) {
+    const uint64_t length = i % 64;
+    auto future = i % 3 == 0 ? s.ask(Action::GROW, length) : s.ask(Action::ANSWER, i);
+    s.work();
+    const auto reply = future.get();
+    REQUIRE(reply);
+    if (i % 3 == 0) CHECK(reply.value()->getFiller().size() == length);
+    if (i % 3 != 0) CHECK(reply.value()->getValue() == 2 * i + 1);
+  }
+  const auto* const device = static_cast<const char*>(s.engine->bar_inbound().address);
+  uint32_t used[2] = {};
+  for (uint32_t worker = 0; worker < 2; ++worker) {
+    const uint64_t second = Bridge::of(s.engine->region(), s.core->layout(), worker).worker_line->slot_pages;
+    const auto* const ring =
+        reinterpret_cast<const Packet*>(device + s.core->layout().inbound_ring_elsewhere(worker));
+    for (uint32_t page = 0; page < SlotPages::pages(shape); ++page) {
+      for (const uint32_t candidate : {0u, 1u}) {
+        const Packet* const packets = ring + SlotPages::candidate(page, candidate);
+        const bool chosen = candidate == (second >> page & 1), messages = worker == 0;
+        uint32_t stamped = 0;
+        for (uint32_t k = 0; k < SlotPages::page_bytes / sizeof(Packet); ++k)
+          stamped += packets[k].stamp != 0;
+        CHECK((stamped != 0) == (chosen && messages));
+        used[candidate] += stamped != 0;
+      }
+    }
+  }
+  CHECK(used[0] + used[1] == 8);
+  CHECK(used[0] != 0);
+  CHECK(used[1] != 0);
+  CHECK(s.core->terminate(1s).books.balanced());
+}
+
 TEST_CASE("over BAR terminate buries what a stopped worker never took, with its body") {
   Stepped s({.transport = TransportKind::bar, .slots = 8, .timeout = 5s});
   auto answered = s.ask(Action::ANSWER, 1);
@@ -155,8 +192,9 @@ TEST_CASE("over BAR terminate buries what a stopped worker never took, with its 
   REQUIRE(s.client->try_tell<ProbeNote>(probe, noting(77)));
   REQUIRE(s.engine->step() == Decision::message);
   // Whatever device memory holds by then.
-  std::memset(static_cast<char*>(s.engine->bar_inbound().address) + s.core->layout().h2d_ring(0), 0xee,
-              s.core->shape().ring_bytes());
+  std::memset(
+      static_cast<char*>(s.engine->bar_inbound().address) + s.core->layout().inbound_ring_elsewhere(0), 0xee,
+      SlotPages::ring_bytes(s.core->shape()));
   const Termination report = s.core->terminate(1s);
   CHECK_FALSE(report.worker_stuck);
   CHECK(answered.get().value()->getValue() == 3);

@@ -688,7 +688,9 @@ struct FakeCalls {
     const auto memory = *static_cast<const gyre::EngineMemory*>(arguments[3]);
     if (s.fault_at_launch || layout.workers > grid ||
         s.find_allocation(region, layout.region_bytes()) == s.allocations.end() ||
-        s.find_allocation(inbound, layout.inbound_bytes()) == s.allocations.end()) {
+        s.find_allocation(inbound, inbound == region + layout.inbound()
+                                       ? layout.inbound_bytes()
+                                       : layout.inbound_bytes_elsewhere()) == s.allocations.end()) {
       s.fault = CUDA_ERROR_ILLEGAL_ADDRESS;
       return CUDA_SUCCESS;  // launches are asynchronous: the error comes later
     }

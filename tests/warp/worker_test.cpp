@@ -65,7 +65,9 @@ struct Answer {
 // A worker of a warp with actors Echo, Counter and Second, and its host, which take turns.
 class WarpUnderTest {
  public:
-  WarpUnderTest() : region_(1 << 20), tables_(1 << 16), request_(4096), response_(4096) {
+  // Its ring is in the region, or where a GPU's memory would be, in pages that the worker chooses.
+  explicit WarpUnderTest(bool elsewhere)
+      : region_(1 << 20), inbound_(1 << 16), tables_(1 << 16), request_(4096), response_(4096) {
     warp::fibers = {};
     RegionLayout layout;
     layout.handlers = 3;
@@ -74,7 +76,8 @@ class WarpUnderTest {
     types[0] = {messages::view::EchoRequest::type_id, messages::view::EchoResponse::type_id};
     types[1] = {One::type_id, One::type_id};
     types[2] = {Two::type_id, One::type_id};
-    bridge_ = Bridge::of(region(), layout, 0);
+    bridge_ =
+        elsewhere ? Bridge::of(region(), aligned(inbound_), layout, 0) : Bridge::of(region(), layout, 0);
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
     memory_.actors_per_worker = 16;
     memory_.counts = counts_;
@@ -86,6 +89,8 @@ class WarpUnderTest {
       stacks_[lane].resize(1 << 18);
       make_fiber(warp::fibers.context[lane], stacks_[lane]);
     }
+    while (bridge_.worker_line->started == 0) let_run(1);
+    if (elsewhere) slot_pages_ = {bridge_.shape, bridge_.worker_line->slot_pages};
   }
   ~WarpUnderTest() {
     command(Command::stop);
@@ -95,13 +100,18 @@ class WarpUnderTest {
   }
 
   uint32_t slots() const { return bridge_.shape.slots; }
+  uint64_t slot_pages() const { return slot_pages_.second(); }
   void send(uint16_t actor, const Words& body, uint64_t key = 7, uint32_t deadline_us = 0) {
     alignas(16) uint32_t message[96] = {};
     const Envelope envelope{++sent_, uint32_t(body.size() * 8), deadline_us, key, actor, 0, 0,
                             0,       envelope_flags::ask};
     std::memcpy(message, &envelope, sizeof envelope);
     std::memcpy(message + 8, body.data(), body.size() * 8);
-    publish<Memory>(SingleThread{}, to_worker_, bridge_.shape, message, envelope.body_bytes);
+    Packet* const slot = bridge_.h2d + slot_pages_.place(uint32_t(to_worker_.slot() - bridge_.h2d));
+    for (uint32_t k = packets_for(envelope.body_bytes); k-- != 0;) {
+      const uint32_t* const data = message + k * words_a_packet;
+      Memory::store(slot[k], Packet{{data[0], data[1], data[2]}, to_worker_.stamp()});
+    }
     to_worker_.advance(bridge_.shape);
   }
   Answer take() {
@@ -159,12 +169,13 @@ class WarpUnderTest {
   char* region() { return reinterpret_cast<char*>(aligned(region_)); }
 
   inline static WarpUnderTest* under_test_ = nullptr;
-  std::vector<uint64_t> region_, tables_;
+  std::vector<uint64_t> region_, inbound_, tables_;
   std::vector<uint32_t> request_, response_;
   std::vector<char> stacks_[warp::lanes];
   WorkerShared shared_{};
   HandlerCounts counts_[4] = {};
   Bridge bridge_{};
+  SlotPages slot_pages_;
   EngineMemory memory_{};
   RingCursor<Memory> to_worker_{nullptr, RingShape{}}, from_worker_{nullptr, RingShape{}};
   uint64_t sent_ = 0;
@@ -186,7 +197,9 @@ Words payload_of(const Words& body, uint64_t& sequence) {
 }  // namespace
 
 TEST_CASE("each message gets its own answer, alike or not, alone and in streams, late and in time") {
-  WarpUnderTest worker;
+  const bool elsewhere = GENERATE(false, true);
+  WarpUnderTest worker(elsewhere);
+  CHECK((worker.slot_pages() != 0) == elsewhere);  // of 32 pages of slots some lie in the second of their two
   std::mt19937_64 random(61);
   uint64_t number = 0, first = 1;
   struct Sent {
@@ -235,7 +248,8 @@ TEST_CASE("each message gets its own answer, alike or not, alone and in streams,
 }
 
 TEST_CASE("actors' messages in turn and in streams reach each its own, with a state of its own") {
-  WarpUnderTest worker;
+  const bool elsewhere = GENERATE(false, true);
+  WarpUnderTest worker(elsewhere);
   std::mt19937_64 random(62);
   uint64_t total[3] = {};
   for (int burst = 0; burst < 600; ++burst) {
@@ -259,7 +273,8 @@ TEST_CASE("actors' messages in turn and in streams reach each its own, with a st
 }
 
 TEST_CASE("a worker that was idle when it became inactive handles nothing, whatever it handled last") {
-  WarpUnderTest worker;
+  const bool elsewhere = GENERATE(false, true);
+  WarpUnderTest worker(elsewhere);
   uint64_t total = 0;
   for (int round = 0; round < 4; ++round) {
     for (int message = 0; message < 4; ++message) {
