@@ -41,6 +41,11 @@ uint32_t calls_for(const RegionLayout& layout) {
   return uint32_t(std::clamp<uint64_t>(2 * in_flight, 1024, 65536));
 }
 
+uint64_t most_body_bytes(const RingShape& shape, uint64_t arena_bytes) {
+  if (shape.body_capacity() < sizeof(OutOfLine)) return shape.body_capacity();
+  return std::clamp<uint64_t>(arena_bytes, shape.body_capacity(), Scratch::most_capacity());
+}
+
 }  // namespace
 
 int64_t host_now_ns() { return int64_t(gyre::now_ns()); }
@@ -58,6 +63,7 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
       engine_(std::move(engine)),
       buffers_(engine_->buffer_memory(), bridges_),
       arena_(static_cast<char*>(engine_->region()) + layout_.arena(), layout_.arena_bytes),
+      max_body_bytes_(most_body_bytes(layout_.shape, arena_.bytes())),
       calls_(calls_for(layout_), layout_.shape.body_capacity(), arena_),
       unprocessed_(size_t(layout_.workers) * layout_.counts_a_worker()),
       dead_letters_(actors_),

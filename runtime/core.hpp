@@ -98,7 +98,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const Arena& arena() const { return arena_; }
   const RegionLayout& layout() const { return layout_; }
   /// Largest request body that could be sent, in bytes.
-  uint64_t max_body_bytes() const;
+  uint64_t max_body_bytes() const { return max_body_bytes_; }
   uint64_t region_bytes() const { return layout_.region_bytes(); }
   /// The key modulo the workers, without a division for keys that are less.
   uint32_t worker_of(uint64_t key) const {
@@ -191,6 +191,9 @@ class Core : public std::enable_shared_from_this<Core> {
   template <class Attempt>
   Status attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
                        WhenFull when_full);
+  template <class Attempt>
+  Status keep_attempting(Status status, Attempt& attempt, std::chrono::nanoseconds timeout,
+                         int64_t& deadline_ns, WhenFull when_full);
   size_t ask_run(std::span<const Addressed> run, const AskLimits& limits, CallId* calls, Failure& refused);
   size_t tell_run(std::span<const Addressed> run, const TellLimits& limits, Failure& refused);
   template <class Fits>
@@ -230,6 +233,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::deque<HostBridge> bridges_;  // one a worker; never moved
   Buffers buffers_;
   Arena arena_;
+  const uint64_t max_body_bytes_;
   CallTable calls_;
 
   std::atomic<Lifecycle> state_{Lifecycle::launched};

@@ -15,7 +15,7 @@ constexpr uint32_t looks_while_busy =
     16;  // turns with replies for others between looks at one's own deadline
 constexpr int64_t never = INT64_MAX;
 
-bool for_lack_of_room(Status status) {
+inline bool for_lack_of_room(Status status) {
   return status == Status::ring_full || status == Status::call_table_full || status == Status::arena_full;
 }
 
@@ -25,11 +25,19 @@ bool for_lack_of_room(Status status) {
 // is `timeout` from now then. While it waits it drains replies: a thread that only sends still lets the
 // workers answer.
 template <class Attempt>
-Status Core::attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
-                           WhenFull when_full) {
-  Status status = attempt();
+[[gnu::always_inline]] inline Status Core::attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout,
+                                                         int64_t& deadline_ns, WhenFull when_full) {
+  const Status status = attempt();
   if (!for_lack_of_room(status)) [[likely]]
     return status;
+  return keep_attempting(status, attempt, timeout, deadline_ns, when_full);
+}
+
+// After a first attempt, which is a part of who attempts then.
+template <class Attempt>
+[[gnu::noinline]] Status Core::keep_attempting(Status status, Attempt& attempt,
+                                               std::chrono::nanoseconds timeout, int64_t& deadline_ns,
+                                               WhenFull when_full) {
   if (when_full == WhenFull::refuse) return drain_replies() != 0 ? attempt() : status;
   if (deadline_ns == never) deadline_ns = after(host_now_ns(), timeout);
   Backoff backoff(options_.wait);
@@ -48,11 +56,6 @@ Status Core::attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, 
     }
     backoff.pause();
   }
-}
-
-uint64_t Core::max_body_bytes() const {
-  if (shape().body_capacity() < sizeof(OutOfLine)) return shape().body_capacity();
-  return std::clamp<uint64_t>(arena_.bytes(), shape().body_capacity(), Scratch::most_capacity());
 }
 
 // Where the bodies of a message go, and that an empty arena would have room for them.
@@ -149,8 +152,8 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
   bool prepaid = false;
   uint64_t ticket = 0;
   const Status status = attempt_until(
-      [&] {
-        if (room.any() && !block && !(block = take_block(room, message)))
+      [&]() __attribute__((always_inline)) {
+        if (room.any() && !block && !(block = take_block(room, message))) [[unlikely]]
           return full_or_closed(bridge, Status::arena_full);
         if (!call && !(call = calls_.acquire())) return full_or_closed(bridge, Status::call_table_full);
         if (!prepaid && !(prepaid = bridge.try_prepay_replies(1) != 0))
