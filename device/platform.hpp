@@ -159,13 +159,13 @@ __device__ inline uint64_t clock_ticks_here() {
 }
 
 /// Ticks that an atomic operation on a stamp in the GPU's memory takes, which changes nothing. It is done in
-/// the part of the L2 cache that the memory belongs to; a load may find what the other part has of it. The
-/// stamp is none that a message has.
+/// the part of the L2 cache that the memory belongs to; a load may find what the other part has of it. For
+/// memory that is zero, as rings are before a worker starts.
 __device__ inline uint32_t ticks_to_reach(Packet& packet) {
   const uint32_t began = uint32_t(clock_ticks_here());
   uint32_t stamp, ended;
   asm volatile("atom.relaxed.gpu.global.or.b32 %0, [%1], 0;" : "=r"(stamp) : "l"(&packet.stamp) : "memory");
-  // Not before the stamp has come.
+  // Not before the stamp has come: whether to trap depends on it.
   asm volatile("{ .reg .pred p; setp.eq.u32 p, %1, 0xffffffff; @p trap; mov.u32 %0, %%clock; }"
                : "=r"(ended)
                : "r"(stamp)

@@ -147,7 +147,7 @@ class HostBridge {
     const uint32_t* payload;
     uint32_t body_bytes;
   };
-  /// The ticket must have been claimed.
+  /// The ticket must have been claimed, and the body fit a slot.
   void publish(uint64_t ticket, const Message& message) {
     const RingCursor<Memory> at(bridge_.h2d, bridge_.shape, ticket);
     publish_here(at, message);
@@ -156,8 +156,9 @@ class HostBridge {
     store_over_bar(at, message.body_bytes);
     Memory::store_fence();
   }
-  /// Message i with ticket `first` + i. All those tickets must have been claimed. `message_of(i)` is called
-  /// once for each, in their order: what it gives is read before it is called again.
+  /// Message i with ticket `first` + i. All those tickets must have been claimed, and the bodies fit slots.
+  /// `message_of(i)` is called once for each, in their order: what it gives is read before it is called
+  /// again.
   template <class MessageOf>
   void publish_run(uint64_t first, uint32_t count, MessageOf&& message_of) {
     // Over BAR these are copies, which read_back reads. They come first: once a worker can have a message,

@@ -1,6 +1,7 @@
 #include <gyre/bridge/heap.hpp>
 #include <gyre/bridge/region.hpp>
 
+#include <algorithm>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -68,6 +69,29 @@ TEST_CASE("a bridge's inbound part is in the region, or where it is said to be")
       CHECK(bridge.d2h == here.d2h);
       CHECK(bridge.arena == here.arena);
     }
+  }
+}
+
+TEST_CASE("elsewhere, rings and command lines lie apart from each other, on lines and pages of their own") {
+  for (const RingShape& shape :
+       {RingShape{256, 512, 1}, RingShape{4, 128, 1}, RingShape{256, 192, 1}, RingShape{2, 16384, 1}}) {
+    const RegionLayout layout{3, shape};
+    HeapRegion memory(layout.inbound_bytes_elsewhere(), layout.inbound_bytes_elsewhere());
+    std::vector<std::pair<uint64_t, uint64_t>> parts;  // begin and end
+    for (uint32_t w = 0; w < layout.workers; ++w) {
+      const uint64_t ring = layout.inbound_ring_elsewhere(w), line = layout.command_line_elsewhere(w);
+      CHECK(ring % (2 * SlotPages::page_bytes) == 0);
+      CHECK(line % alignof(CommandLine) == 0);
+      parts.emplace_back(ring, ring + SlotPages::ring_bytes(shape));
+      parts.emplace_back(line, line + sizeof(CommandLine));
+      const BarBridge bar = BarInbound{memory.address(), LineStore::four_packets}.of_worker(layout, w);
+      const char* const base = static_cast<char*>(memory.address());
+      CHECK(uint64_t(reinterpret_cast<char*>(bar.h2d) - base) == ring);
+      CHECK(uint64_t(reinterpret_cast<char*>(bar.command_line) - base) == line);
+    }
+    std::sort(parts.begin(), parts.end());
+    for (size_t i = 1; i < parts.size(); ++i) CHECK(parts[i - 1].second <= parts[i].first);
+    CHECK(parts.back().second == layout.inbound_bytes_elsewhere());
   }
 }
 

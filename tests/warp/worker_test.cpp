@@ -107,10 +107,14 @@ class WarpUnderTest {
                             0,       envelope_flags::ask};
     std::memcpy(message, &envelope, sizeof envelope);
     std::memcpy(message + 8, body.data(), body.size() * 8);
-    Packet* const slot = bridge_.h2d + slot_pages_.place(uint32_t(to_worker_.slot() - bridge_.h2d));
-    for (uint32_t k = packets_for(envelope.body_bytes); k-- != 0;) {
-      const uint32_t* const data = message + k * words_a_packet;
-      Memory::store(slot[k], Packet{{data[0], data[1], data[2]}, to_worker_.stamp()});
+    if (slot_pages_.second() == 0) {
+      publish<Memory>(SingleThread{}, to_worker_, bridge_.shape, message, envelope.body_bytes);
+    } else {
+      Packet* const slot = bridge_.h2d + slot_pages_.place(uint32_t(to_worker_.slot() - bridge_.h2d));
+      for (uint32_t k = packets_for(envelope.body_bytes); k-- != 0;) {
+        const uint32_t* const data = message + k * words_a_packet;
+        Memory::store(slot[k], Packet{{data[0], data[1], data[2]}, to_worker_.stamp()});
+      }
     }
     to_worker_.advance(bridge_.shape);
   }

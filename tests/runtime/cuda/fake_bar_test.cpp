@@ -24,7 +24,7 @@ bool without_nvrtc() {
 }
 
 Options over(TransportKind transport) {
-  return {.engine = EngineKind::cuda, .transport = transport, .slots = 8};
+  return {.engine = EngineKind::cuda, .transport = transport, .slots = 32};
 }
 
 bool says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
