@@ -151,7 +151,8 @@ TEST_CASE(
       wrong += s.host.read_back(ticket, copy.data()) != ReceiveOutcome::message ||
                !same(message_of(seed, envelope.body_bytes), copy.data(), envelope.body_bytes);
       if (const RingCursor<Memory> at(s.worker.h2d, s.layout.shape, ticket); at.stamps_whole_slot()) {
-        for (uint32_t k = 0; k < s.layout.shape.packets(); ++k) wrong += s.slot_of(at)[k].stamp != at.stamp();
+        for (uint32_t k = 0; k < s.layout.shape.packets(); ++k)
+          wrong += Memory::load(s.slot_of(at)[k]).stamp != at.stamp();
       }
       Memory::store_release(s.worker.worker_line->h2d_credit, ticket + 1);
     }
