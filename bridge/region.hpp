@@ -6,9 +6,9 @@
 //   | inbound part: worker 0: CommandLine  H2D ring | worker 1: … | arena
 //
 // The inbound part is what the host says to workers without being asked. It may lie elsewhere too, in device
-// memory that the host only writes (BarInbound): all rings, in pages that their workers chose (SlotPages), and
-// behind them the command lines. Workers then read it there, and the one in the region is the host's own copy
-// of the rings, for what it must read back.
+// memory that the host only writes (BarInbound): all rings, in pages that their workers chose (SlotPages),
+// and behind them the command lines. Workers then read it there, and the one in the region is the host's own
+// copy of the rings, for what it must read back.
 //
 // One writer per cache line. Lines lie 128 bytes apart: x86 prefetches the neighbour of a 64-byte line.
 #pragma once
