@@ -7,7 +7,7 @@ namespace gyre {
 
 /// A GPU's L2 cache has two parts, and each 4096 bytes of its memory belong to one of them. What the host
 /// writes is seen sooner where that is the part that the polling multiprocessor is connected to, on an H200
-/// by 80 to 120 ns (docs/performance.md), and of two neighbouring pages one is. So such a ring has two pages
+/// by 100 to 140 ns (docs/performance.md), and of two neighbouring pages one is. So such a ring has two pages
 /// of memory for each page of slots, and the worker says which one is used. A plain value, the same on both
 /// sides; by default the ring lies in one piece, as RingShape says.
 class SlotPages {
