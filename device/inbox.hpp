@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/bridge/region.hpp>
+#include <gyre/device/near_pages.hpp>
 #include <gyre/device/platform.hpp>
 
 #if !defined(__CUDACC_RTC__)
@@ -216,10 +217,7 @@ class Inbox {
   /// slots gets, by how far they are. What the host has to know; polling threads, collective.
   GYRE_DEVICE uint64_t choose_slot_pages() {
     uint64_t second = 0;
-    if (PollGroup::rank() == 0) {
-      for (uint32_t page = 0; page < SlotPages::pages(shape_); ++page)
-        second |= uint64_t(distance(page, 1) < distance(page, 0)) << page;
-    }
+    if (PollGroup::rank() == 0) second = nearer_pages(ring_, shape_);
     const uint32_t low = PollGroup::broadcast(uint32_t(second));
     const uint32_t high = PollGroup::broadcast(uint32_t(second >> 32));
     slot_pages_ = {shape_, low | uint64_t(high) << 32};
@@ -266,9 +264,13 @@ class Inbox {
   /// What glance() found, if not that: message, corrupt or nothing. Collective.
   GYRE_DEVICE Decision look_closer() {
     if ((there_ & 1) == 0) return nothing();
-    const uint32_t needed = packets_for(head_.body_bytes() < 0x7fffffff ? head_.body_bytes() : 0x7fffffff);
+    const uint32_t needed = packets_of(head_.body_bytes());
     if (is_whole(there_, needed, width_)) return Decision::message;
-    return look_for_rest();
+    if (needed > looked()) return look_for_longer();
+    // Seen before it was whole: the next look begins with it.
+    seen_ = 0;
+    ++empty_looks_;
+    return Decision::nothing;
   }
   /// Asks for the command once it is known whether there is a message, where that is in the cache: the clock
   /// is read then, and its handler's time begins.
@@ -395,16 +397,6 @@ class Inbox {
   GYRE_DEVICE const Packet& cell(uint32_t packet) const {
     return ring_[slot_pages_.place(uint32_t(next_.slot() - ring_) + packet)];
   }
-  // Of one thread: how long it takes there and back, at the best.
-  GYRE_DEVICE uint32_t distance(uint32_t page, uint32_t second) const {
-    constexpr uint32_t samples = 4;
-    uint32_t least = 0xffffffff;
-    for (uint32_t i = 0; i < samples; ++i) {
-      const uint32_t ticks = ticks_to_reach(ring_[SlotPages::candidate(page, second)]);
-      if (ticks < least) least = ticks;
-    }
-    return least;
-  }
   // Which this thread loads, where a look is for so many messages. Threads beyond those load what others do:
   // that costs nothing, and knowing them would.
   GYRE_DEVICE uint32_t packet_looked_for(uint32_t messages) const {
@@ -427,11 +419,16 @@ class Inbox {
       const Packet& looked_at = cell(packet_looked_for(messages));
       Packet packet = Memory::load(looked_at);
       lookout_.ask(*command_line_);
-      const bool among = message_ < messages, first = among && PollGroup::rank() == 0;
+      const bool among = message_ < messages;
+      const bool expected = among && message_ == 0 && (usual_packets_ >> PollGroup::rank() & 1) != 0;
       for (uint32_t more = more_looks_; more != 0; --more) {
-        if (PollGroup::any(first && packet.stamp == next_.stamp())) break;
+        const bool missing = expected && packet.stamp != next_.stamp();
+        if (!PollGroup::any(missing)) break;
         packet = Memory::load(looked_at);
         ++empty_looks_;
+        // While that is under way: with a message's first packet there, it is the last of the row. What is
+        // missing has come by then, or it is a shorter message.
+        if (PollGroup::any(expected && !missing && PollGroup::rank() == 0)) more = 1;
       }
       lookout_.read_clock_again();
       there_ = PollGroup::ballot(among && packet.stamp == next_.stamp());
@@ -461,13 +458,18 @@ class Inbox {
     return Decision::nothing;
   }
 
-  // A message that is longer than the one before it, or that was seen before it was whole.
-  GYRE_DEVICE Decision look_for_rest() {
+  // That a message takes which says that its body has so many bytes, whatever they are.
+  GYRE_DEVICE static uint32_t packets_of(uint32_t body_bytes) {
+    return packets_for(body_bytes < 0x7fffffff ? body_bytes : 0x7fffffff);
+  }
+  // Packets of the first message that a look covers.
+  GYRE_DEVICE uint32_t looked() const { return width_ < PollGroup::size() ? width_ : PollGroup::size(); }
+  // A message that has more.
+  GYRE_DEVICE Decision look_for_longer() {
     const bool first = request_word_ == 0;
     seen_ = 0;
     if (!first) return Decision::nothing;  // the next look begins with it
-    const uint32_t looked = width_ < PollGroup::size() ? width_ : PollGroup::size();
-    const uint32_t known = is_whole(there_, looked, looked) ? looked : 1;
+    const uint32_t known = is_whole(there_, looked(), looked()) ? looked() : 1;
     const ReceiveOutcome outcome =
         receive_rest<Memory>(PollGroup{}, &cell(0), next_.stamp(), shape_, known, memory_);
     head_ = RequestHead::load(memory_);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gyre/bridge/group.hpp>
-#include <gyre/bridge/slot_pages.hpp>
 #include <gyre/messages/fixed_width.hpp>
 
 #if !defined(__CUDACC_RTC__)
@@ -158,21 +157,6 @@ __device__ inline uint64_t clock_ticks_here() {
   return value;
 }
 
-/// Ticks that an atomic operation on a stamp in the GPU's memory takes, which changes nothing. It is done in
-/// the part of the L2 cache that the memory belongs to; a load may find what the other part has of it. For
-/// memory that is zero, as rings are before a worker starts.
-__device__ inline uint32_t ticks_to_reach(Packet& packet) {
-  const uint32_t began = uint32_t(clock_ticks_here());
-  uint32_t stamp, ended;
-  asm volatile("atom.relaxed.gpu.global.or.b32 %0, [%1], 0;" : "=r"(stamp) : "l"(&packet.stamp) : "memory");
-  // Not before the stamp has come: whether to trap depends on it.
-  asm volatile("{ .reg .pred p; setp.eq.u32 p, %1, 0xffffffff; @p trap; mov.u32 %0, %%clock; }"
-               : "=r"(ended)
-               : "r"(stamp)
-               : "memory");
-  return ended - began;
-}
-
 /// Adds to a word of the engine's own memory, to which other threads of the warp may add at the same time; it
 /// does not wait for that.
 __device__ inline void add_soon(uint64_t& word, uint64_t n) {
@@ -243,10 +227,6 @@ inline uint64_t clock_ticks_here() {
   const uint64_t ticks = clock_ticks();
   std::atomic_signal_fence(std::memory_order_seq_cst);
   return ticks;
-}
-/// A CPU's memory is as far everywhere, for all that is known here: in tests either page is the nearer one.
-inline uint32_t ticks_to_reach(const Packet& packet) {
-  return uint32_t(__builtin_parityll(reinterpret_cast<uintptr_t>(&packet) / SlotPages::page_bytes));
 }
 /// On the CPU the command word is in the cache.
 inline constexpr bool looks_at_each_poll = true;

@@ -18,7 +18,7 @@ struct VectorAddRequest {
   a @1 :List(Float32);
   b @2 :List(Float32);  # as many elements as a
 
-  # Where aBuffer is set, the elements are in buffers of Float32, and the lists are not read.
+  # Where aBuffer is set, the elements are in buffers of Float32, not in the lists.
   length @3 :UInt64;    # elements
   aBuffer @4 :Buffer.BufferHandle;
   bBuffer @5 :Buffer.BufferHandle;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -101,19 +102,25 @@ class WarpUnderTest {
 
   uint32_t slots() const { return bridge_.shape.slots; }
   uint64_t slot_pages() const { return slot_pages_.second(); }
-  void send(uint16_t actor, const Words& body, uint64_t key = 7, uint32_t deadline_us = 0) {
+  // With `in_parts` its packets come in any order, and the worker runs between them.
+  void send(uint16_t actor, const Words& body, uint64_t key = 7, uint32_t deadline_us = 0,
+            std::mt19937_64* in_parts = nullptr) {
     alignas(16) uint32_t message[96] = {};
     const Envelope envelope{++sent_, uint32_t(body.size() * 8), deadline_us, key, actor, 0, 0,
                             0,       envelope_flags::ask};
     std::memcpy(message, &envelope, sizeof envelope);
     std::memcpy(message + 8, body.data(), body.size() * 8);
-    if (slot_pages_.second() == 0) {
+    if (slot_pages_.second() == 0 && !in_parts) {
       publish<Memory>(SingleThread{}, to_worker_, bridge_.shape, message, envelope.body_bytes);
     } else {
       Packet* const slot = bridge_.h2d + slot_pages_.place(uint32_t(to_worker_.slot() - bridge_.h2d));
-      for (uint32_t k = packets_for(envelope.body_bytes); k-- != 0;) {
+      std::vector<uint32_t> order(packets_for(envelope.body_bytes));
+      std::iota(order.rbegin(), order.rend(), 0);
+      if (in_parts) std::shuffle(order.begin(), order.end(), *in_parts);
+      for (const uint32_t k : order) {
         const uint32_t* const data = message + k * words_a_packet;
         Memory::store(slot[k], Packet{{data[0], data[1], data[2]}, to_worker_.stamp()});
+        if (in_parts) let_run(uint32_t((*in_parts)() % 4 * ((*in_parts)() % 30)));
       }
     }
     to_worker_.advance(bridge_.shape);
@@ -249,6 +256,32 @@ TEST_CASE("each message gets its own answer, alike or not, alone and in streams,
     if (burst % 40 == 39) worker.let_idle();
   }
   while (!sent.empty()) settle();
+}
+
+TEST_CASE("a message that is seen in part is handled once, when it is whole") {
+  WarpUnderTest worker(GENERATE(false, true));
+  std::mt19937_64 random(63);
+  for (uint64_t number = 0; number < 2000; ++number) {
+    if (random() % 8 == 0) {  // a shorter one
+      worker.send(second, {root_of(2), 1, number}, 7, 0, &random);
+      const Answer answer = worker.take();
+      REQUIRE(answer.correlation == number + 1);
+      REQUIRE(answer.body[1] == 1'000'000 + number);
+      continue;
+    }
+    gyre_test::EchoForm form = gyre_test::any_echo_form(random, number);
+    worker.send(echo, form.body, 7, 0, &random);
+    const Answer answer = worker.take();
+    REQUIRE(answer.correlation == number + 1);
+    if (!form.payload) {
+      REQUIRE(answer.status == Status::malformed);
+    } else {
+      uint64_t sequence = 0;
+      REQUIRE(answer.status == Status::ok);
+      REQUIRE(payload_of(answer.body, sequence) == *form.payload);
+      REQUIRE(sequence == number);
+    }
+  }
 }
 
 TEST_CASE("actors' messages in turn and in streams reach each its own, with a state of its own") {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gyre/bridge/group.hpp>
-#include <gyre/bridge/slot_pages.hpp>
 
 #include <atomic>
 #include <cstring>
@@ -57,9 +56,6 @@ inline uint64_t now_ns() {
 inline constexpr uint32_t look_interval = 50'000;
 inline uint64_t clock_ticks() { return now_ns() * 2; }
 inline uint64_t clock_ticks_here() { return clock_ticks(); }
-inline uint32_t ticks_to_reach(const Packet& packet) {
-  return uint32_t(__builtin_parityll(reinterpret_cast<uintptr_t>(&packet) / SlotPages::page_bytes));
-}
 inline constexpr bool looks_at_each_poll = false, delays_first_look = true;
 inline void wait_ticks(uint32_t) {}
 
