@@ -94,6 +94,7 @@ class Cases {
 // The rows of every size, and those that have none once.
 void add_cases(Cases& cases, const Settings& settings, bool on_cuda) {
   const bool brief = settings.brief;
+  [[maybe_unused]] const Plan& plan = cases.plan();
   for (const uint32_t size : settings.sizes) {
     cases.add([size](const Plan& plan) { return measure_gyre_echo(plan, size).row; });
     if (settings.unchecked)
@@ -101,6 +102,8 @@ void add_cases(Cases& cases, const Settings& settings, bool on_cuda) {
 #if defined(GYRE_WITH_CUDA)
     if (on_cuda) {
       cases.add([size](const Plan& plan) { return measure_raw(plan, size); });
+      if (plan.options.transport == TransportKind::bar && SlotPages::pages(plan.options.ring_shape()) != 0)
+        cases.add([size](const Plan& plan) { return measure_raw_near_pages(plan, size); });
       if (size <= NaiveRing::most_bytes && !brief)
         cases.add([size](const Plan& plan) { return measure_naive_ring(plan, size); });
     }
@@ -231,9 +234,10 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
                     "pin the measuring thread to the first CPU, a baseline's second thread to the second");
   command->footer(
       "Rows on CUDA, of --size bytes: gyre; raw (a bare kernel that echoes the same packets, on the same "
-      "transport); naive-ring (a payload, then a number that announces it). Of two vectors of 25 floats: "
-      "gyre "
-      "vector-add, launch-pinned (a launch on mapped memory), copies-launch-sync. Without a message: "
+      "transport); over BAR raw near pages (the same with its slots in the pages of memory that are near to "
+      "its worker, as Gyre's are); naive-ring (a payload, then a number that announces it). Of two vectors "
+      "of 25 floats: gyre vector-add, launch-pinned (a launch on mapped memory), copies-launch-sync. Without "
+      "a message: "
       "launch-sync, graph-sync (an empty kernel a call).\n"
       "Rows on the CPU: gyre, boost-spsc (a pair of queues, two threads), gyre vector-add, caf and "
       "caf-aggressive (vector-add by the C++ Actor Framework, where built with GYRE_BENCH_CAF), floor (two "

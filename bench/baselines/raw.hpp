@@ -12,10 +12,14 @@ namespace gyre::bench {
 /// first is asked; the plan's pollers each. No envelope, no dispatch, no client API; the host spins. No other
 /// kernel may live on the device. Throws EngineUnavailable, BadOptions, Error.
 Row measure_raw(const Plan& plan, uint32_t size);
+/// The same where slots lie in the pages of the GPU's memory that their worker is near to, as Gyre's do over
+/// BAR: "raw near pages". For rings that have SlotPages::pages(), over BAR.
+Row measure_raw_near_pages(const Plan& plan, uint32_t size);
 
-/// Its kernel, for messages with a body of `size` bytes and 1 or 2 `pollers` on compute capability
+/// Their kernel, for messages with a body of `size` bytes and 1 or 2 `pollers` on compute capability
 /// `architecture` (90: 9.0). Needs no GPU. Throws as cuda::compile_text.
-cuda::CompiledKernel compile_raw_kernel(int architecture, uint32_t size, uint32_t pollers);
+cuda::CompiledKernel compile_raw_kernel(int architecture, uint32_t size, uint32_t pollers,
+                                        bool near_pages = false);
 /// The kernel that takes all messages a poll finds; for any number of packets up to 32.
 cuda::CompiledKernel compile_raw_stream_kernel(int architecture, uint32_t pollers);
 

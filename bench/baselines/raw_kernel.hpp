@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bench/baselines/raw_rings.hpp>
+#include <gyre/device/near_pages.hpp>
 
 #if !defined(__CUDACC_RTC__)
 #error "raw_kernel.hpp is compiled by NVRTC"
@@ -20,6 +21,20 @@ __device__ inline bool shall_end(const RawRings& rings, uint32_t worker, uint32_
   if (empty_polls % polls_between_commands != 0) return false;
   return Warp::broadcast(uint32_t(Memory::load_relaxed(rings.command_word(worker)))) != 0 ||
          empty_polls >= most_empty_polls;
+}
+
+/// Where the slots of the block's worker lie from now on, as Gyre's worker chooses it, once the host was
+/// told. Collective over the block.
+__device__ inline SlotPages choose_slot_pages(const RawRings& rings, uint32_t worker) {
+  __shared__ uint64_t second;
+  if (threadIdx.x == 0) {
+    second = nearer_pages(rings.request(worker, 0), rings.shape);
+    WorkerLine& line = rings.line_of(worker);
+    Memory::store_relaxed(line.slot_pages, second);
+    Memory::store_release(line.started, 1);
+  }
+  __syncthreads();
+  return {rings.shape, second};
 }
 
 /// How the polling warps of one block share its messages: whoever sees what is next claims it. One of each
@@ -64,14 +79,17 @@ class Pollers {
 
 /// Echoes messages of `packets` packets, at most 32 * packets_a_lane. A worker a block; its `pollers` warps
 /// look for the same message, each a part of a poll after the other, and the first to see it answers.
-template <uint32_t packets_a_lane, uint32_t pollers>
+/// `near_pages`: its slots lie as choose_slot_pages() says; else its ring is in one piece.
+template <uint32_t packets_a_lane, uint32_t pollers, bool near_pages>
 __global__ void __launch_bounds__(32 * pollers) raw_echo(RawRings rings, uint32_t packets) {
   __shared__ unsigned long long answered;
   const Pollers<pollers> others(answered);
   const uint32_t lane = Warp::rank(), worker = blockIdx.x;
+  SlotPages pages;
+  if constexpr (near_pages) pages = choose_slot_pages(rings, worker);
   uint32_t empty_polls = 0;
   for (uint64_t ticket = 0;;) {
-    const Packet* const request = rings.request(worker, ticket);
+    const Packet* const request = rings.request(worker, ticket, pages);
     const uint32_t stamp = rings.shape.stamp(ticket);
     Packet held[packets_a_lane];
     bool whole = true;

@@ -15,11 +15,11 @@ RawRings rings_in(char* base, const RegionLayout& layout) {
   return {.h2d = inbound + layout.h2d_ring(0),
           .d2h = base + layout.d2h_ring(0),
           .command = inbound + layout.command_line(0) + offsetof(CommandLine, command),
-          .credit = base + layout.worker_line(0) + offsetof(WorkerLine, h2d_credit),
+          .worker_line = base + layout.worker_line(0),
           .h2d_stride = layout.inbound_stride(),
           .d2h_stride = layout.worker_stride(),
           .command_stride = layout.inbound_stride(),
-          .credit_stride = layout.worker_stride(),
+          .worker_line_stride = layout.worker_stride(),
           .shape = layout.shape};
 }
 // The same where what is sent lies elsewhere, at `inbound`: its rings each in one piece.
@@ -75,6 +75,17 @@ Bridge RawMemory::bridge(uint32_t worker) const {
 
 BarBridge RawMemory::bar_bridge(uint32_t worker) const {
   return bar_ ? bar_->inbound().of_worker(RegionLayout{workers_, host_.shape}, worker) : BarBridge{};
+}
+
+bool RawMemory::take_slot_pages() {
+  std::vector<SlotPages> chosen;
+  for (uint32_t worker = 0; worker < workers_; ++worker) {
+    const WorkerLine& line = host_.line_of(worker);
+    if (Memory::load_acquire(line.started) == 0) return false;
+    chosen.emplace_back(host_.shape, Memory::load_relaxed(line.slot_pages));
+  }
+  slot_pages_ = std::move(chosen);
+  return true;
 }
 
 void RawMemory::command_stop() const {

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "baselines/raw_rings.hpp"
 
@@ -28,11 +29,23 @@ class RawMemory {
   const RingShape& shape() const { return host_.shape; }
   uint32_t packets() const { return packets_; }
 
+  /// Where a kernel chooses its slots' pages: takes what its workers chose, before the first send(). False
+  /// while one of them has not said it. Never blocks.
+  bool take_slot_pages();
   /// Stores a message's packets: `payload` has 12 bytes for each. Never blocks.
   void send(uint32_t worker, uint64_t ticket, const void* payload) const {
+    const auto* const words = static_cast<const uint32_t*>(payload);
+    if (!slot_pages_.empty()) {
+      const uint32_t body_bytes = packets_ * data_bytes_a_packet - uint32_t(sizeof(Envelope));
+      store_lines<Memory>(store_, host_.request(worker, ticket, slot_pages_[worker]),
+                          host_.shape.stamps_whole_slot(ticket), host_.shape, body_bytes, [&](uint32_t k) {
+                            return packed_line(words, body_bytes, k, host_.shape.stamp(ticket));
+                          });
+      Memory::store_fence();
+      return;
+    }
     if (bar_) {
-      publish_lines<Memory>(store_, host_.request(worker, 0), host_.shape, ticket,
-                            static_cast<const uint32_t*>(payload),
+      publish_lines<Memory>(store_, host_.request(worker, 0), host_.shape, ticket, words,
                             packets_ * data_bytes_a_packet - uint32_t(sizeof(Envelope)));
       return;
     }
@@ -70,6 +83,7 @@ class RawMemory {
   std::unique_ptr<cuda::RegionMemory> region_;
   std::unique_ptr<cuda::BarMemory> bar_;  // null unless transport_ is bar
   LineStore store_ = LineStore::four_packets;
+  std::vector<SlotPages> slot_pages_;  // of each worker; none: the rings are in one piece
   RawRings host_{}, device_{};
 };
 

@@ -19,11 +19,15 @@ TEST_CASE("the raw kernel compiles for old and new architectures, without a warn
   for (const int architecture : {75, 90, 120}) {
     for (const uint32_t size : {32u, 64u, 352u, 360u, 4096u, largest.body_capacity()}) {
       for (const uint32_t pollers : {1u, 2u}) {
-        const cuda::CompiledKernel kernel = bench::compile_raw_kernel(architecture, size, pollers);
-        INFO("sm_" << architecture << ", " << size << " bytes, " << pollers << " pollers");
-        CHECK(kernel.log == "");
-        CHECK(!kernel.cubin.empty());
-        CHECK(kernel.lowered_name.find("raw_echo") != std::string::npos);
+        for (const bool near_pages : {false, true}) {
+          const cuda::CompiledKernel kernel =
+              bench::compile_raw_kernel(architecture, size, pollers, near_pages);
+          INFO("sm_" << architecture << ", " << size << " bytes, " << pollers << " pollers, near pages "
+                     << near_pages);
+          CHECK(kernel.log == "");
+          CHECK(!kernel.cubin.empty());
+          CHECK(kernel.lowered_name.find("raw_echo") != std::string::npos);
+        }
       }
     }
   }

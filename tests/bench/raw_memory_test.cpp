@@ -10,6 +10,9 @@
 
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
+#if defined(GYRE_WITH_VULKAN)
+#include "support/fake_vulkan.hpp"
+#endif
 
 namespace {
 
@@ -26,9 +29,10 @@ Payload payload_of(uint64_t number) {
 }
 
 // A kernel's part of one message.
-void echo(const RawRings& rings, uint32_t worker, uint64_t ticket, uint32_t packets) {
+void echo(const RawRings& rings, uint32_t worker, uint64_t ticket, uint32_t packets,
+          const SlotPages& pages = {}) {
   for (uint32_t k = 0; k < packets; ++k) {
-    const Packet packet = Memory::load(rings.request(worker, ticket)[k]);
+    const Packet packet = Memory::load(rings.request(worker, ticket, pages)[k]);
     REQUIRE(packet.stamp == rings.shape.stamp(ticket));
     Memory::store(rings.reply(worker, ticket)[k], packet);
   }
@@ -55,6 +59,45 @@ TEST_CASE("every worker's messages come back over laps, the wrap of the stamps i
     }
   }
 }
+
+#if defined(GYRE_WITH_VULKAN)
+TEST_CASE("over BAR each worker's slots lie in the pages that it chose, and in one piece where none does") {
+  gyre_test::FakeDriver fake({builtin_actors()});
+  gyre_test::FakeVulkan vulkan;
+  const cuda::Driver driver = cuda::Driver::load();
+  const cuda::Context context(driver, 0);
+  constexpr RingShape of_four_pages{.slots = 128, .slot_bytes = 128, .first_lap = 0xfffe};
+  constexpr uint32_t workers = 3, slots_a_page = SlotPages::page_bytes / of_four_pages.slot_bytes;
+  RawMemory memory(context, TransportKind::bar, workers, of_four_pages, 8);
+  const RawRings& rings = memory.on_device();
+  for (const bool near_pages : {false, true}) {
+    SlotPages pages[workers];
+    if (near_pages) {
+      for (uint32_t worker = 0; worker < workers; ++worker) {
+        CHECK_FALSE(memory.take_slot_pages());
+        const uint64_t second = 0b0110 + worker;  // the last is 0b1000
+        pages[worker] = {of_four_pages, second};
+        Memory::store_relaxed(rings.line_of(worker).slot_pages, second);
+        Memory::store_release(rings.line_of(worker).started, 1);
+      }
+      REQUIRE(memory.take_slot_pages());
+      CHECK(rings.request(2, 3 * slots_a_page, pages[2]) - rings.request(2, 0) == SlotPages::candidate(3, 1));
+      CHECK(rings.request(0, 3 * slots_a_page, pages[0]) - rings.request(0, 0) == SlotPages::candidate(3, 0));
+    }
+    const uint64_t first = near_pages ? 5 * of_four_pages.slots : 0;
+    for (uint64_t ticket = first; ticket < first + 5 * of_four_pages.slots; ++ticket) {
+      for (uint32_t worker = 0; worker < workers; ++worker) {
+        const Payload sent = payload_of(ticket * workers + worker);
+        Payload got{};
+        memory.send(worker, ticket, sent.data());
+        echo(rings, worker, ticket, 8, pages[worker]);
+        REQUIRE(memory.try_receive(worker, ticket, got.data()));
+        CHECK(got == sent);
+      }
+    }
+  }
+}
+#endif
 
 TEST_CASE("a reply without its last packet is not taken") {
   gyre_test::FakeDriver fake({builtin_actors()});
@@ -104,7 +147,7 @@ TEST_CASE("Gyre's host bridges find the same rings and credits") {
     }
     uint64_t ticket = 0;
     CHECK(bridge.try_claim(ticket) == ClaimOutcome::full);
-    Memory::store_release(rings.credit_word(worker), 1);
+    Memory::store_release(rings.line_of(worker).h2d_credit, 1);
     CHECK(bridge.try_claim(ticket) == ClaimOutcome::claimed);
     uint32_t right = 0;
     CHECK(bridge.drain([&](const ArrivedReply* reply) {
