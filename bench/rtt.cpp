@@ -227,7 +227,7 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
       ->type_name("N")
       ->capture_default_str();
   command->add_flag("--brief", settings->brief,
-                    "measure Gyre's row and the one it is compared with, and no alternatives");
+                    "measure Gyre's rows and the bare ones that they are compared with, and no alternatives");
   command->add_flag("--unchecked", settings->unchecked,
                     "beside Gyre's row one of which nobody reads the replies: what checking costs");
   command->add_flag("--pin", settings->pin,

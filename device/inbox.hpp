@@ -266,10 +266,8 @@ class Inbox {
     if ((there_ & 1) == 0) return nothing();
     const uint32_t needed = packets_of(head_.body_bytes());
     if (is_whole(there_, needed, width_)) return Decision::message;
-    if (needed > looked()) return look_for_longer();
-    // Seen before it was whole: the next look begins with it.
-    seen_ = 0;
-    ++empty_looks_;
+    if (needed > looked() || delay_.ever()) return look_for_rest();
+    seen_ = 0;  // in part, after a row of looks: the next begins with it
     return Decision::nothing;
   }
   /// Asks for the command once it is known whether there is a message, where that is in the cache: the clock
@@ -425,10 +423,13 @@ class Inbox {
         const bool missing = expected && packet.stamp != next_.stamp();
         if (!PollGroup::any(missing)) break;
         packet = Memory::load(looked_at);
-        ++empty_looks_;
-        // While that is under way: with a message's first packet there, it is the last of the row. What is
-        // missing has come by then, or it is a shorter message.
-        if (PollGroup::any(expected && !missing && PollGroup::rank() == 0)) more = 1;
+        // While that is under way: where a message's first packet was there, it is the last look of the row.
+        // What was missing has most likely come by then, or it is a shorter message.
+        if (PollGroup::any(expected && !missing && PollGroup::rank() == 0)) {
+          more = 1;
+        } else {
+          ++empty_looks_;
+        }
       }
       lookout_.read_clock_again();
       there_ = PollGroup::ballot(among && packet.stamp == next_.stamp());
@@ -463,9 +464,13 @@ class Inbox {
     return packets_for(body_bytes < 0x7fffffff ? body_bytes : 0x7fffffff);
   }
   // Packets of the first message that a look covers.
-  GYRE_DEVICE uint32_t looked() const { return width_ < PollGroup::size() ? width_ : PollGroup::size(); }
-  // A message that has more.
-  GYRE_DEVICE Decision look_for_longer() {
+  GYRE_DEVICE uint32_t looked() const {
+    const uint32_t threads = width_ < PollGroup::size() ? width_ : PollGroup::size();
+    return threads < shape_.packets() ? threads : shape_.packets();
+  }
+  // A message that is longer than the one before it, or, where a look takes long, one that was seen before it
+  // was whole.
+  GYRE_DEVICE Decision look_for_rest() {
     const bool first = request_word_ == 0;
     seen_ = 0;
     if (!first) return Decision::nothing;  // the next look begins with it

@@ -83,10 +83,10 @@ class Pollers {
 template <uint32_t packets_a_lane, uint32_t pollers, bool near_pages>
 __global__ void __launch_bounds__(32 * pollers) raw_echo(RawRings rings, uint32_t packets) {
   __shared__ unsigned long long answered;
-  const Pollers<pollers> others(answered);
   const uint32_t lane = Warp::rank(), worker = blockIdx.x;
   SlotPages pages;
   if constexpr (near_pages) pages = choose_slot_pages(rings, worker);
+  const Pollers<pollers> others(answered);
   uint32_t empty_polls = 0;
   for (uint64_t ticket = 0;;) {
     const Packet* const request = rings.request(worker, ticket, pages);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -67,10 +68,11 @@ struct Answer {
 class WarpUnderTest {
  public:
   // Its ring is in the region, or where a GPU's memory would be, in pages that the worker chooses.
-  explicit WarpUnderTest(bool elsewhere)
+  explicit WarpUnderTest(bool elsewhere, const RingShape& shape = {})
       : region_(1 << 20), inbound_(1 << 16), tables_(1 << 16), request_(4096), response_(4096) {
     warp::fibers = {};
     RegionLayout layout;
+    layout.shape = shape;
     layout.handlers = 3;
     initialise_region(region(), layout);
     auto* const types = reinterpret_cast<HandlerTypes*>(region() + layout.handler_types());
@@ -110,21 +112,16 @@ class WarpUnderTest {
                             0,       envelope_flags::ask};
     std::memcpy(message, &envelope, sizeof envelope);
     std::memcpy(message + 8, body.data(), body.size() * 8);
-    if (slot_pages_.second() == 0 && !in_parts) {
-      publish<Memory>(SingleThread{}, to_worker_, bridge_.shape, message, envelope.body_bytes);
-    } else {
-      Packet* const slot = bridge_.h2d + slot_pages_.place(uint32_t(to_worker_.slot() - bridge_.h2d));
-      std::vector<uint32_t> order(packets_for(envelope.body_bytes));
-      std::iota(order.rbegin(), order.rend(), 0);
-      if (in_parts) std::shuffle(order.begin(), order.end(), *in_parts);
-      for (const uint32_t k : order) {
-        const uint32_t* const data = message + k * words_a_packet;
-        Memory::store(slot[k], Packet{{data[0], data[1], data[2]}, to_worker_.stamp()});
-        if (in_parts) let_run(uint32_t((*in_parts)() % 4 * ((*in_parts)() % 30)));
-      }
-    }
-    to_worker_.advance(bridge_.shape);
+    put(message, envelope.body_bytes, in_parts);
   }
+  // What no host sends: an envelope that claims another body than there is.
+  void send_corrupt(uint32_t claimed_bytes, uint32_t body_bytes) {
+    alignas(16) uint32_t message[96] = {};
+    const Envelope envelope{++sent_, claimed_bytes, 0, 7, echo, 0, 0, 0, envelope_flags::ask};
+    std::memcpy(message, &envelope, sizeof envelope);
+    put(message, body_bytes, nullptr);
+  }
+  uint64_t corrupt() const { return Memory::load_acquire(bridge_.worker_line->corrupt); }
   Answer take() {
     alignas(16) uint32_t message[96];
     while (receive<Memory>(bridge_.d2h, bridge_.shape, from_worker_.ticket(), message) !=
@@ -157,6 +154,22 @@ class WarpUnderTest {
   }
 
  private:
+  void put(const uint32_t* message, uint32_t body_bytes, std::mt19937_64* in_parts) {
+    if (slot_pages_.second() == 0 && !in_parts) {
+      publish<Memory>(SingleThread{}, to_worker_, bridge_.shape, message, body_bytes);
+    } else {
+      Packet* const slot = bridge_.h2d + slot_pages_.place(uint32_t(to_worker_.slot() - bridge_.h2d));
+      std::vector<uint32_t> order(packets_for(body_bytes));
+      std::iota(order.rbegin(), order.rend(), 0);
+      if (in_parts) std::shuffle(order.begin(), order.end(), *in_parts);
+      for (const uint32_t k : order) {
+        const uint32_t* const data = message + k * words_a_packet;
+        Memory::store(slot[k], Packet{{data[0], data[1], data[2]}, to_worker_.stamp()});
+        if (in_parts) let_run(uint32_t((*in_parts)() % 4 * ((*in_parts)() % 30)));
+      }
+    }
+    to_worker_.advance(bridge_.shape);
+  }
   static void make_fiber(ucontext_t& context, std::vector<char>& stack) {
     getcontext(&context);
     context.uc_stack.ss_sp = stack.data();
@@ -261,27 +274,65 @@ TEST_CASE("each message gets its own answer, alike or not, alone and in streams,
 TEST_CASE("a message that is seen in part is handled once, when it is whole") {
   WarpUnderTest worker(GENERATE(false, true));
   std::mt19937_64 random(63);
-  for (uint64_t number = 0; number < 2000; ++number) {
-    if (random() % 8 == 0) {  // a shorter one
-      worker.send(second, {root_of(2), 1, number}, 7, 0, &random);
-      const Answer answer = worker.take();
-      REQUIRE(answer.correlation == number + 1);
-      REQUIRE(answer.body[1] == 1'000'000 + number);
-      continue;
-    }
-    gyre_test::EchoForm form = gyre_test::any_echo_form(random, number);
-    worker.send(echo, form.body, 7, 0, &random);
+  struct Sent {
+    uint64_t number;
+    std::optional<gyre_test::EchoForm> form;  // none: to Second
+  };
+  std::deque<Sent> sent;
+  uint64_t first = 1;
+  const auto settle = [&] {
+    const Sent message = sent.front();
+    sent.pop_front();
     const Answer answer = worker.take();
-    REQUIRE(answer.correlation == number + 1);
-    if (!form.payload) {
+    REQUIRE(answer.correlation == first++);
+    if (!message.form) {
+      REQUIRE(answer.body[1] == 1'000'000 + message.number);
+    } else if (!message.form->payload) {
       REQUIRE(answer.status == Status::malformed);
     } else {
       uint64_t sequence = 0;
       REQUIRE(answer.status == Status::ok);
-      REQUIRE(payload_of(answer.body, sequence) == *form.payload);
-      REQUIRE(sequence == number);
+      REQUIRE(payload_of(answer.body, sequence) == *message.form->payload);
+      REQUIRE(sequence == message.number);
+    }
+  };
+  for (uint64_t number = 0; number < 2000; ++number) {
+    if (random() % 8 == 0) {  // a shorter one
+      worker.send(second, {root_of(2), 1, number}, 7, 0, &random);
+      sent.push_back({number, std::nullopt});
+    } else {
+      gyre_test::EchoForm form = gyre_test::any_echo_form(random, number);
+      worker.send(echo, form.body, 7, 0, &random);
+      sent.push_back({number, std::move(form)});
+    }
+    const size_t left = number / 100 % 2 == 0 ? 0 : random() % 20;  // one by one, and several under way
+    while (sent.size() > left) settle();
+  }
+  while (!sent.empty()) settle();
+}
+
+TEST_CASE("an envelope that claims more than its slot holds is passed over, and what is behind it handled") {
+  const uint32_t slot_bytes = GENERATE(uint32_t(192), uint32_t(320), uint32_t(384), uint32_t(512));
+  const RingShape shape{.slots = 256, .slot_bytes = slot_bytes};
+  WarpUnderTest worker(GENERATE(false, true), shape);
+  uint64_t passed_over = 0, number = 0;
+  for (const uint32_t words : {3u, 8u, 11u}) {  // what looks are for
+    for (const uint32_t beyond : {8u, 36u, 68u, 100'000u, 0x7fffff00u}) {
+      Words body(words);
+      body[0] = root_of(2);
+      for (int message = 0; message < 3; ++message) {
+        body[2] = ++number;
+        REQUIRE(worker.ask(second, body).body[1] == 1'000'000 + number);
+      }
+      worker.send_corrupt(shape.body_capacity() + beyond, words * 8);
+      ++passed_over;
+      body[2] = ++number;
+      worker.send(second, body);
+      REQUIRE(worker.take().body[1] == 1'000'000 + number);
     }
   }
+  worker.let_idle();
+  CHECK(worker.corrupt() == passed_over);
 }
 
 TEST_CASE("actors' messages in turn and in streams reach each its own, with a state of its own") {
