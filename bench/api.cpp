@@ -33,7 +33,7 @@ using Outcome = Result<Reply<EchoResponse>>;
 
 constexpr Address<actors::Echo> echo{};
 
-struct Settings {
+struct ApiSettings {
   Plan plan;
   uint32_t size = 64;
   uint32_t rounds = 1;
@@ -243,7 +243,7 @@ Row measure_cancel(const Plan& plan, uint32_t size) {
       });
 }
 
-int api(Settings& settings) {
+int api(ApiSettings& settings) {
   Plan& plan = settings.plan;
   std::string problems = plan.options.problems();
   if (settings.size % 8 != 0 || settings.size < echo_overhead_bytes + 8 ||
@@ -295,7 +295,7 @@ int api(Settings& settings) {
 }  // namespace
 
 void add_api(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<ApiSettings>();
   Options& options = settings->plan.options;
   options.wait = WaitPolicy::spin;
   CLI::App* const command = app.add_subcommand(

@@ -20,7 +20,7 @@ namespace gyre::bench {
 
 namespace {
 
-struct Settings {
+struct IdleSettings {
   Options options;
   double seconds = 10;
   std::string json_file;
@@ -82,7 +82,7 @@ std::string pci_bus_id_of(EngineKind engine, int device) {
   return {};
 }
 
-int idle(const Settings& settings) {
+int idle(const IdleSettings& settings) {
   const Options& options = settings.options;
   if (const std::string problems = options.problems(); !problems.empty())
     throw BadOptions("measuring idle workers: these options are wrong:\n" + problems);
@@ -126,7 +126,7 @@ int idle(const Settings& settings) {
 }  // namespace
 
 void add_idle(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<IdleSettings>();
   CLI::App* const command =
       app.add_subcommand("idle", "What workers that nobody asks cost: processor time, and the GPU's watts.");
   tools::add_common_options(*command, settings->options, settings->json_file);

@@ -30,7 +30,7 @@ namespace {
 
 constexpr uint32_t echo_bytes = 64;
 
-struct Settings {
+struct LaunchSettings {
   Options options;
   uint32_t runs = 20;
   bool cold = false;
@@ -181,7 +181,7 @@ std::vector<std::string> as_arguments(const char* subcommand, const Options& opt
           std::string(name(options.wait))};
 }
 
-int launch(Settings& settings) {
+int launch(LaunchSettings& settings) {
   Options& options = settings.options;
   if (const std::string problems = options.problems(); !problems.empty())
     throw BadOptions("measuring launches: these options are wrong:\n" + problems);
@@ -267,7 +267,7 @@ int launch(Settings& settings) {
 }  // namespace
 
 void add_launch(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<LaunchSettings>();
   CLI::App* const command = app.add_subcommand(
       "launch", "From a process's start to its first checked reply, and terminating, beside a bare process.");
   tools::add_common_options(*command, settings->options, settings->json_file);

@@ -24,7 +24,7 @@ using messages::VectorAddRequest;
 using Answer = Future<Reply<messages::VectorAddResponse>>;
 using Clock = std::chrono::steady_clock;
 
-struct Settings {
+struct PayloadSettings {
   Options options;
   std::vector<uint64_t> bytes = {uint64_t(64) << 10, uint64_t(1) << 20, uint64_t(16) << 20,
                                  uint64_t(64) << 20};
@@ -86,7 +86,7 @@ uint64_t spot_stride(uint64_t elements) { return std::max<uint64_t>(1, elements 
 
 class Payload {
  public:
-  Payload(const Settings& settings, uint64_t bytes)
+  Payload(const PayloadSettings& settings, uint64_t bytes)
       : settings_(settings),
         bytes_(bytes),
         elements_(bytes / sizeof(float)),
@@ -269,12 +269,12 @@ class Payload {
     }
   }
 
-  const Settings& settings_;
+  const PayloadSettings& settings_;
   const uint64_t bytes_, elements_, messages_;
   std::vector<VectorSet> sets_;
 };
 
-int payload(const Settings& settings) {
+int payload(const PayloadSettings& settings) {
   if (const std::string problems = settings.options.problems(); !problems.empty())
     throw BadOptions("measuring payloads: these options are wrong:\n" + problems);
   for (const uint64_t bytes : settings.bytes) {
@@ -339,7 +339,7 @@ int payload(const Settings& settings) {
 }  // namespace
 
 void add_payload(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<PayloadSettings>();
   settings->options.wait = WaitPolicy::spin;
   CLI::App* const command = app.add_subcommand(
       "payload",

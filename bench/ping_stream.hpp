@@ -12,6 +12,9 @@ namespace gyre::bench {
 /// The actors of bench/actors/ping.hpp.
 ActorSet ping_actors();
 
+/// The body of their messages, and of the answers: a root pointer and a word.
+constexpr uint32_t ping_bytes = 16;
+
 /// One thread's part of the work: `messages` messages, to the actors with these keys in turn, `burst` to
 /// each.
 struct PingShare {

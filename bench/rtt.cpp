@@ -30,7 +30,7 @@ namespace {
 
 constexpr uint32_t word_bytes = sizeof(uint64_t);
 
-struct Settings {
+struct RttSettings {
   Plan plan;
   std::vector<uint32_t> sizes = {64};
   std::string gaps = "none";
@@ -41,7 +41,7 @@ struct Settings {
   std::string json_file;
 };
 
-void check_settings(const Settings& settings) {
+void check_settings(const RttSettings& settings) {
   const Options& options = settings.plan.options;
   std::string problems = options.problems();
   if (problems.empty()) {
@@ -92,7 +92,7 @@ class Cases {
 };
 
 // The rows of every size, and those that have none once.
-void add_cases(Cases& cases, const Settings& settings, bool on_cuda) {
+void add_cases(Cases& cases, const RttSettings& settings, bool on_cuda) {
   const bool brief = settings.brief;
   [[maybe_unused]] const Plan& plan = cases.plan();
   for (const uint32_t size : settings.sizes) {
@@ -129,7 +129,7 @@ void add_cases(Cases& cases, const Settings& settings, bool on_cuda) {
   }
 }
 
-int rtt(Settings& settings) {
+int rtt(RttSettings& settings) {
   check_settings(settings);
   Plan& plan = settings.plan;
   if (settings.pin) pin_to_two_cpus(plan);
@@ -187,7 +187,7 @@ int rtt(Settings& settings) {
 }  // namespace
 
 void add_rtt(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<RttSettings>();
   Options& options = settings->plan.options;
   options.wait = WaitPolicy::spin;
   CLI::App* const command = app.add_subcommand(

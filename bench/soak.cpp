@@ -28,7 +28,7 @@ namespace gyre::bench {
 
 namespace {
 
-struct Settings {
+struct SoakSettings {
   Options options;
   SoakPlan plan;
   double messages = 1e6;
@@ -98,8 +98,8 @@ struct Soaked {
 };
 
 // `look()` throws where the workers have ended.
-Soaked run(const Settings& settings, const std::vector<Bridge>& bridges, const std::function<void()>& look,
-           const std::vector<BarBridge>& bar = {}) {
+Soaked run(const SoakSettings& settings, const std::vector<Bridge>& bridges,
+           const std::function<void()>& look, const std::vector<BarBridge>& bar = {}) {
   SoakHost host(bridges, settings.plan, bar);
   Preempter preempter(host);
   Progress progress(host, settings.plan.messages);
@@ -140,7 +140,7 @@ class EchoThreads {
   std::vector<std::thread> threads_;
 };
 
-Soaked soak_on_cpu(const Settings& settings) {
+Soaked soak_on_cpu(const SoakSettings& settings) {
   const RegionLayout layout{settings.options.workers, settings.options.ring_shape()};
   const HeapRegion region(layout.region_bytes(), layout.region_bytes());
   std::vector<Bridge> bridges;
@@ -151,7 +151,7 @@ Soaked soak_on_cpu(const Settings& settings) {
 }
 
 #if defined(GYRE_WITH_CUDA)
-Soaked soak_on_cuda(const Settings& settings) {
+Soaked soak_on_cuda(const SoakSettings& settings) {
   const Options& options = settings.options;
   CudaKernel kernel(options.device, compile_soak_kernel);
   RawMemory memory(kernel.context(), options.transport, options.workers, options.ring_shape(),
@@ -181,7 +181,7 @@ Soaked soak_on_cuda(const Settings& settings) {
 #endif
 
 // "4" or "3-32".
-void read_packets(Settings& settings) {
+void read_packets(SoakSettings& settings) {
   SoakPlan& plan = settings.plan;
   const int read = std::sscanf(settings.packets.c_str(), "%u-%u", &plan.least_packets, &plan.most_packets);
   if (read == 1) plan.most_packets = plan.least_packets;
@@ -194,7 +194,7 @@ void read_packets(Settings& settings) {
   }
 }
 
-int soak(Settings& settings) {
+int soak(SoakSettings& settings) {
   read_packets(settings);
   Options& options = settings.options;
   SoakPlan& plan = settings.plan;
@@ -261,7 +261,7 @@ int soak(Settings& settings) {
 }  // namespace
 
 void add_soak(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<SoakSettings>();
   settings->options.wait = WaitPolicy::spin;
   CLI::App* const command =
       app.add_subcommand("soak", "Very many messages through Gyre's rings, every packet of each checked.");

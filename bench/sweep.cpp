@@ -16,7 +16,7 @@ namespace gyre::bench {
 
 namespace {
 
-struct Settings {
+struct SweepSettings {
   Options options;
   std::vector<double> loads = {0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95};
   double seconds = 1;
@@ -25,10 +25,7 @@ struct Settings {
   std::string json_file;
 };
 
-// A ping's body: a root pointer and a word.
-constexpr uint32_t ping_bytes = 16;
-
-int sweep(Settings& settings) {
+int sweep(SweepSettings& settings) {
   if (!settings.slot_bytes_given) settings.options.slot_bytes = slot_bytes_for(ping_bytes);
   if (const std::string problems = settings.options.problems(); !problems.empty())
     throw BadOptions("sweeping the load: these options are wrong:\n" + problems);
@@ -98,7 +95,7 @@ int sweep(Settings& settings) {
 }  // namespace
 
 void add_sweep(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<SweepSettings>();
   settings->options.wait = WaitPolicy::spin;
   CLI::App* const command = app.add_subcommand(
       "sweep", "Latency against offered load: an open loop, corrected for coordinated omission.");

@@ -24,10 +24,7 @@ namespace gyre::bench {
 
 namespace {
 
-// A ping's body: a root pointer and a word.
-constexpr uint32_t ping_bytes = 16;
-
-struct Settings {
+struct ThroughputSettings {
   Options options;
   std::vector<uint32_t> workers;
   uint32_t threads = 0;  // 0: as many as are useful
@@ -56,7 +53,7 @@ struct StreamRow {
   }
 };
 
-uint32_t useful_threads(const Settings& settings, EngineKind engine, uint32_t workers) {
+uint32_t useful_threads(const ThroughputSettings& settings, EngineKind engine, uint32_t workers) {
   if (settings.threads != 0) return settings.threads;
   if (engine != EngineKind::cuda) return 1;  // the workers need processors too
   return std::min({2 * workers, 8u, std::max(1u, uint32_t(allowed_cpus().size()) / 2)});
@@ -160,7 +157,7 @@ class StreamRows {
   std::vector<StreamRow> rows_;
 };
 
-void check_settings(const Settings& settings) {
+void check_settings(const ThroughputSettings& settings) {
   std::string problems;
   for (const uint32_t workers : settings.workers) {
     Options options = settings.options;
@@ -171,7 +168,7 @@ void check_settings(const Settings& settings) {
   if (!problems.empty()) throw BadOptions("measuring throughput: these options are wrong:\n" + problems);
 }
 
-int throughput(Settings& settings) {
+int throughput(ThroughputSettings& settings) {
   if (!settings.slot_bytes_given) settings.options.slot_bytes = slot_bytes_for(ping_bytes);
   check_settings(settings);
   tools::catch_interrupts();
@@ -275,7 +272,7 @@ int throughput(Settings& settings) {
 }  // namespace
 
 void add_throughput(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<ThroughputSettings>();
   settings->options.wait = WaitPolicy::spin;
   CLI::App* const command =
       app.add_subcommand("throughput", "Messages a second, many in flight, beside the bare rings.");

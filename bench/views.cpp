@@ -28,7 +28,7 @@ using messages::VectorAddRequest;
 using messages::VectorAddResponse;
 using Words = std::vector<uint64_t>;
 
-struct Settings {
+struct ViewsSettings {
   Options options;
   uint32_t messages = 100'000;
   std::string json_file;
@@ -134,7 +134,7 @@ double ratio(const ViewsRow& row, const ViewsRow& to) {
   return to.summary.p50_ns == 0 ? 0 : double(row.summary.p50_ns) / double(to.summary.p50_ns);
 }
 
-int views(const Settings& settings) {
+int views(const ViewsSettings& settings) {
   tools::catch_interrupts();
   std::FILE* const out = settings.json_file == "-" ? stderr : stdout;
   Runtime runtime = Runtime::launch(builtin_actors(), settings.options);
@@ -194,7 +194,7 @@ int views(const Settings& settings) {
 }  // namespace
 
 void add_views(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<ViewsSettings>();
   CLI::App* const command = app.add_subcommand(
       "views",
       "What reading and writing a message in place costs, beside plain structs and the official library.");

@@ -18,7 +18,7 @@ namespace gyre::bench {
 
 namespace {
 
-struct Settings {
+struct WorkersSettings {
   Plan plan;
   std::vector<uint32_t> workers;
   uint32_t size = 64;
@@ -38,7 +38,7 @@ double to_alone(const Rows& rows, const Row& row) {
              : double(row.summary.p50_ns) / double(alone->summary.p50_ns);
 }
 
-int workers(Settings& settings) {
+int workers(WorkersSettings& settings) {
   Plan& plan = settings.plan;
   for (const uint32_t workers : settings.workers) {
     plan.options.workers = workers;
@@ -101,7 +101,7 @@ int workers(Settings& settings) {
 }  // namespace
 
 void add_workers(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<WorkersSettings>();
   Options& options = settings->plan.options;
   options.wait = WaitPolicy::spin;
   CLI::App* const command =

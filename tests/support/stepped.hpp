@@ -8,6 +8,7 @@
 #include <support/actors/probe.official.hpp>
 
 #include <memory>
+#include <thread>
 
 #include "support/actors/probe.hpp"
 
@@ -28,6 +29,22 @@ inline auto asking(Action action, uint64_t argument) {
 }
 inline auto noting(uint64_t value) {
   return [value](ProbeNote::Builder note) { note.setValue(value); };
+}
+
+inline auto ask(gyre::Client& client, Action action, uint64_t argument,
+                std::chrono::nanoseconds timeout = 60s) {
+  return client.ask<ProbeRequest>(probe, asking(action, argument), timeout);
+}
+
+/// What an outcome said, and on which thread it was asked.
+struct Said {
+  gyre::Status status = gyre::Status::ok;
+  uint64_t value = 0;
+  std::thread::id thread = std::this_thread::get_id();
+};
+inline Said said(const gyre::Result<gyre::Reply<ProbeResponse>>& outcome) {
+  if (!outcome) return {outcome.error().status, 0};
+  return {gyre::Status::ok, outcome.value()->getValue()};
 }
 
 struct Stepped {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <fstream>
@@ -120,6 +121,10 @@ int run_reporting_errors(const std::function<int()>& body) {
     std::cerr << "gyre: " << error.what() << "\n";
     return case_failed;
   }
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 void write_json(const std::string& json_file, const nlohmann::json& document) {

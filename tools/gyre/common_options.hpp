@@ -25,6 +25,9 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
 /// Adds --json alone, for commands that launch nothing.
 void add_json_option(CLI::App& command, std::string& json_file);
 
+/// Whether `text` is digits and nothing else: a process id or a code, and not a name.
+bool is_number(const std::string& text);
+
 /// Runs a program's body and turns what set-up throws into a message on standard error and an exit code.
 int run_reporting_errors(const std::function<int()>& body);
 

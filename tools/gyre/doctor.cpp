@@ -16,7 +16,7 @@ namespace gyre::tools {
 
 namespace {
 
-struct Settings {
+struct DoctorSettings {
   Plan plan;
   bool planned = false;  // something of the plan was given
   bool launch = false;
@@ -67,7 +67,7 @@ nlohmann::json to_json(const LaunchVerdict& verdict) {
   return document;
 }
 
-int judge_plan(const Settings& settings, std::FILE* out) {
+int judge_plan(const DoctorSettings& settings, std::FILE* out) {
   const LaunchVerdict verdict = judge(settings.plan);
   fmt::print(out, "{}", verdict.text());
   write_json(settings.json_file, {{"verdict", to_json(verdict)}});
@@ -75,7 +75,7 @@ int judge_plan(const Settings& settings, std::FILE* out) {
   return verdict.engine_missing ? engine_unavailable : case_failed;
 }
 
-int examine(const Settings& settings, std::FILE* out) {
+int examine(const DoctorSettings& settings, std::FILE* out) {
   Findings findings;
   const auto take = [&](const Findings& more) {
     for (const Finding& finding : more) {
@@ -102,7 +102,7 @@ int examine(const Settings& settings, std::FILE* out) {
   return bad == 0 ? all_passed : case_failed;
 }
 
-int doctor(Settings& settings) {
+int doctor(DoctorSettings& settings) {
   std::FILE* const out = settings.json_file == "-" ? stderr : stdout;
   std::smatch number;
   if (!settings.architecture.empty()) {
@@ -117,7 +117,7 @@ int doctor(Settings& settings) {
 }  // namespace
 
 void add_doctor(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<DoctorSettings>();
   Plan& plan = settings->plan;
   CLI::App* const command = app.add_subcommand(
       "doctor",

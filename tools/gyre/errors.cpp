@@ -14,11 +14,6 @@ namespace gyre::tools {
 
 namespace {
 
-bool is_number(const std::string& text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
-}
-
 void print(const ErrorEntry& entry) {
   fmt::print("{} ({}), {}\n  means: {}\n", entry.name, entry.code, name(entry.source), entry.meaning);
   if (!entry.check.empty()) fmt::print("  check: {}\n", entry.check);

@@ -23,7 +23,7 @@ namespace gyre::tools {
 
 namespace {
 
-struct Settings {
+struct InspectSettings {
   ActorFileOptions actors;
   std::string program;  // a folder that was kept
   std::string architecture;
@@ -60,7 +60,7 @@ Inspected inspect_actors(const ActorSet& actors, const std::string& from, int ar
 
 Inspected inspect_folder(const std::string& folder) { return {nullptr, folder, read_inspection(folder)}; }
 
-ActorSet actors_of(const Settings& settings, const std::string& file, const std::string& types) {
+ActorSet actors_of(const InspectSettings& settings, const std::string& file, const std::string& types) {
   ActorSet actors = builtin_actors();
   if (!file.empty()) {
     ActorFileOptions options = settings.actors;
@@ -71,7 +71,7 @@ ActorSet actors_of(const Settings& settings, const std::string& file, const std:
   return settings.grid_scoped ? actors.grid_scoped() : actors;
 }
 
-int chosen_architecture(const Settings& settings, const std::optional<DeviceFacts>& device,
+int chosen_architecture(const InspectSettings& settings, const std::optional<DeviceFacts>& device,
                         std::string& note) {
   if (settings.architecture.empty()) {
     if (device) return device->architecture;
@@ -135,7 +135,7 @@ bool print_ptxas(std::FILE* out, const Inspection& it) {
   return true;
 }
 
-int inspect(const Settings& settings) {
+int inspect(const InspectSettings& settings) {
   std::FILE* const out = settings.json_file == "-" || settings.print_ptx ? stderr : stdout;
   const auto device = find_device_facts(settings.options.device);
   std::string note;
@@ -214,7 +214,7 @@ int inspect(const Settings& settings) {
 
 #else
 
-int inspect(const Settings&) {
+int inspect(const InspectSettings&) {
   throw EngineUnavailable(
       "inspecting actors: this Gyre was built without the CUDA toolkit; install the toolkit (12 or 13) and "
       "build again");
@@ -225,7 +225,7 @@ int inspect(const Settings&) {
 }  // namespace
 
 void add_inspect(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<InspectSettings>();
   CLI::App* const command = app.add_subcommand("inspect",
                                                "Compile actors for a GPU, which need not be here, and show "
                                                "the kernel: names, registers, spills, shared "

@@ -18,7 +18,7 @@ namespace gyre::tools {
 
 namespace {
 
-struct Settings {
+struct StatSettings {
   std::string which;  // a process's number, or a file; empty: all
   bool list = false, watch = false, workers = false;
   double interval_s = 1;
@@ -189,11 +189,7 @@ nlohmann::json json_of(const std::string& path, const PublishedStats& published)
           {"workers", workers}};
 }
 
-bool is_number(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-std::vector<std::string> files_of(const Settings& settings) {
+std::vector<std::string> files_of(const StatSettings& settings) {
   if (!settings.which.empty() && !is_number(settings.which)) return {settings.which};
   std::vector<std::string> files;
   for (const std::string& file : stats_files()) {
@@ -204,7 +200,7 @@ std::vector<std::string> files_of(const Settings& settings) {
 }
 
 // What was there to show.
-size_t show(const Settings& settings) {
+size_t show(const StatSettings& settings) {
   nlohmann::json document = nlohmann::json::array();
   size_t shown = 0;
   for (const std::string& file : files_of(settings)) {
@@ -233,7 +229,7 @@ size_t show(const Settings& settings) {
   return shown;
 }
 
-int run(const Settings& settings) {
+int run(const StatSettings& settings) {
   const bool on_terminal = isatty(STDOUT_FILENO) != 0;
   do {
     if (settings.watch && on_terminal) std::cout << "\x1b[H\x1b[2J";
@@ -257,7 +253,7 @@ void add_stat(CLI::App& app, std::function<int()>& chosen) {
       "stat",
       "Show what runtimes of this user's processes have done: those that publish their stats (--stats, "
       "Options::publish_stats) in $GYRE_STATS_DIR, else $XDG_RUNTIME_DIR/gyre, else /tmp/gyre-UID.");
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<StatSettings>();
   command
       ->add_option("which", settings->which, "a process's number, or a stats file (default: all there are)")
       ->type_name("PID|FILE");

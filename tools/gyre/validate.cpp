@@ -35,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr Address<actors::VectorAdd> vector_add{};
 
-struct Settings {
+struct ValidateSettings {
   Options options;
   std::string json_file;
   uint32_t random_messages = 100'000;
@@ -88,7 +88,7 @@ struct Samples {
 // All cases on one launched runtime.
 class Validation {
  public:
-  Validation(Runtime& runtime, const Settings& settings, std::FILE* out)
+  Validation(Runtime& runtime, const ValidateSettings& settings, std::FILE* out)
       : runtime_(runtime),
         client_(runtime.client()),
         settings_(settings),
@@ -396,7 +396,7 @@ class Validation {
 
   Runtime& runtime_;
   Client client_;
-  const Settings& settings_;
+  const ValidateSettings& settings_;
   const uint32_t slots_;
   const size_t small_;  // elements, where any number will do
   std::FILE* out_;
@@ -429,7 +429,7 @@ std::string drain(Runtime& runtime) {
   }
 }
 
-LaunchReport validate_one_launch(const Settings& settings, const Options& options, std::FILE* out) {
+LaunchReport validate_one_launch(const ValidateSettings& settings, const Options& options, std::FILE* out) {
   const auto step = [out](const std::string& text) {
     std::fprintf(out, "✓ %s\n", text.c_str());
     std::fflush(out);
@@ -569,7 +569,7 @@ nlohmann::json to_json(const std::vector<LaunchReport>& launches) {
           {"launches", runs}};
 }
 
-int validate(const Settings& settings) {
+int validate(const ValidateSettings& settings) {
   const AgainstSettings& against = settings.against;
   if (!against.engine.empty() || !against.library.empty()) {
     return run_against(against, settings.options, settings.json_file,
@@ -628,7 +628,7 @@ int validate(const Settings& settings) {
 }  // namespace
 
 void add_validate(CLI::App& app, std::function<int()>& chosen) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<ValidateSettings>();
   CLI::App* const command = app.add_subcommand(
       "validate",
       "Send VectorAdd requests to running workers and check every element of every response; or compare "

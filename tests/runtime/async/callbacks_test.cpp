@@ -7,8 +7,8 @@
 
 #include "support/arrivals.hpp"
 #include "support/catch.hpp"
-#include "support/stepped.hpp"
 #include "support/engine_under_test.hpp"
+#include "support/stepped.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -18,21 +18,6 @@ namespace {
 using Outcome = Result<Reply<ProbeResponse>>;
 
 Runtime launch(Options options = {}) { return Runtime::launch(probe_actors(), on_this_engine(options)); }
-
-auto ask(Client& client, Action action, uint64_t argument, std::chrono::nanoseconds timeout = 60s) {
-  return client.ask<ProbeRequest>(probe, asking(action, argument), timeout);
-}
-
-// What an outcome said, and where.
-struct Said {
-  Status status = Status::ok;
-  uint64_t value = 0;
-  std::thread::id thread = std::this_thread::get_id();
-};
-Said said(const Outcome& outcome) {
-  if (!outcome) return {outcome.error().status, 0};
-  return {Status::ok, outcome.value()->getValue()};
-}
 
 }  // namespace
 

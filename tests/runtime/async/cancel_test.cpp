@@ -4,17 +4,13 @@
 
 #include "support/arrivals.hpp"
 #include "support/catch.hpp"
-#include "support/stepped.hpp"
 #include "support/engine_under_test.hpp"
+#include "support/stepped.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
 
 namespace {
-
-auto ask(Client& client, Action action, uint64_t argument) {
-  return client.ask<ProbeRequest>(probe, asking(action, argument), std::chrono::minutes(1));
-}
 
 Status status_of(const Result<Reply<ProbeResponse>>& outcome) {
   return outcome ? Status::ok : outcome.error().status;

@@ -15,10 +15,6 @@ using namespace gyre_test;
 
 namespace {
 
-auto ask(Client& client, Action action, uint64_t argument) {
-  return client.ask<ProbeRequest>(probe, asking(action, argument), std::chrono::minutes(1));
-}
-
 bool readable(const CompletionQueue& queue, int timeout_ms) {
   pollfd descriptor{queue.fd(), POLLIN, 0};
   return poll(&descriptor, 1, timeout_ms) == 1;

@@ -15,20 +15,6 @@ using namespace gyre_test;
 
 namespace {
 
-struct Said {
-  Status status = Status::ok;
-  uint64_t value = 0;
-  std::thread::id thread = std::this_thread::get_id();
-};
-Said said(const Result<Reply<ProbeResponse>>& outcome) {
-  if (!outcome) return {outcome.error().status, 0};
-  return {Status::ok, outcome.value()->getValue()};
-}
-
-auto ask(Client& client, Action action, uint64_t argument, std::chrono::nanoseconds timeout = 60s) {
-  return client.ask<ProbeRequest>(probe, asking(action, argument), timeout);
-}
-
 // Coroutines are functions here: a lambda's captures would not live as long as it.
 Detached note(Future<Reply<ProbeResponse>> future, Arrivals<Said>& arrived) {
   const auto reply = co_await std::move(future);
