@@ -19,7 +19,7 @@
     "Gyre's packets need single 16-byte accesses: build for x86-64 (processors with AVX); no other host is supported."
 #endif
 #include <cpuid.h>
-#include <immintrin.h>
+#include <emmintrin.h>
 
 #include <atomic>
 #endif

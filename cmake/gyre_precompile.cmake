@@ -2,9 +2,9 @@
 # compiler launcher: ccache finds nothing again that was compiled so.
 # gyre_precompile_as(target other): with the headers of `other`; a source that compiles with other definitions than they
 # did takes longer, and says so.
-# gyre_compile_together(target): sources of the target that compile alone compile several at a time, by g++ alone and not
-# under a compiler launcher either: what all of them instantiate is then compiled once. They share a namespace without a
-# name; other compilers see each of them alone.
+# gyre_compile_together(target): the target's sources compile several at a time, by g++ alone and not under a compiler
+# launcher either: what all of them instantiate is then compiled once. They share a namespace without a name. Other
+# compilers see each of them alone, and so do release builds, whose speed is not to hang on their neighbours.
 if(CMAKE_CXX_COMPILER_LAUNCHER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(GYRE_PRECOMPILES OFF)
 else()
@@ -25,7 +25,7 @@ function(gyre_precompile_as target other)
 endfunction()
 
 function(gyre_compile_together target)
-  if(GYRE_PRECOMPILES)
+  if(GYRE_PRECOMPILES AND NOT CMAKE_BUILD_TYPE STREQUAL "Release")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   endif()
 endfunction()

@@ -221,7 +221,7 @@ inline uint64_t now_ns() {
 
 /// The time-stamp counter reads faster than the clock: some 20 µs.
 inline constexpr uint32_t look_interval = 50'000;
-inline uint64_t clock_ticks() { return __rdtsc(); }
+inline uint64_t clock_ticks() { return __builtin_ia32_rdtsc(); }
 inline uint64_t clock_ticks_here() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const uint64_t ticks = clock_ticks();

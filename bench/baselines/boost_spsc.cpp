@@ -1,7 +1,7 @@
 #include "baselines/boost_spsc.hpp"
 
+#include <emmintrin.h>
 #include <fmt/format.h>
-#include <immintrin.h>
 #include <gyre/bridge/error.hpp>
 
 #include <atomic>
@@ -33,16 +33,16 @@ class alignas(128) MessageQueue {
 };
 
 // Echoes every request as its response.
-class EchoThread {
+class SpscThread {
  public:
-  EchoThread(size_t words, size_t messages)
+  SpscThread(size_t words, size_t messages)
       : requests(words, messages), responses(words, messages), thread_([this, words] { run(words); }) {}
-  ~EchoThread() {
+  ~SpscThread() {
     stopping_.store(true, std::memory_order_relaxed);
     thread_.join();
   }
-  EchoThread(const EchoThread&) = delete;
-  EchoThread& operator=(const EchoThread&) = delete;
+  SpscThread(const SpscThread&) = delete;
+  SpscThread& operator=(const SpscThread&) = delete;
 
   pthread_t handle() { return thread_.native_handle(); }
 
@@ -70,7 +70,7 @@ Row measure_boost_spsc(const Plan& plan, uint32_t size) {
   Row row{.name = "boost-spsc", .transport = "heap", .size = size, .wait = "spin"};
   const size_t words = size / sizeof(uint64_t);
   EchoMessage message(fmt::format("boost-spsc at {} bytes", size), words);
-  EchoThread echo(words, plan.options.slots);
+  SpscThread echo(words, plan.options.slots);
   const Pinned here(pthread_self(), plan.own_cpu), there(echo.handle(), plan.baseline_cpu);
   std::vector<uint64_t> reply(words);
   row.record(measure(

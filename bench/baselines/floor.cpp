@@ -1,6 +1,6 @@
 #include "baselines/floor.hpp"
 
-#include <immintrin.h>
+#include <emmintrin.h>
 
 #include <atomic>
 #include <cstdint>
@@ -20,15 +20,15 @@ struct alignas(128) Word {
 };
 
 // Echoes the request word into the response word until that is `stop`.
-class EchoThread {
+class FloorThread {
  public:
-  EchoThread() : thread_([this] { run(); }) {}
-  ~EchoThread() {
+  FloorThread() : thread_([this] { run(); }) {}
+  ~FloorThread() {
     request.value.store(stop, std::memory_order_release);
     thread_.join();
   }
-  EchoThread(const EchoThread&) = delete;
-  EchoThread& operator=(const EchoThread&) = delete;
+  FloorThread(const FloorThread&) = delete;
+  FloorThread& operator=(const FloorThread&) = delete;
 
   pthread_t handle() { return thread_.native_handle(); }
 
@@ -54,7 +54,7 @@ Row measure_floor(const Plan& plan) {
   Row row{.name = "floor", .transport = "heap", .size = sizeof(uint64_t), .wait = "spin"};
   row.remark = "one 8-byte word each way";
   EchoMessage message("floor", 1);
-  EchoThread echo;
+  FloorThread echo;
   const Pinned here(pthread_self(), plan.own_cpu), there(echo.handle(), plan.baseline_cpu);
   uint64_t last = 0;
   row.record(measure(

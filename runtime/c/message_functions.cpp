@@ -29,7 +29,8 @@ using namespace gyre::c;
 
 namespace {
 
-constexpr gyre_send_options defaults{sizeof(gyre_send_options), GYRE_BODY, GYRE_WHEN_FULL_WAIT, -1, 0, 0, 0};
+constexpr gyre_send_options default_send_options{
+    sizeof(gyre_send_options), GYRE_BODY, GYRE_WHEN_FULL_WAIT, -1, 0, 0, 0};
 
 // What all messages are sent by.
 struct Sending {
@@ -56,7 +57,7 @@ gyre_status read_sending(const char* doing, gyre_runtime runtime, const char* ac
   GYRE_C_TRY(use<Runtimes>(doing, runtime, sending.runtime));
   std::string_view actor_name;
   GYRE_C_TRY(read_text(doing, "actor", actor, actor_name));
-  sending.options = defaults;
+  sending.options = default_send_options;
   if (options != nullptr) GYRE_C_TRY(read_struct(doing, "options", options, sending.options));
   const gyre_send_options& given = sending.options;
   GYRE_C_TRY(read_encoding(doing, given.encoding, sending.content.encoding));
@@ -125,7 +126,7 @@ gyre_status gyre_send_options_init(gyre_send_options* options, size_t struct_siz
     if (options == nullptr) return invalid(doing, "options is null");
     GYRE_C_TRY(check_struct(doing, "options", &struct_size, sizeof *options));
     options->struct_size = struct_size;
-    write_struct(options, defaults);
+    write_struct(options, default_send_options);
     return GYRE_OK;
   });
 }

@@ -37,18 +37,20 @@ Words copied_by_views(const Words& words, Copy copy = {}) {
 
 }  // namespace
 
-TEST_CASE("What the official library wrote, of every kind of field, reads the same through the view") {
+TEST_CASE("What the official library wrote, of every kind of field, reads the same through the view",
+          "[random]") {
   Random random(1);
-  for (int round = 0; round < random_messages; ++round) {
+  for (int round = 0, rounds = random_messages(); round < rounds; ++round) {
     const Words words = random_body<official::Kinds>(random, int64_t(random() % 400));
     const std::string different = difference(view_text_of(words), official_text_of(words));
     if (different != "") REQUIRE(different == "");
   }
 }
 
-TEST_CASE("What a view wrote, of every kind of field, reads the same through the official class and a view") {
+TEST_CASE("What a view wrote, of every kind of field, reads the same through the official class and a view",
+          "[random]") {
   Random random(2);
-  for (int round = 0; round < random_messages; ++round) {
+  for (int round = 0, rounds = random_messages(); round < rounds; ++round) {
     const Words words = random_body<official::Kinds>(random, int64_t(random() % 400));
     const Words copied = copied_by_views(words);
     const std::string expected = official_text_of(words);
