@@ -264,7 +264,8 @@ class Inbox {
   /// What glance() found, if not that: message, corrupt or nothing. Collective.
   GYRE_DEVICE Decision look_closer() {
     if ((there_ & 1) == 0) return nothing();
-    const uint32_t needed = packets_of(head_.body_bytes());
+    const uint32_t body_bytes = head_.body_bytes();  // says the message, whatever it is
+    const uint32_t needed = packets_for(body_bytes < 0x7fffffff ? body_bytes : 0x7fffffff);
     if (is_whole(there_, needed, width_)) return Decision::message;
     if (needed > looked() || delay_.ever()) return look_for_rest();
     seen_ = 0;  // in part, after a row of looks: the next begins with it
@@ -459,10 +460,6 @@ class Inbox {
     return Decision::nothing;
   }
 
-  // That a message takes which says that its body has so many bytes, whatever they are.
-  GYRE_DEVICE static uint32_t packets_of(uint32_t body_bytes) {
-    return packets_for(body_bytes < 0x7fffffff ? body_bytes : 0x7fffffff);
-  }
   // Packets of the first message that a look covers.
   GYRE_DEVICE uint32_t looked() const {
     const uint32_t threads = width_ < PollGroup::size() ? width_ : PollGroup::size();
