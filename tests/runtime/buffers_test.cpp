@@ -1,10 +1,13 @@
 // Buffers on either engine.
+#include <capnp/message.h>
 #include <fmt/format.h>
 #include <gyre/runtime/builtin_actors.hpp>
 
 #include <atomic>
+#include <cstring>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -276,6 +279,43 @@ TEST_CASE("VectorAdd computes in buffers what it computes in lists, every operat
     }
     for (size_t i = size; i < size + 3; ++i) REQUIRE(got[i] == 0);
   }
+}
+
+TEST_CASE("VectorAdd refuses a request of buffers that has a list pointing out of it, and answers the next",
+          "[gpu]") {
+  Runtime runtime = Runtime::launch(builtin_actors(), on_this_engine());
+  Client client = runtime.client();
+  constexpr size_t size = 20;
+  auto a = runtime.allocate<float>(MemoryKind::device, size);
+  auto result = runtime.allocate<float>(MemoryKind::device, size);
+  a.write(std::vector<float>(size, 2));
+  capnp::MallocMessageBuilder message;
+  auto request = message.initRoot<VectorAddRequest>();
+  request.setLength(size);
+  a.set(request.initABuffer());
+  a.set(request.initBBuffer());
+  result.set(request.initResultBuffer());
+  const auto segment = message.getSegmentsForOutput()[0];
+  std::vector<uint64_t> body(segment.size());
+  std::memcpy(body.data(), segment.begin(), segment.asBytes().size());
+  const auto ask = [&] {
+    return client
+        .ask<VectorAddRequest>(Address<actors::VectorAdd>{},
+                               Encoded{std::as_bytes(std::span(body)), Encoding::body})
+        .get();
+  };
+  const size_t list_a = 1 + messages::view::VectorAddRequest::data_words;
+  for (const size_t list : {list_a, list_a + 1}) {
+    REQUIRE(body[list] == 0);
+    body[list] = 0x0000002400000ffd;  // four elements of 4 bytes, 1,023 words behind the pointer
+    const auto refused = ask();
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().status == Status::malformed);
+    body[list] = 0;
+  }
+  REQUIRE(ask());
+  CHECK(contents(result) == std::vector<float>(size, 4));
+  CHECK(runtime.terminate().books.balanced());
 }
 
 TEST_CASE("the ledger counts every buffer by kind, and is empty after terminate when they are gone",
