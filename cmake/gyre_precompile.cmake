@@ -2,13 +2,19 @@
 # compiler launcher: ccache finds nothing again that was compiled so.
 # gyre_precompile_as(target other): with the headers of `other`; a source that compiles with other definitions than they
 # did takes longer, and says so.
-# gyre_compile_together(target): the target's sources compile several at a time, by g++ alone and not under a compiler
-# launcher either: what all of them instantiate is then compiled once. They share a namespace without a name. Other
-# compilers see each of them alone, and so do release builds, whose speed is not to hang on their neighbours.
+# gyre_compile_together(target): the target's sources compile several at a time where headers are precompiled: what all
+# of them instantiate is then compiled once. They share a namespace without a name. Other compilers see each of them
+# alone, and so do release builds, whose speed is not to hang on their neighbours, and projects that add Gyre. Whose
+# editor wants each source's own command takes a launcher: -DCMAKE_CXX_COMPILER_LAUNCHER=ccache.
 if(CMAKE_CXX_COMPILER_LAUNCHER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(GYRE_PRECOMPILES OFF)
 else()
   set(GYRE_PRECOMPILES ON)
+endif()
+if(NOT GYRE_PRECOMPILES OR NOT PROJECT_IS_TOP_LEVEL OR CMAKE_CONFIGURATION_TYPES OR CMAKE_BUILD_TYPE MATCHES "Rel")
+  set(GYRE_COMPILES_TOGETHER OFF)
+else()
+  set(GYRE_COMPILES_TOGETHER ON)
 endif()
 
 function(gyre_precompile target)
@@ -25,7 +31,7 @@ function(gyre_precompile_as target other)
 endfunction()
 
 function(gyre_compile_together target)
-  if(GYRE_PRECOMPILES AND NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(GYRE_COMPILES_TOGETHER)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   endif()
 endfunction()
