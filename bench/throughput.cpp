@@ -94,7 +94,6 @@ StreamRow measure_gyre_tells(const Options& options, uint64_t messages, uint32_t
     const auto shares = share_pings(messages, threads, options.workers, options.slots, 0);
     std::vector<uint64_t> keys(options.workers), sums(threads), before(threads);
     for (uint32_t worker = 0; worker < options.workers; ++worker) keys[worker] = worker;
-    CountedInAll first;
     const double sending = run_together(
         threads,
         [&](uint32_t t) {
