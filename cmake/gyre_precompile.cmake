@@ -4,8 +4,8 @@
 # did takes longer, and says so.
 # gyre_compile_together(target): the target's sources compile several at a time where headers are precompiled: what all
 # of them instantiate is then compiled once. They share a namespace without a name. Other compilers see each of them
-# alone, and so do release builds, whose speed is not to hang on their neighbours, and projects that add Gyre. Whose
-# editor wants each source's own command takes a launcher: -DCMAKE_CXX_COMPILER_LAUNCHER=ccache.
+# alone, and so do release builds, whose speed is not to hang on their neighbours, and projects that add Gyre. For
+# an editor that wants each source's own command: -DCMAKE_CXX_COMPILER_LAUNCHER=ccache.
 if(CMAKE_CXX_COMPILER_LAUNCHER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(GYRE_PRECOMPILES OFF)
 else()

@@ -18,7 +18,6 @@ TEST_CASE("the raw kernel compiles for old and new architectures, without a warn
   const RingShape largest{.slots = 256, .slot_bytes = 16384};
   for (const int architecture : {75, 90, 120}) {
     for (const uint32_t size : {32u, 64u, 352u, 360u, 4096u, largest.body_capacity()}) {
-      if (architecture != 90 && size != 64) continue;
       for (const uint32_t pollers : {1u, 2u}) {
         for (const bool near_pages : {false, true}) {
           const cuda::CompiledKernel kernel =

@@ -6,7 +6,6 @@
 #include <gyre/messages/official.hpp>
 #include <gyre/messages/view.hpp>
 
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -14,12 +13,6 @@
 #include "tests/messages/random_message.hpp"
 
 namespace gyre_test {
-
-/// Random messages a direction. The slow tier says a hundred thousand.
-inline int random_messages() {
-  const char* const said = std::getenv("GYRE_TEST_MESSAGES");
-  return said != nullptr ? std::atoi(said) : 10'000;
-}
 
 /// A body of exactly as many bytes as it says, so that the address sanitizer sees a read past it.
 using Words = std::vector<uint64_t>;

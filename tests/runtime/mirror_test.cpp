@@ -3,7 +3,6 @@
 #include <gyre/gyre.hpp>
 #include <gyre_mirror_actors_sources.hpp>
 
-#include <cstdlib>
 #include <deque>
 #include <memory>
 
@@ -25,10 +24,8 @@ Runtime launch_mirror(Options options = {}) {
   return Runtime::launch(ActorSet::of<Mirror>(gyre_mirror_actors::sources), options);
 }
 
-uint64_t random_messages() {
-  const char* const said = std::getenv("GYRE_TEST_MESSAGES");
-  if (said != nullptr) return std::strtoull(said, nullptr, 10);
-  return gyre_test::engine_under_test == EngineKind::cuda ? 100'000 : 10'000;
+uint64_t messages_to_reflect() {
+  return uint64_t(random_messages(engine_under_test == EngineKind::cuda ? 100'000 : 10'000));
 }
 
 // Whether two values are the same bits: == of the official library says that no NaN equals another.
@@ -211,7 +208,7 @@ TEST_CASE("a mirror gives back every kind of field as it was sent, what is absen
   ask_absent_and_empty(reflection);
   ask_each_union_member(reflection);
   Random random(20);
-  const uint64_t count = random_messages();
+  const uint64_t count = messages_to_reflect();
   for (uint64_t i = 0; i < count; ++i) {
     const auto words = int64_t(random() % (i % 10 == 0 ? 1100 : 300));
     reflection.ask([&](Kinds::Builder request) { RandomMessage(random, words).fill(request); });
@@ -252,7 +249,7 @@ TEST_CASE("a damaged message of every kind of field is answered malformed, or wi
     }
   };
   Random random(22);
-  const uint64_t count = random_messages();
+  const uint64_t count = messages_to_reflect();
   for (uint64_t i = 0; i < count; ++i) {
     capnp::MallocMessageBuilder message(2048);
     RandomMessage(random, int64_t(random() % 200)).fill(message.initRoot<Kinds>());

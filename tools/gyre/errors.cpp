@@ -3,8 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <gyre/bridge/error_catalogue.hpp>
 
-#include <algorithm>
-#include <cctype>
 #include <memory>
 
 #include "common_options.hpp"

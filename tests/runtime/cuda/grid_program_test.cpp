@@ -7,16 +7,30 @@
 
 using namespace gyre;
 
+namespace {
+
+void check_grid_compiles_for(int architecture) {
+  const cuda::CompiledKernel kernel = cuda::compile(builtin_actors().grid_scoped(), architecture, 256);
+  INFO(kernel.log);
+  CHECK(kernel.log.empty());
+  CHECK(kernel.cubin.find("grid_arrivals") != std::string::npos);
+}
+
+}  // namespace
+
 TEST_CASE("a grid-scoped actor set compiles, with a barrier of the grid and no shared memory for slots") {
   if (!cuda::nvrtc_available()) {
     WARN("NVRTC is not installed: not compiled");
     return;
   }
-  const cuda::CompiledKernel kernel = cuda::compile(builtin_actors().grid_scoped(), 90, 256);
-  INFO(kernel.log);
-  CHECK(kernel.log.empty());
-  CHECK(kernel.cubin.find("grid_arrivals") != std::string::npos);
+  check_grid_compiles_for(90);
   CHECK(cuda::compile(gyre_counters::counter_actors().grid_scoped(), 90, 128).log.empty());
   CHECK(cuda::compile(gyre_counters::counter_actors(), 90, 32).cubin.find("grid_arrivals") ==
         std::string::npos);
+}
+
+TEST_CASE("a grid-scoped actor set compiles for the oldest and the newest architecture", "[.slow]") {
+  if (!cuda::nvrtc_available()) return;
+  check_grid_compiles_for(75);
+  check_grid_compiles_for(120);
 }

@@ -80,8 +80,6 @@ TEST_CASE("the built-in actors and the tests' own compile for Turing, Hopper and
 TEST_CASE("they compile for every architecture between", "[.slow]") {
   if (!cuda::nvrtc_available()) return;
   check_compiles_for({80, 86, 89, 100});
-  for (const int architecture : {75, 120})
-    CHECK(cuda::compile(builtin_actors().grid_scoped(), architecture, 256).log.empty());
 }
 
 TEST_CASE("an actor whose messages have every kind of field compiles") {
