@@ -438,21 +438,38 @@ class Worker {
   struct ConcludePlain {
     Worker& worker;
     GYRE_DEVICE Taken operator()(bool ok, const Handled& handled) const {
-      if (!ok) worker.note_failure(worker.shared_->notes, handled);
-      HandlerGroup::sync();
-      return worker.conclude_plain(handled);
+      return worker.conclude_plain(ok, handled);
     }
   };
-  GYRE_DEVICE Taken conclude_plain(const Handled& handled) {
+  // `ok`: the handler is, in this thread.
+  GYRE_DEVICE Taken conclude_plain(bool ok, const Handled& handled) {
+    uint32_t failed = 0;
+    if constexpr (HandlerGroup::only_polls()) {
+      failed = PollGroup::ballot(!ok);
+    } else if (!ok) {
+      note_failure(shared_->notes, handled);
+    }
+    HandlerGroup::sync();
     const uint32_t response_bytes = handled.response_bytes;
     const bool is_ask = head().flags() != 0;
-    // What a reply needs is loaded beside what decides whether it is sent.
+    // What a reply needs is loaded beside what decides whether it is sent, and nothing branches before it is.
     const Packet first = reply_packet(PollGroup::rank(), request(), response_, response_bytes);
-    const bool noted = load_now(&shared_->notes.any) != 0;
+    const bool noted = (load_now(&shared_->notes.any) | failed) != 0;
+    if (polls()) {
+      const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
+      const bool sends = (!noted) & is_ask & (k * data_bytes_a_packet < bytes);
+      Memory::store_if(sends, replies_.slot()[k], first);
+    }
     if ((!noted) & is_ask) {
-      if (polls()) reply_plain(first, response_bytes);
+      if (polls()) {
+        reply_rest(response_bytes);
+        reply_sent();
+      }
       ++answered_;
     } else if (noted) {
+      if constexpr (HandlerGroup::only_polls()) {
+        if (!ok) note_failure(shared_->notes, handled);
+      }
       if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
       HandlerGroup::sync();
       return Taken::noted;
@@ -672,25 +689,16 @@ class Worker {
     if (k == 0) packet.data[2] = body_bytes;
     return packet;
   }
-  GYRE_DEVICE void reply_plain(const Packet& first, uint32_t body_bytes) {
-    const uint32_t bytes = uint32_t(sizeof(Envelope)) + body_bytes;
-    const uint32_t k = PollGroup::rank();
-    Memory::store_if(k * data_bytes_a_packet < bytes, replies_.slot()[k], first);
-    const bool more = bytes > PollGroup::size() * data_bytes_a_packet, whole = replies_.stamps_whole_slot();
-    if (more | whole) {
-      reply_rest(bytes, body_bytes);
-    }
-    reply_sent();
-  }
   // What a thread has behind its first packet, and where the slot is stamped whole.
-  GYRE_DEVICE void reply_rest(uint32_t bytes, uint32_t body_bytes) {
+  GYRE_DEVICE void reply_rest(uint32_t body_bytes) {
+    const uint32_t bytes = uint32_t(sizeof(Envelope)) + body_bytes;
+    const bool more = bytes > PollGroup::size() * data_bytes_a_packet, whole = replies_.stamps_whole_slot();
+    if (!(more | whole)) return;
     uint32_t k = PollGroup::rank();
     for (k += PollGroup::size(); k * data_bytes_a_packet < bytes; k += PollGroup::size()) {
       Memory::store(replies_.slot()[k], reply_packet(k, request(), response_, body_bytes));
     }
-    if (replies_.stamps_whole_slot()) {
-      stamp_rest<Memory>(PollGroup{}, replies_, bridge_.shape, packets_for(body_bytes));
-    }
+    if (whole) stamp_rest<Memory>(PollGroup{}, replies_, bridge_.shape, packets_for(body_bytes));
   }
   GYRE_DEVICE void reply_sent() {
     replies_.advance(bridge_.shape);

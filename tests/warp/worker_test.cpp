@@ -52,7 +52,12 @@ struct Counter {
 };
 struct Second {
   uint64_t asked = 0;
-  void on(Context&, Two::Reader in, One::Builder out) { out.set(1'000'000 + in[1]); }
+  static constexpr uint64_t by_nobody = 1, by_all = 2, by_first_lane = 3;
+  // The first word says in which lanes it fails.
+  void on(Context& ctx, Two::Reader in, One::Builder out) {
+    if (in[0] == by_all || in[0] == by_first_lane + ctx.rank()) return ctx.fail(uint32_t(in[1]));
+    out.set(1'000'000 + in[1]);
+  }
 };
 
 constexpr uint16_t echo = 0, counter = 1, second = 2;
@@ -61,7 +66,8 @@ using Words = std::vector<uint64_t>;
 struct Answer {
   uint64_t correlation;
   Status status;
-  Words body;  // of an answer that is no error
+  uint32_t detail;  // of an error
+  Words body;       // of an answer that is no error
 };
 
 // A worker of a warp with actors Echo, Counter and Second, and its host, which take turns.
@@ -132,9 +138,14 @@ class WarpUnderTest {
     bridge_.host_line->d2h_credit = from_worker_.ticket();
     Envelope envelope;
     std::memcpy(&envelope, message, sizeof envelope);
-    Answer answer{envelope.correlation, Status::ok, Words(envelope.body_bytes / 8)};
+    Answer answer{envelope.correlation, Status::ok, 0, Words(envelope.body_bytes / 8)};
     std::memcpy(answer.body.data(), message + 8, envelope.body_bytes);
-    if ((envelope.flags & envelope_flags::error) != 0) std::memcpy(&answer.status, message + 8, 4);
+    if ((envelope.flags & envelope_flags::error) != 0) {
+      ErrorBody error;
+      std::memcpy(&error, message + 8, sizeof error);
+      answer.status = error.status;
+      answer.detail = error.detail;
+    }
     return answer;
   }
   Answer ask(uint16_t actor, const Words& body) {
@@ -345,7 +356,7 @@ TEST_CASE("actors' messages in turn and in streams reach each its own, with a st
     for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 30); left > 0; --left) {
       const uint64_t key = random() % 12 < 9 ? uint64_t(burst) / 7 % 3 : random() % 3, n = random() % 100;
       if (random() % 16 == 0) {
-        worker.send(second, {root_of(2), 1, n});
+        worker.send(second, {root_of(2), Second::by_nobody, n});
         expected.push_back(1'000'000 + n);
       } else {
         worker.send(counter, {root_of(1), n}, key);
@@ -360,6 +371,36 @@ TEST_CASE("actors' messages in turn and in streams reach each its own, with a st
   }
 }
 
+TEST_CASE(
+    "a handler that fails in one lane alone, or in all, is answered by its failure, and no other message "
+    "is") {
+  WarpUnderTest worker(GENERATE(false, true));
+  std::mt19937_64 random(63);
+  struct Sent {
+    bool fails;
+    uint64_t n;
+  };
+  std::deque<Sent> sent;
+  for (int burst = 0; burst < 300; ++burst) {
+    for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 20); left > 0; --left) {
+      const uint64_t lanes = random() % 2 == 0 ? Second::by_nobody : Second::by_all + random() % 33;
+      const uint64_t n = random() % 1'000;
+      worker.send(second, {root_of(2), lanes, n});
+      sent.push_back({lanes != Second::by_nobody, n});
+    }
+    for (; !sent.empty(); sent.pop_front()) {
+      const Answer answer = worker.take();
+      INFO("message " << answer.correlation);
+      REQUIRE(answer.status == (sent.front().fails ? Status::handler_failed : Status::ok));
+      if (sent.front().fails) {
+        REQUIRE(answer.detail == sent.front().n);
+      } else {
+        REQUIRE(answer.body[1] == 1'000'000 + sent.front().n);
+      }
+    }
+  }
+}
+
 TEST_CASE("a worker that was idle when it became inactive handles nothing, whatever it handled last") {
   const bool elsewhere = GENERATE(false, true);
   WarpUnderTest worker(elsewhere);
@@ -369,7 +410,7 @@ TEST_CASE("a worker that was idle when it became inactive handles nothing, whate
       REQUIRE(worker.ask(counter, {root_of(1), 5}).body[1] == (total += 5));
     }
     // The last that was like no other: one of an older revision, whose root is shorter.
-    if (round % 2 == 1) REQUIRE(worker.ask(second, {root_of(1), 9}).body[1] == 1'000'000);
+    if (round % 2 == 1) REQUIRE(worker.ask(second, {root_of(1), Second::by_nobody}).body[1] == 1'000'000);
     worker.let_idle();
     worker.command(Command::inactive);
     worker.let_idle();
