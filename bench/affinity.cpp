@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <gyre/bridge/error.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <utility>
 
 namespace gyre::bench {
 
@@ -27,6 +30,36 @@ std::vector<int> allowed_cpus() {
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   }
+  return cpus;
+}
+
+uint64_t arithmetic_ns() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int times = 200, rounds = 60,
+                chains = 8;  // chains: more than one thread of a core can have to itself
+  uint64_t values[chains] = {1, 2, 3, 4, 5, 6, 7, 8};
+  std::vector<uint64_t> took(times);
+  for (uint64_t& ns : took) {
+    const auto begin = Clock::now();
+    for (uint64_t round = 0; round < rounds; ++round) {
+      for (uint64_t& value : values) value = value * 3 + (value >> 7) + round;
+      asm volatile("" : : "m"(values));
+    }
+    ns = uint64_t((Clock::now() - begin) / std::chrono::nanoseconds(1));
+  }
+  std::nth_element(took.begin(), took.begin() + times / 2, took.end());
+  return took[times / 2];
+}
+
+std::vector<int> cpus_by_speed() {
+  std::vector<std::pair<uint64_t, int>> found;
+  for (const int cpu : allowed_cpus()) {
+    const Pinned here(pthread_self(), cpu);
+    found.emplace_back(arithmetic_ns(), cpu);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<int> cpus;
+  for (const auto& [ns, cpu] : found) cpus.push_back(cpu);
   return cpus;
 }
 

@@ -32,6 +32,13 @@ struct Plan {
 enum class Work { echo, vector_add };
 inline const char* name(Work work) { return work == Work::echo ? "echo" : "vector-add"; }
 
+/// Which CPU a round was measured on, and how quick that was: see arithmetic_ns().
+struct RoundCpu {
+  int cpu = 0;
+  uint64_t arithmetic_before_ns = 0;
+  uint64_t arithmetic_after_ns = 0;
+};
+
 /// One line of the table.
 struct Row {
   std::string name = {};
@@ -46,6 +53,7 @@ struct Row {
   Summary summary = {};              ///< no messages: the row was interrupted
   Histogram histogram = {};          ///< of the samples of all rounds
   std::vector<Summary> rounds = {};  ///< of every round, in order; `summary` is the median one's by p50
+  std::vector<RoundCpu> cpus = {};   ///< of every round, where its CPU was chosen for it; else empty
 
   /// Takes the samples of a round.
   void record(std::vector<uint64_t> samples_ns) {

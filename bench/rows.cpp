@@ -44,6 +44,7 @@ void Rows::add(Row row) {
       continue;
     }
     known.rounds.push_back(row.summary);
+    known.cpus.insert(known.cpus.end(), row.cpus.begin(), row.cpus.end());
     known.histogram.merge(row.histogram);
     known.summary = known.rounds[median_round(known.rounds)];
     return;
@@ -86,6 +87,29 @@ void Rows::print(std::FILE* out) const {
   }
 }
 
+std::string Rows::speed_of_cpus() const {
+  uint64_t least_ns = UINT64_MAX, most_ns = 0;
+  size_t rounds = 0, slow = 0;
+  const auto for_each_round = [this](auto&& visit) {
+    for (const Row& row : rows_) {
+      for (const RoundCpu& cpu : row.cpus)
+        visit(std::max(cpu.arithmetic_before_ns, cpu.arithmetic_after_ns),
+              std::min(cpu.arithmetic_before_ns, cpu.arithmetic_after_ns));
+    }
+  };
+  for_each_round([&](uint64_t slower_ns, uint64_t quicker_ns) {
+    least_ns = std::min(least_ns, quicker_ns);
+    most_ns = std::max(most_ns, slower_ns);
+    ++rounds;
+  });
+  for_each_round([&](uint64_t slower_ns, uint64_t) { slow += slower_ns > least_ns + least_ns / 4; });
+  if (rounds == 0) return "no round was measured on a CPU that was chosen for it";
+  return fmt::format(
+      "CPUs: a piece of arithmetic took {} to {} ns before and after the {} rounds; more than 1.25 times {} "
+      "in {} of them, where others worked on the same core",
+      least_ns, most_ns, rounds, least_ns, slow);
+}
+
 nlohmann::json Rows::to_json() const {
   nlohmann::json document = nlohmann::json::array();
   for (const Row& row : rows_) {
@@ -105,7 +129,14 @@ nlohmann::json Rows::to_json() const {
     }
     if (const Row* const gyre = gyre_row(row)) entry["p50_to_gyre"] = ratio(&Summary::p50_ns, row, gyre);
     if (!row.remark.empty()) entry["remark"] = row.remark;
-    for (const Summary& round : row.rounds) entry["rounds"].push_back(json_of(round));
+    for (size_t i = 0; i < row.rounds.size(); ++i) {
+      nlohmann::json round = json_of(row.rounds[i]);
+      if (i < row.cpus.size()) {
+        round["cpu"] = row.cpus[i].cpu;
+        round["arithmetic_ns"] = {row.cpus[i].arithmetic_before_ns, row.cpus[i].arithmetic_after_ns};
+      }
+      entry["rounds"].push_back(std::move(round));
+    }
     document.push_back(std::move(entry));
   }
   return document;

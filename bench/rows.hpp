@@ -32,6 +32,8 @@ class Rows {
   const Row* gyre_row(const Row& row) const;
 
   void print(std::FILE* out) const;
+  /// In how many of the rounds whose CPUs were chosen these were not as quick throughout: a line.
+  std::string speed_of_cpus() const;
   nlohmann::json to_json() const;
 
  private:

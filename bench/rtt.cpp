@@ -36,6 +36,7 @@ struct RttSettings {
   std::string gaps = "none";
   uint32_t rounds = 1;
   bool pin = false;
+  bool pin_quickest = false;
   bool brief = false;
   bool unchecked = false;
   std::string json_file;
@@ -61,24 +62,40 @@ void check_settings(const RttSettings& settings) {
   if (!problems.empty()) throw BadOptions("measuring round trips: these options are wrong:\n" + problems);
 }
 
-void pin_to_two_cpus(Plan& plan) {
-  const std::vector<int> cpus = allowed_cpus();
+void pin_to_two_cpus(Plan& plan, const std::vector<int>& cpus) {
   if (cpus.size() < 2) {
-    throw BadOptions(
-        fmt::format("pinning two threads: this process may run on {} CPU; run without --pin", cpus.size()));
+    throw BadOptions(fmt::format(
+        "pinning two threads: this process may run on {} CPU; run without --pin and --pin-quickest",
+        cpus.size()));
   }
   plan.own_cpu = cpus[0];
   plan.baseline_cpu = cpus[1];
 }
 
+// Measures on the CPUs that are quickest now, and notes whether the first still is as quick afterwards.
+template <class Measure>
+Row measure_on_quickest(Plan plan, Measure& measure) {
+  pin_to_two_cpus(plan, cpus_by_speed());
+  RoundCpu cpu{.cpu = *plan.own_cpu};
+  const auto arithmetic_there_ns = [&] {
+    const Pinned there(pthread_self(), cpu.cpu);
+    return arithmetic_ns();
+  };
+  cpu.arithmetic_before_ns = arithmetic_there_ns();
+  Row row = measure(plan);
+  cpu.arithmetic_after_ns = arithmetic_there_ns();
+  row.cpus.push_back(cpu);
+  return row;
+}
+
 // Adds a case of `measure(plan)`, whose row says how its gaps were.
 class Cases {
  public:
-  explicit Cases(const Plan& plan) : plan_(plan) {}
+  Cases(const Plan& plan, bool on_quickest_cpus) : plan_(plan), on_quickest_cpus_(on_quickest_cpus) {}
   template <class Measure>
   void add(Measure&& measure) {
-    cases_.push_back([plan = plan_, measure] {
-      Row row = measure(plan);
+    cases_.push_back([plan = plan_, on_quickest_cpus = on_quickest_cpus_, measure]() mutable {
+      Row row = on_quickest_cpus ? measure_on_quickest(plan, measure) : measure(plan);
       row.random_gaps = plan.random_gaps;
       return row;
     });
@@ -88,6 +105,7 @@ class Cases {
 
  private:
   Plan plan_;
+  bool on_quickest_cpus_;
   std::vector<std::function<Row()>> cases_;
 };
 
@@ -132,7 +150,7 @@ void add_cases(Cases& cases, const RttSettings& settings, bool on_cuda) {
 int rtt(RttSettings& settings) {
   check_settings(settings);
   Plan& plan = settings.plan;
-  if (settings.pin) pin_to_two_cpus(plan);
+  if (settings.pin || settings.pin_quickest) pin_to_two_cpus(plan, allowed_cpus());
   tools::catch_interrupts();
   std::FILE* const out = settings.json_file == "-" ? stderr : stdout;
   const double clock_ns = clock_cost_ns();
@@ -142,7 +160,7 @@ int rtt(RttSettings& settings) {
   plan.options.engine = machine.engine;
   plan.options.transport = machine.transport;  // the baselines' too
   Rows rows(on_cuda ? "raw" : "boost-spsc");
-  Cases cases(plan);
+  Cases cases(plan, settings.pin_quickest);
   for (const char* gaps : {"none", "random"}) {
     if (settings.gaps != gaps && settings.gaps != "both") continue;
     cases.plan().random_gaps = gaps == std::string("random");
@@ -159,9 +177,12 @@ int rtt(RttSettings& settings) {
       "not measured: queueing (the loop is closed), several threads, first touch of memory, launching; "
       "each sample holds one clock reading, {:.0f} ns\n",
       plan.messages, plan.warm_up(),
-      plan.own_cpu ? fmt::format(" on CPU {}, baselines' second thread on CPU {}, Gyre's own not pinned",
-                                 *plan.own_cpu, *plan.baseline_cpu)
-                   : ", threads not pinned",
+      settings.pin_quickest
+          ? " on the CPU that is quickest as a row's round begins, baselines' second thread on the next, "
+            "Gyre's own not pinned"
+      : plan.own_cpu ? fmt::format(" on CPU {}, baselines' second thread on CPU {}, Gyre's own not pinned",
+                                   *plan.own_cpu, *plan.baseline_cpu)
+                     : ", threads not pinned",
       settings.unchecked ? ", but for gyre unchecked" : "", settings.rounds, settings.rounds == 1 ? "" : "s",
       settings.gaps == "none" ? ""
                               : "; random gaps: a pause of 0 to 3 us before each message, not in the "
@@ -169,9 +190,10 @@ int rtt(RttSettings& settings) {
       clock_ns);
   const bool complete = measure_interleaved(rows, settings.rounds, cases.all());
   rows.print(out);
+  if (settings.pin_quickest) fmt::print(out, "{}\n", rows.speed_of_cpus());
   nlohmann::json about = to_json(machine);
   about["clock_ns"] = clock_ns;
-  about["pinned"] = settings.pin;
+  about["pinned"] = settings.pin || settings.pin_quickest;
   about["pollers"] = plan.pollers;
   about["rounds"] = settings.rounds;
   tools::write_json(
@@ -232,6 +254,13 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
                     "beside Gyre's row one of which nobody reads the replies: what checking costs");
   command->add_flag("--pin", settings->pin,
                     "pin the measuring thread to the first CPU, a baseline's second thread to the second");
+  command
+      ->add_flag(
+          "--pin-quickest", settings->pin_quickest,
+          "pin it, before each row's round, to the CPU that is quickest then at a piece of arithmetic: "
+          "where another thread, or a neighbour of a virtual machine, works on the same core it takes "
+          "up to twice as long, and so does the host's part of a round trip")
+      ->excludes("--pin");
   command->footer(
       "Rows on CUDA, of --size bytes: gyre; raw (a bare kernel that echoes the same packets, on the same "
       "transport); over BAR raw near pages (the same with its slots in the pages of memory that are near to "
@@ -243,7 +272,8 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
       "caf-aggressive (vector-add by the C++ Actor Framework, where built with GYRE_BENCH_CAF), floor (two "
       "threads, a word each way).\n"
       "p50/gyre compares with Gyre's row of the same work. JSON: histogram_ns is 'lowest:count ...' of the "
-      "samples of all rounds.\n"
+      "samples of all rounds; with --pin-quickest arithmetic_ns, of a round, is what the arithmetic took "
+      "before and after it.\n"
       "Exit: 0 every reply right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
   command->callback([settings, &chosen] { chosen = [settings] { return rtt(*settings); }; });
