@@ -115,8 +115,7 @@ TEST_CASE("four producers and a consumer: every message arrives once, whole, eac
   uint32_t next[producers] = {};
   uint64_t wrong = 0;
   for (uint64_t ticket = 0; ticket < uint64_t(producers) * each;) {
-    if (receive<HostMemory>(cells.data(), shape, ticket, payload.data()) !=
-        ReceiveOutcome::message) {
+    if (receive<HostMemory>(cells.data(), shape, ticket, payload.data()) != ReceiveOutcome::message) {
       if (credits.behind(ticket)) credits.publish(ticket);
       std::this_thread::yield();
       continue;

@@ -20,7 +20,8 @@ struct Till {
     answer(ctx, ordered, in.rounding(), out);
   }
 
-  GYRE_DEVICE void on(gyre::Context& ctx, old::view::OrderRequest::Reader in, view::OrderResponse::Builder out) {
+  GYRE_DEVICE void on(gyre::Context& ctx, old::view::OrderRequest::Reader in,
+                      view::OrderResponse::Builder out) {
     answer(ctx, in.pieces(), in.rounding(), out);
   }
 

@@ -7,8 +7,8 @@
 
 namespace gyre_counters {
 
-/// 64 bytes of state. Starts at 100 where its key is odd; key 1000003 cannot start (code 5); at 42 it cannot stop
-/// (code 42).
+/// 64 bytes of state. Starts at 100 where its key is odd; key 1000003 cannot start (code 5); at 42 it cannot
+/// stop (code 42).
 struct Counter {
   using Handles = gyre::Handles<view::Add, view::Increment>;
 
