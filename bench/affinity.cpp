@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <utility>
+#include <fstream>
+#include <string>
 
 namespace gyre::bench {
 
@@ -36,7 +37,7 @@ std::vector<int> allowed_cpus() {
 uint64_t arithmetic_ns() {
   using Clock = std::chrono::steady_clock;
   constexpr int times = 200, rounds = 60,
-                chains = 8;  // chains: more than one thread of a core can have to itself
+                chains = 8;  // enough to keep a core busy by itself
   uint64_t values[chains] = {1, 2, 3, 4, 5, 6, 7, 8};
   std::vector<uint64_t> took(times);
   for (uint64_t& ns : took) {
@@ -51,16 +52,30 @@ uint64_t arithmetic_ns() {
   return took[times / 2];
 }
 
-std::vector<int> cpus_by_speed() {
-  std::vector<std::pair<uint64_t, int>> found;
+std::vector<CpuSpeed> cpus_by_speed() {
+  std::vector<CpuSpeed> found;
   for (const int cpu : allowed_cpus()) {
     const Pinned here(pthread_self(), cpu);
-    found.emplace_back(arithmetic_ns(), cpu);
+    found.push_back({cpu, arithmetic_ns()});
   }
-  std::sort(found.begin(), found.end());
-  std::vector<int> cpus;
-  for (const auto& [ns, cpu] : found) cpus.push_back(cpu);
-  return cpus;
+  std::stable_sort(found.begin(), found.end(),
+                   [](const CpuSpeed& a, const CpuSpeed& b) { return a.arithmetic_ns < b.arithmetic_ns; });
+  return found;
+}
+
+bool share_a_core(int a, int b) {
+  const auto core_of = [](int cpu) {
+    std::string core;
+    for (const char* const part : {"physical_package_id", "die_id", "core_id"}) {
+      std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/{}", cpu, part));
+      std::string number;
+      file >> number;
+      core += number + '.';
+    }
+    return core;
+  };
+  const std::string core = core_of(a);
+  return core != "..." && core == core_of(b);
 }
 
 Pinned::Pinned(pthread_t thread, std::optional<int> cpu) : thread_(thread) {

@@ -14,13 +14,20 @@ namespace gyre::bench {
 std::vector<int> allowed_cpus();
 
 /// Nanoseconds that a fixed piece of arithmetic takes on the CPU that the calling thread runs on: the median
-/// of two hundred, less than a tenth of a millisecond in all. Where another thread works on the same core it
-/// is up to twice as long; in a virtual machine that may be somebody else's, and nothing else shows it.
+/// of two hundred. Longer where the clock is slower, or where another thread works on the same core, which in
+/// a virtual machine may be somebody else's: bench/results/2026-11-23-h200-busy-core.txt has 185 to 462.
 uint64_t arithmetic_ns();
 
-/// The CPUs that the calling thread may run on, the quickest at arithmetic_ns() first. Leaves the thread
-/// where it may run as before. Throws Error.
-std::vector<int> cpus_by_speed();
+struct CpuSpeed {
+  int cpu;
+  uint64_t arithmetic_ns;
+};
+/// The CPUs that the calling thread may run on, the quickest first. Leaves the thread where it may run as
+/// before. Throws Error.
+std::vector<CpuSpeed> cpus_by_speed();
+
+/// Whether two CPUs are threads of one core, by what Linux says of them; false where it says nothing.
+bool share_a_core(int a, int b);
 
 /// Keeps a thread on one CPU while this lives.
 class Pinned {

@@ -35,6 +35,7 @@ inline const char* name(Work work) { return work == Work::echo ? "echo" : "vecto
 /// Which CPU a round was measured on, and how quick that was: see arithmetic_ns().
 struct RoundCpu {
   int cpu = 0;
+  int baseline_cpu = 0;  ///< where a baseline's second thread was
   uint64_t arithmetic_before_ns = 0;
   uint64_t arithmetic_after_ns = 0;
 };

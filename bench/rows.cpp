@@ -105,9 +105,9 @@ std::string Rows::speed_of_cpus() const {
   for_each_round([&](uint64_t slower_ns, uint64_t) { slow += slower_ns > least_ns + least_ns / 4; });
   if (rounds == 0) return "no round was measured on a CPU that was chosen for it";
   return fmt::format(
-      "CPUs: a piece of arithmetic took {} to {} ns before and after the {} rounds; more than 1.25 times {} "
-      "in {} of them, where others worked on the same core",
-      least_ns, most_ns, rounds, least_ns, slow);
+      "CPUs: before and after the {} rounds a piece of arithmetic took {} to {} ns; in {} of them more than "
+      "1.25 times {}: most likely others worked on the same core then",
+      rounds, least_ns, most_ns, slow, least_ns);
 }
 
 nlohmann::json Rows::to_json() const {
@@ -133,6 +133,7 @@ nlohmann::json Rows::to_json() const {
       nlohmann::json round = json_of(row.rounds[i]);
       if (i < row.cpus.size()) {
         round["cpu"] = row.cpus[i].cpu;
+        round["baseline_cpu"] = row.cpus[i].baseline_cpu;
         round["arithmetic_ns"] = {row.cpus[i].arithmetic_before_ns, row.cpus[i].arithmetic_after_ns};
       }
       entry["rounds"].push_back(std::move(round));

@@ -32,7 +32,8 @@ class Rows {
   const Row* gyre_row(const Row& row) const;
 
   void print(std::FILE* out) const;
-  /// In how many of the rounds whose CPUs were chosen these were not as quick throughout: a line.
+  /// In how many of the rounds whose CPUs were chosen these were not as quick as the quickest of all these
+  /// rounds throughout: a line. Where no CPU ever was quick it cannot know.
   std::string speed_of_cpus() const;
   nlohmann::json to_json() const;
 

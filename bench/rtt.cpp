@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <memory>
 
 #include "affinity.hpp"
@@ -62,28 +63,30 @@ void check_settings(const RttSettings& settings) {
   if (!problems.empty()) throw BadOptions("measuring round trips: these options are wrong:\n" + problems);
 }
 
-void pin_to_two_cpus(Plan& plan, const std::vector<int>& cpus) {
-  if (cpus.size() < 2) {
-    throw BadOptions(fmt::format(
-        "pinning two threads: this process may run on {} CPU; run without --pin and --pin-quickest",
-        cpus.size()));
+void require_two_cpus() {
+  if (const size_t cpus = allowed_cpus().size(); cpus < 2) {
+    throw BadOptions(
+        fmt::format("pinning two threads: this process may run on {} CPU; run without --pin and "
+                    "--pin-quickest",
+                    cpus));
   }
-  plan.own_cpu = cpus[0];
-  plan.baseline_cpu = cpus[1];
 }
 
-// Measures on the CPUs that are quickest now, and notes whether the first still is as quick afterwards.
+// Measures on the CPU that is quickest now, a baseline's second thread on the next of another core, and notes
+// whether the first still is as quick afterwards.
 template <class Measure>
 Row measure_on_quickest(Plan plan, Measure& measure) {
-  pin_to_two_cpus(plan, cpus_by_speed());
-  RoundCpu cpu{.cpu = *plan.own_cpu};
-  const auto arithmetic_there_ns = [&] {
-    const Pinned there(pthread_self(), cpu.cpu);
-    return arithmetic_ns();
-  };
-  cpu.arithmetic_before_ns = arithmetic_there_ns();
+  const std::vector<CpuSpeed> speeds = cpus_by_speed();
+  auto second = std::find_if(speeds.begin() + 1, speeds.end(),
+                             [&](const CpuSpeed& speed) { return !share_a_core(speed.cpu, speeds[0].cpu); });
+  if (second == speeds.end()) second = speeds.begin() + 1;
+  plan.own_cpu = speeds[0].cpu;
+  plan.baseline_cpu = second->cpu;
+  RoundCpu cpu{.cpu = speeds[0].cpu, .baseline_cpu = second->cpu};
+  cpu.arithmetic_before_ns = speeds[0].arithmetic_ns;
   Row row = measure(plan);
-  cpu.arithmetic_after_ns = arithmetic_there_ns();
+  const Pinned there(pthread_self(), cpu.cpu);
+  cpu.arithmetic_after_ns = arithmetic_ns();
   row.cpus.push_back(cpu);
   return row;
 }
@@ -150,7 +153,11 @@ void add_cases(Cases& cases, const RttSettings& settings, bool on_cuda) {
 int rtt(RttSettings& settings) {
   check_settings(settings);
   Plan& plan = settings.plan;
-  if (settings.pin || settings.pin_quickest) pin_to_two_cpus(plan, allowed_cpus());
+  if (settings.pin || settings.pin_quickest) require_two_cpus();
+  if (settings.pin) {
+    plan.own_cpu = allowed_cpus()[0];
+    plan.baseline_cpu = allowed_cpus()[1];
+  }
   tools::catch_interrupts();
   std::FILE* const out = settings.json_file == "-" ? stderr : stdout;
   const double clock_ns = clock_cost_ns();
@@ -194,6 +201,7 @@ int rtt(RttSettings& settings) {
   nlohmann::json about = to_json(machine);
   about["clock_ns"] = clock_ns;
   about["pinned"] = settings.pin || settings.pin_quickest;
+  about["pinned_to_quickest"] = settings.pin_quickest;
   about["pollers"] = plan.pollers;
   about["rounds"] = settings.rounds;
   tools::write_json(
@@ -258,8 +266,9 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
       ->add_flag(
           "--pin-quickest", settings->pin_quickest,
           "pin it, before each row's round, to the CPU that is quickest then at a piece of arithmetic: "
-          "where another thread, or a neighbour of a virtual machine, works on the same core it takes "
-          "up to twice as long, and so does the host's part of a round trip")
+          "where another thread, or a neighbour of a virtual machine, works on the same core that takes "
+          "longer, "
+          "and so does the host's part of a round trip")
       ->excludes("--pin");
   command->footer(
       "Rows on CUDA, of --size bytes: gyre; raw (a bare kernel that echoes the same packets, on the same "

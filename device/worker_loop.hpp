@@ -452,7 +452,8 @@ class Worker {
     HandlerGroup::sync();
     const uint32_t response_bytes = handled.response_bytes;
     const bool is_ask = head().flags() != 0;
-    // What a reply needs is loaded beside what decides whether it is sent, and nothing branches before it is.
+    // What a reply needs is loaded beside what decides whether it is sent, and a worker of one warp does not
+    // branch before it is.
     const Packet first = reply_packet(PollGroup::rank(), request(), response_, response_bytes);
     const bool noted = (load_now(&shared_->notes.any) | failed) != 0;
     if (polls()) {

@@ -30,7 +30,7 @@ TEST_CASE("a row's figures are its median round's, and its histogram is all roun
 TEST_CASE("rounds on chosen CPUs say which they were, and how many were not as quick throughout") {
   Rows rows("raw");
   CHECK(rows.speed_of_cpus() == "no round was measured on a CPU that was chosen for it");
-  const RoundCpu cpus[] = {{3, 200, 190}, {5, 210, 400}, {1, 230, 238}};
+  const RoundCpu cpus[] = {{3, 4, 200, 190}, {5, 6, 210, 400}, {1, 2, 230, 238}};
   for (const RoundCpu& cpu : cpus) {
     Row round = row("gyre", 64, 10);
     round.cpus.push_back(cpu);
@@ -40,13 +40,14 @@ TEST_CASE("rounds on chosen CPUs say which they were, and how many were not as q
   REQUIRE(rounds.size() == 3);
   for (size_t i = 0; i < 3; ++i) {
     CHECK(rounds[i]["cpu"] == cpus[i].cpu);
+    CHECK(rounds[i]["baseline_cpu"] == cpus[i].baseline_cpu);
     CHECK(rounds[i]["arithmetic_ns"][0] == cpus[i].arithmetic_before_ns);
     CHECK(rounds[i]["arithmetic_ns"][1] == cpus[i].arithmetic_after_ns);
   }
   CHECK(rows.speed_of_cpus() ==
-        "CPUs: a piece of arithmetic took 190 to 400 ns before and after the 3 rounds; more than 1.25 times "
-        "190 in "
-        "2 of them, where others worked on the same core");
+        "CPUs: before and after the 3 rounds a piece of arithmetic took 190 to 400 ns; in 2 of them more "
+        "than 1.25 "
+        "times 190: most likely others worked on the same core then");
 }
 
 TEST_CASE("rows of other sizes, gaps and workers are rows of their own") {

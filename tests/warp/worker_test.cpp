@@ -110,16 +110,19 @@ class WarpUnderTest {
 
   uint32_t slots() const { return bridge_.shape.slots; }
   uint64_t slot_pages() const { return slot_pages_.second(); }
-  // With `in_parts` its packets come in any order, and the worker runs between them.
-  void send(uint16_t actor, const Words& body, uint64_t key = 7, uint32_t deadline_us = 0,
-            std::mt19937_64* in_parts = nullptr) {
+  // With `in_parts` its packets come in any order, and the worker runs between them. Returns its correlation.
+  uint64_t send(uint16_t actor, const Words& body, uint64_t key = 7, uint32_t deadline_us = 0,
+                std::mt19937_64* in_parts = nullptr, uint8_t flags = envelope_flags::ask) {
     alignas(16) uint32_t message[96] = {};
-    const Envelope envelope{++sent_, uint32_t(body.size() * 8), deadline_us, key, actor, 0, 0,
-                            0,       envelope_flags::ask};
+    const Envelope envelope{++sent_, uint32_t(body.size() * 8), deadline_us, key, actor, 0, 0, 0, flags};
     std::memcpy(message, &envelope, sizeof envelope);
     std::memcpy(message + 8, body.data(), body.size() * 8);
     put(message, envelope.body_bytes, in_parts);
+    return sent_;
   }
+  void tell(uint16_t actor, const Words& body) { send(actor, body, 7, 0, nullptr, 0); }
+  uint64_t tells_processed() const { return bridge_.worker_line->tells_processed; }
+  uint64_t tells_failed() const { return bridge_.worker_line->tells_failed; }
   // What no host sends: an envelope that claims another body than there is.
   void send_corrupt(uint32_t claimed_bytes, uint32_t body_bytes) {
     alignas(16) uint32_t message[96] = {};
@@ -372,25 +375,32 @@ TEST_CASE("actors' messages in turn and in streams reach each its own, with a st
 }
 
 TEST_CASE(
-    "a handler that fails in one lane alone, or in all, is answered by its failure, and no other message "
-    "is") {
+    "a handler that fails in one lane alone, or in all, is answered by its failure; no other, and no tell") {
   WarpUnderTest worker(GENERATE(false, true));
   std::mt19937_64 random(63);
   struct Sent {
+    uint64_t correlation;
     bool fails;
     uint64_t n;
   };
   std::deque<Sent> sent;
+  uint64_t processed = 0, failed = 0;
   for (int burst = 0; burst < 300; ++burst) {
     for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 20); left > 0; --left) {
       const uint64_t lanes = random() % 2 == 0 ? Second::by_nobody : Second::by_all + random() % 33;
+      const bool fails = lanes != Second::by_nobody;
       const uint64_t n = random() % 1'000;
-      worker.send(second, {root_of(2), lanes, n});
-      sent.push_back({lanes != Second::by_nobody, n});
+      if (random() % 4 == 0) {
+        worker.tell(second, {root_of(2), lanes, n});
+        ++(fails ? failed : processed);
+      } else {
+        sent.push_back({worker.send(second, {root_of(2), lanes, n}), fails, n});
+      }
     }
     for (; !sent.empty(); sent.pop_front()) {
       const Answer answer = worker.take();
       INFO("message " << answer.correlation);
+      REQUIRE(answer.correlation == sent.front().correlation);
       REQUIRE(answer.status == (sent.front().fails ? Status::handler_failed : Status::ok));
       if (sent.front().fails) {
         REQUIRE(answer.detail == sent.front().n);
@@ -399,6 +409,9 @@ TEST_CASE(
       }
     }
   }
+  worker.let_idle();
+  CHECK(worker.tells_processed() == processed);
+  CHECK(worker.tells_failed() == failed);
 }
 
 TEST_CASE("a worker that was idle when it became inactive handles nothing, whatever it handled last") {
