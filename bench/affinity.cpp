@@ -36,8 +36,8 @@ std::vector<int> allowed_cpus() {
 
 uint64_t arithmetic_ns() {
   using Clock = std::chrono::steady_clock;
-  constexpr int times = 200, rounds = 60,
-                chains = 8;  // enough to keep a core busy by itself
+  constexpr int times = 200, rounds = 60;
+  constexpr int chains = 8;  // enough to keep a core busy by itself
   uint64_t values[chains] = {1, 2, 3, 4, 5, 6, 7, 8};
   std::vector<uint64_t> took(times);
   for (uint64_t& ns : took) {

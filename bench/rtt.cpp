@@ -97,7 +97,7 @@ class Cases {
   Cases(const Plan& plan, bool on_quickest_cpus) : plan_(plan), on_quickest_cpus_(on_quickest_cpus) {}
   template <class Measure>
   void add(Measure&& measure) {
-    cases_.push_back([plan = plan_, on_quickest_cpus = on_quickest_cpus_, measure]() mutable {
+    cases_.push_back([plan = plan_, on_quickest_cpus = on_quickest_cpus_, measure] {
       Row row = on_quickest_cpus ? measure_on_quickest(plan, measure) : measure(plan);
       row.random_gaps = plan.random_gaps;
       return row;
@@ -185,8 +185,8 @@ int rtt(RttSettings& settings) {
       "each sample holds one clock reading, {:.0f} ns\n",
       plan.messages, plan.warm_up(),
       settings.pin_quickest
-          ? " on the CPU that is quickest as a row's round begins, baselines' second thread on the next, "
-            "Gyre's own not pinned"
+          ? " on the CPU that is quickest as a row's round begins, baselines' second thread on the next of "
+            "another core, Gyre's own not pinned"
       : plan.own_cpu ? fmt::format(" on CPU {}, baselines' second thread on CPU {}, Gyre's own not pinned",
                                    *plan.own_cpu, *plan.baseline_cpu)
                      : ", threads not pinned",
@@ -266,9 +266,8 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
       ->add_flag(
           "--pin-quickest", settings->pin_quickest,
           "pin it, before each row's round, to the CPU that is quickest then at a piece of arithmetic: "
-          "where another thread, or a neighbour of a virtual machine, works on the same core that takes "
-          "longer, "
-          "and so does the host's part of a round trip")
+          "that takes longer, as the host's part of a round trip does, where another thread, or a "
+          "neighbour of a virtual machine, works on the same core")
       ->excludes("--pin");
   command->footer(
       "Rows on CUDA, of --size bytes: gyre; raw (a bare kernel that echoes the same packets, on the same "

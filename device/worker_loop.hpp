@@ -441,7 +441,8 @@ class Worker {
       return worker.conclude_plain(ok, handled);
     }
   };
-  // `ok`: the handler is, in this thread.
+  // `ok`: the handler did not fail in this thread. In a worker of one warp that is a vote until it is known
+  // that the message does not simply end well: a branch for it would stand before every reply.
   GYRE_DEVICE Taken conclude_plain(bool ok, const Handled& handled) {
     uint32_t failed = 0;
     if constexpr (HandlerGroup::only_polls()) {

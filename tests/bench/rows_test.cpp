@@ -46,8 +46,7 @@ TEST_CASE("rounds on chosen CPUs say which they were, and how many were not as q
   }
   CHECK(rows.speed_of_cpus() ==
         "CPUs: before and after the 3 rounds a piece of arithmetic took 190 to 400 ns; in 2 of them more "
-        "than 1.25 "
-        "times 190: most likely others worked on the same core then");
+        "than 1.25 times 190: most likely others worked on the same core then");
 }
 
 TEST_CASE("rows of other sizes, gaps and workers are rows of their own") {

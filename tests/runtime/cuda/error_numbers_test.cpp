@@ -118,6 +118,6 @@ TEST_CASE("a driver's error is explained by its name, its number and the catalog
   const std::string text = driver.explain(CUDA_ERROR_LAUNCH_TIMEOUT);
   CHECK(text.find("CUDA_ERROR_LAUNCH_TIMEOUT (702): ") == 0);
   CHECK(text.find(error_advice(ErrorSource::cuda, 702)) != std::string::npos);
-  CHECK(driver.explain(CUresult(1001)) ==
-        "an unknown CUDA error (1001)");  // among the values that the type has
+  const auto unknown = CUresult(1001);  // no name, and among the values that the type can have
+  CHECK(driver.explain(unknown) == "an unknown CUDA error (1001)");
 }
