@@ -62,6 +62,25 @@ GYRE_DEVICE uint32_t transform_chunks(const Context& ctx, Out* out, uint32_t cou
   return chunks * size;
 }
 
+/// transform() of a list that has more elements than the team threads.
+template <class Out, class F, class... In>
+GYRE_DEVICE void transform_long(const Context& ctx, const wire::ListBuilder<Out>& out, F& f,
+                                const wire::ListReader<In>&... in) {
+  uint32_t done = 0;
+  if constexpr (((sizeof(In) == sizeof(Out)) && ...)) {
+    uint32_t count = out.size();
+    ((count = in.size() < count ? in.size() : count), ...);
+    // Lists begin at multiples of 8.
+    const uintptr_t addresses =
+        (reinterpret_cast<uintptr_t>(out.data()) | ... | reinterpret_cast<uintptr_t>(in.data()));
+    if (!((in.data() == nullptr) || ...)) {
+      done = addresses % 16 == 0 ? transform_chunks<16>(ctx, out.data(), count, f, in.data()...)
+                                 : transform_chunks<8>(ctx, out.data(), count, f, in.data()...);
+    }
+  }
+  for (uint32_t i = done + ctx.rank(); i < out.size(); i += ctx.size()) out.set(i, f(in[i]...));
+}
+
 }  // namespace detail
 
 /// Calls f(i, list[i]) for the elements that fall to this thread.
@@ -77,27 +96,14 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
                            const wire::ListReader<In>&... in) {
   static_assert(wire::Scalar<Out> && (wire::Scalar<In> && ...),
                 "lists of integers, floats and enums: a Bool is a bit, and the others are behind pointers");
-  if (out.size() <= ctx.size()) {  // an element a thread
-    const uint32_t i = ctx.rank();
-    // All loaded first, and then at most one store.
-    [&](In... values) {
-      if (i < out.size()) out.set(i, f(values...));
-    }(in[i]...);
-    return;
-  }
-  uint32_t done = 0;
-  if constexpr (((sizeof(In) == sizeof(Out)) && ...)) {
-    uint32_t count = out.size();
-    ((count = in.size() < count ? in.size() : count), ...);
-    // Lists begin at multiples of 8.
-    const uintptr_t addresses =
-        (reinterpret_cast<uintptr_t>(out.data()) | ... | reinterpret_cast<uintptr_t>(in.data()));
-    if (!((in.data() == nullptr) || ...)) {
-      done = addresses % 16 == 0 ? detail::transform_chunks<16>(ctx, out.data(), count, f, in.data()...)
-                                 : detail::transform_chunks<8>(ctx, out.data(), count, f, in.data()...);
-    }
-  }
-  for (uint32_t i = done + ctx.rank(); i < out.size(); i += ctx.size()) out.set(i, f(in[i]...));
+  const uint32_t i = ctx.rank();
+  const bool is_short = out.size() <= ctx.size();  // an element a thread
+  const bool has_one = settled(is_short & (i < out.size())) != 0;
+  // All loaded first; what is asked of the size meanwhile is in their shadow; and then at most one store.
+  [&](In... values) {
+    if (!is_short) detail::transform_long(ctx, out, f, in...);
+    if (has_one) out.set_unchecked(i, f(values...));
+  }(in[i]...);
 }
 
 /// The same for buffers, as far as the shortest goes. Where all elements have one size, a thread has four

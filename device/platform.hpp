@@ -137,6 +137,14 @@ __device__ inline uint32_t load_now(const uint32_t* address) {
   return value;
 }
 
+/// 1 or 0, worked out where this stands: what depends on it later asks no question again. A word, since a
+/// lone warp waits longer for a predicate.
+__device__ inline uint32_t settled(bool truth) {
+  auto word = uint32_t(truth);
+  asm volatile("" : "+r"(word));
+  return word;
+}
+
 /// Nanoseconds of the GPU's global timer (its step is coarse: 32 ns to 1 µs, by model).
 __device__ inline uint64_t now_ns() {
   uint64_t value;
@@ -211,6 +219,7 @@ constexpr T* kept(T* pointer) {
 }
 
 inline uint32_t load_now(const uint32_t* address) { return *address; }
+constexpr uint32_t settled(bool truth) { return truth; }
 
 /// Nanoseconds of the steady clock.
 inline uint64_t now_ns() {

@@ -44,6 +44,7 @@ T* kept(T* pointer) {
   return pointer;
 }
 inline uint32_t load_now(const uint32_t* address) { return *address; }
+inline uint32_t settled(bool truth) { return truth; }
 
 inline uint64_t now_ns() {
   static uint64_t at_barrier[gyre_test::warp::lanes + 1] = {}, readings[gyre_test::warp::lanes + 1] = {};
