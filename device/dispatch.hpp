@@ -153,10 +153,44 @@ GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
   }
 }
 
-// The handler's call itself; false if the message does not end well, and `handled` then says how.
+// How a message ends whose handler was called. Refers to what the handler worked on. What is asked only where
+// it does not end well is worked out only there: before a reply stands no branch for it.
+class Ending {
+ public:
+  GYRE_DEVICE Ending(const wire::Message& message, const Context& context, const wire::Body& reply,
+                     uint32_t response_capacity)
+      : message_(message), context_(context), reply_(reply), response_capacity_(response_capacity) {}
+
+  /// 0 where it ends well in this thread. In bits, not a truth: a lone warp waits longer for a predicate.
+  GYRE_DEVICE uint32_t trouble() const {
+    return uint32_t(message_.reason()) | uint32_t(context_.status()) | uint32_t(reply_.full());
+  }
+  GYRE_DEVICE uint32_t response_bytes() const { return reply_.used_bytes(); }
+  GYRE_DEVICE Handled handled() const {
+    if (message_.failed()) {
+      const wire::Field field = message_.failed_field();
+      return {Status::malformed, message_.failed_word(),
+              MalformedField::of(field.type_id, uint8_t(message_.reason()), field.index).packed,
+              response_bytes()};
+    }
+    if (context_.status() != Status::ok) {
+      return {context_.status(), context_.detail(), context_.where(), response_bytes()};
+    }
+    if (reply_.full()) return {Status::reply_too_large, response_capacity_, 0, response_bytes()};
+    return {Status::ok, 0, 0, response_bytes()};
+  }
+
+ private:
+  const wire::Message& message_;
+  const Context& context_;
+  const wire::Body& reply_;
+  uint32_t response_capacity_;
+};
+
+// The handler's call itself.
 template <class Actor, class Request, class Root>
-GYRE_DEVICE bool call(Actor& actor, Context& context, wire::Message& message, wire::StructReader root,
-                      wire::Body& reply, Root init_root, uint32_t response_capacity, Handled& handled) {
+GYRE_DEVICE void call(Actor& actor, Context& context, wire::Message& message, wire::StructReader root,
+                      wire::Body& reply, Root init_root) {
   using Response = ResponseOf<Actor, Request>;
   typename Request::Reader reader(root);
   if constexpr (requires { typename Response::Builder; }) {
@@ -165,24 +199,6 @@ GYRE_DEVICE bool call(Actor& actor, Context& context, wire::Message& message, wi
   } else {
     if (!message.failed()) actor.on(context, reader);
   }
-  handled.response_bytes = reply.used_bytes();
-  const bool sound = !message.failed(), unfailed = context.status() == Status::ok, fits = !reply.full();
-  if (sound & unfailed & fits) return true;
-  if (message.failed()) {
-    const wire::Field field = message.failed_field();
-    handled.status = Status::malformed;
-    handled.detail = message.failed_word();
-    handled.where = MalformedField::of(field.type_id, uint8_t(message.reason()), field.index).packed;
-  } else if (context.status() != Status::ok) {
-    handled.status = context.status();
-    handled.detail = context.detail();
-    handled.where = context.where();
-  } else {
-    handled.status = Status::reply_too_large;
-    handled.detail = response_capacity;
-    handled.where = 0;
-  }
-  return false;
 }
 
 struct InitRoot {
@@ -217,10 +233,9 @@ GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uin
                            void* response, uint32_t response_capacity) {
   wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
   wire::Body reply(response, response_capacity);
-  Handled handled{Status::ok, 0, 0, 0};
   detail::call<Actor, Request>(actor, context, message, message.root(Request::type_id), reply,
-                               detail::InitRoot{}, response_capacity, handled);
-  return handled;
+                               detail::InitRoot{});
+  return detail::Ending(message, context, reply, response_capacity).handled();
 }
 
 /// What became of a message on the short way.
@@ -273,8 +288,7 @@ GYRE_DEVICE uint64_t words_if_plain(const RequestHead& head, const void* body, u
 }
 
 /// The same as handle() for such a request, which makes a shorter way of it, and then what
-/// `conclude(ok, handled)` says; of `handled`, response_bytes alone is set where all is ok. `head`: of the
-/// request, whose body of `body_bytes` bytes is at `body`.
+/// `conclude(detail::Ending)` says. `head`: of the request, whose body of `body_bytes` bytes is at `body`.
 template <class Actor, class Request, class Conclude>
 GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, const RequestHead& head, const void* body,
                                uint32_t body_bytes, void* response, uint32_t response_capacity,
@@ -286,13 +300,11 @@ GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, const RequestHead
   wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes),
                         detail::known_lists<Request>());
   wire::Body reply(response, response_capacity);
-  Handled handled;
-  const bool ok =
-      detail::call<Actor, Request>(actor, context, message,
-                                   message.plain_root(Request::data_words, Request::pointers,
-                                                      words <= RequestHead::root_words ? root : nullptr),
-                                   reply, detail::InitPlainRoot{}, response_capacity, handled);
-  return conclude(ok, handled);
+  detail::call<Actor, Request>(actor, context, message,
+                               message.plain_root(Request::data_words, Request::pointers,
+                                                  words <= RequestHead::root_words ? root : nullptr),
+                               reply, detail::InitPlainRoot{});
+  return conclude(detail::Ending(message, context, reply, response_capacity));
 }
 
 /// The actor types of a worker, as a value to dispatch on.

@@ -85,6 +85,7 @@ class Worker {
   }
 
  private:
+  using Ending = detail::Ending;
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
   static constexpr uint32_t heartbeat_interval_us = 1000;
   static constexpr uint32_t counts_interval_us = 32'000;
@@ -319,9 +320,9 @@ class Worker {
       Context context(last_.key(), is_ask, *shared_, notes, team);
       dispatch_side_by_side(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head,
                             request + envelope_words, last_.body_bytes(), response + envelope_words,
-                            bridge_.shape.body_capacity(), [&](bool ok, const Handled& handled) {
-                              if (!ok) note_failure(notes, handled);
-                              response_bytes = handled.response_bytes;
+                            bridge_.shape.body_capacity(), [&](const Ending& ending) {
+                              if (ending.trouble() != 0) note_failure(notes, ending.handled());
+                              response_bytes = ending.response_bytes();
                               return Taken::done;
                             });
     }
@@ -380,7 +381,7 @@ class Worker {
     const uint32_t bytes = uint32_t(sizeof(Envelope)) + body_bytes;
     auto* const slot = replies_.slot() + place * bridge_.shape.packets();
     for (uint32_t k = team.rank(); k * data_bytes_a_packet < bytes; k += team.size()) {
-      Memory::store(slot[k], reply_packet(k, request, response, body_bytes));
+      Memory::store(slot[k], reply_packet(k, {k, request, response}, body_bytes));
     }
   }
 
@@ -437,30 +438,34 @@ class Worker {
   // After a handler on the short way.
   struct ConcludePlain {
     Worker& worker;
-    GYRE_DEVICE Taken operator()(bool ok, const Handled& handled) const {
-      return worker.conclude_plain(ok, handled);
-    }
+    GYRE_DEVICE Taken operator()(const Ending& ending) const { return worker.conclude_plain(ending); }
   };
-  // `ok`: the handler did not fail in this thread. In a worker of one warp that is a vote until it is known
-  // that the message does not simply end well: a branch for it would stand before every reply.
-  GYRE_DEVICE Taken conclude_plain(bool ok, const Handled& handled) {
+  // Whether the handler failed in this thread is, in a worker of one warp, a vote until it is known that the
+  // message does not simply end well: a branch for it would stand before every reply.
+  GYRE_DEVICE Taken conclude_plain(const Ending& ending) {
+    const bool ok = ending.trouble() == 0;
+    // Where it lies is worked out while the vote is under way.
+    ReplyWords words(PollGroup::rank(), request(), response_);
+    words.first_two = kept(words.first_two);
+    words.third = kept(words.third);
     uint32_t failed = 0;
     if constexpr (HandlerGroup::only_polls()) {
       failed = PollGroup::ballot(!ok);
     } else if (!ok) {
-      note_failure(shared_->notes, handled);
+      note_failure(shared_->notes, ending.handled());
     }
     HandlerGroup::sync();
-    const uint32_t response_bytes = handled.response_bytes;
+    const uint32_t response_bytes = ending.response_bytes();
     const bool is_ask = head().flags() != 0;
     // What a reply needs is loaded beside what decides whether it is sent, and a worker of one warp does not
     // branch before it is.
-    const Packet first = reply_packet(PollGroup::rank(), request(), response_, response_bytes);
-    const bool noted = (load_now(&shared_->notes.any) | failed) != 0;
+    const Packet first = reply_packet(PollGroup::rank(), words, response_bytes);
+    const uint32_t noted_bits = load_now(&shared_->notes.any) | failed;
+    const bool noted = noted_bits != 0;
     if (polls()) {
       const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
-      const bool sends = (!noted) & is_ask & (k * data_bytes_a_packet < bytes);
-      Memory::store_if(sends, replies_.slot()[k], first);
+      const uint32_t stays = settled(!(is_ask & (k * data_bytes_a_packet < bytes)));
+      Memory::store_if((stays | noted_bits) == 0, replies_.slot()[k], first);
     }
     if ((!noted) & is_ask) {
       if (polls()) {
@@ -470,7 +475,7 @@ class Worker {
       ++answered_;
     } else if (noted) {
       if constexpr (HandlerGroup::only_polls()) {
-        if (!ok) note_failure(shared_->notes, handled);
+        if (!ok) note_failure(shared_->notes, ending.handled());
       }
       if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
       HandlerGroup::sync();
@@ -680,13 +685,19 @@ class Worker {
     reply_sent();
   }
 
-  // Packet k of an answer to `request` with what the handler left in `response`. The first three carry the
-  // envelope: the request's, but for the size and the flags. Any k below a group's size may be asked for.
-  GYRE_DEVICE Packet reply_packet(uint32_t k, const uint32_t* request, const uint32_t* response,
-                                  uint32_t body_bytes) const {
-    const uint32_t* const words = (k < 3 ? request : response) + k * words_a_packet;
-    const uint32_t* const third = k == 2 ? response + envelope_words : words + 2;
-    Packet packet{{load_now(words), load_now(words + 1), load_now(third)}, replies_.stamp()};
+  // Where the words of packet k of an answer are: in the request, whose envelope it has but for the size and
+  // the flags, and in what the handler left. Any k below a group's size may be asked for.
+  struct ReplyWords {
+    const uint32_t* first_two;
+    const uint32_t* third;
+
+    GYRE_DEVICE ReplyWords(uint32_t k, const uint32_t* request, const uint32_t* response)
+        : first_two((k < 3 ? request : response) + k * words_a_packet),
+          third(k == 2 ? response + envelope_words : first_two + 2) {}
+  };
+  GYRE_DEVICE Packet reply_packet(uint32_t k, const ReplyWords& words, uint32_t body_bytes) const {
+    Packet packet{{load_now(words.first_two), load_now(words.first_two + 1), load_now(words.third)},
+                  replies_.stamp()};
     if (k == 2) packet.data[1] &= 0x00ffffff;
     if (k == 0) packet.data[2] = body_bytes;
     return packet;
@@ -698,7 +709,7 @@ class Worker {
     if (!(more | whole)) return;
     uint32_t k = PollGroup::rank();
     for (k += PollGroup::size(); k * data_bytes_a_packet < bytes; k += PollGroup::size()) {
-      Memory::store(replies_.slot()[k], reply_packet(k, request(), response_, body_bytes));
+      Memory::store(replies_.slot()[k], reply_packet(k, {k, request(), response_}, body_bytes));
     }
     if (whole) stamp_rest<Memory>(PollGroup{}, replies_, bridge_.shape, packets_for(body_bytes));
   }
