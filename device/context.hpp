@@ -52,6 +52,7 @@ struct WorkerShared {
   WorkerNotes side_notes[most_side_by_side];  ///< of messages that are handled side by side
   uint32_t team_log_size;                     ///< of the teams that do; log_warp_size between
   WorkerReports reports;
+  TickLength tick;  ///< of the clock that handlers are timed by, as of the last report of counts
   // What the polling threads found, for the rest of a group that has others.
   Decision decision;
   uint32_t command;  ///< CommandWord::word
@@ -97,7 +98,8 @@ class Context {
   /// Barrier of the team: what any thread wrote before it, all see after it. Every thread must call it.
   GYRE_DEVICE void sync() const { team_.sync(); }
   GYRE_DEVICE const Team& team() const { return team_; }
-  /// Nanoseconds of the engine's clock. The GPU's steps by 32 ns to 1 µs.
+  /// Nanoseconds of the engine's clock. The GPU's steps by 32 ns to 1 µs, and a reading takes tens of
+  /// nanoseconds: a piece of a handler is better timed by a Stopwatch.
   GYRE_DEVICE static uint64_t now_ns() { return gyre::now_ns(); }
 
   /// The key of the actor that the message is addressed to.
@@ -152,6 +154,9 @@ class Context {
     return notes_->command_seen == uint32_t(Command::stop);
   }
 
+  /// Of the clock that a Stopwatch reads.
+  GYRE_DEVICE TickLength tick() const { return {load_now(&shared_->tick.ns)}; }
+
   GYRE_DEVICE Status status() const { return status_; }
   GYRE_DEVICE uint32_t detail() const { return detail_; }
   /// See ErrorBody::where.
@@ -174,6 +179,21 @@ class Context {
   uint32_t detail_ = 0;
   uint64_t where_ = 0;
   bool fenced_ = false;  // this thread, for buffers
+};
+
+/// Times a piece of a handler, from its construction on, in the calling thread: by the clock of its
+/// multiprocessor or processor, which is read in some cycles and has steps of one. How long a tick is the
+/// worker measures each 32 ms: a time is as much off as that clock's frequency has changed since. A value.
+class Stopwatch {
+ public:
+  GYRE_DEVICE explicit Stopwatch(const Context& ctx) : tick_(ctx.tick()), began_(clock_ticks()) {}
+
+  /// Nanoseconds since.
+  GYRE_DEVICE uint64_t ns() const { return tick_.ns_of(clock_ticks() - began_); }
+
+ private:
+  TickLength tick_;
+  uint64_t began_;
 };
 
 /// Names a source file in an error reply: FNV-1a (Fowler, Noll, Vo) of what follows the last slash, so that a

@@ -8,6 +8,16 @@
 
 namespace gyre {
 
+/// How long a tick of clock_ticks() was when that was last measured.
+struct TickLength {
+  static constexpr uint32_t fraction_bits = 24;
+
+  uint32_t ns;  ///< with that many bits behind the point
+
+  /// Nanoseconds of so many ticks: of 18 minutes and less, at 2 GHz.
+  GYRE_DEVICE uint64_t ns_of(uint64_t ticks) const { return ticks * ns >> fraction_bits; }
+};
+
 /// Refers to the counts, one for each handler and one more for messages that are for none. Times are those of
 /// the multiprocessor's or the processor's clock, turned into nanoseconds by a rate that is measured anew now
 /// and then. One thread counts for a message: rank 0 of the team that handled it.
@@ -30,14 +40,15 @@ class HandlerMeter {
   /// From now on times are by the rate between those.
   GYRE_DEVICE void compare(const ClockPair& begin, const ClockPair& end) {
     const uint64_t ticks = end.ticks - begin.ticks;
-    if (ticks != 0) ns_a_tick_ = uint32_t(((end.ns - begin.ns) << fraction_bits) / ticks);
+    if (ticks != 0) tick_.ns = uint32_t(((end.ns - begin.ns) << TickLength::fraction_bits) / ticks);
   }
+  GYRE_DEVICE const TickLength& tick() const { return tick_; }
 
   GYRE_DEVICE HandlerCounts* of(uint32_t handler) const { return counts_ + handler; }
   /// A message ended well, after `ticks` in its handler. Counted where `counts_it` is true: others of a group
   /// may call along, which spares a branch.
   GYRE_DEVICE void processed(HandlerCounts* counts, uint64_t ticks, bool counts_it) const {
-    const uint64_t ns = ticks * ns_a_tick_ >> fraction_bits;
+    const uint64_t ns = tick_.ns_of(ticks);
     add_soon_if(counts_it, counts->processed[HandlerCounts::bin_of(ns)], 1);
     add_soon_if(counts_it, counts->processed_ns, ns);
   }
@@ -60,12 +71,11 @@ class HandlerMeter {
   }
 
  private:
-  static constexpr uint32_t fraction_bits = 24;
   static constexpr uint64_t first_comparison_ns = 20'000;
 
   HandlerCounts* counts_;
   uint32_t entries_;
-  uint32_t ns_a_tick_ = 1u << fraction_bits;  // with that many bits behind the point
+  TickLength tick_{1u << TickLength::fraction_bits};
 };
 
 }  // namespace gyre

@@ -36,6 +36,7 @@ class Worker {
       shared.memory = memory;
       shared.team_log_size = log_warp_size;
       shared.reports.clocks = HandlerMeter::ClockPair::now();
+      shared.tick = meter_.tick();
     }
     HandlerGroup::sync();
   }
@@ -198,6 +199,7 @@ class Worker {
       if (counts_due) {
         reports.counts_us = now_us;
         reports.clocks = clocks;
+        shared_->tick = meter_.tick();
       }
     }
     if (counts_due) publish_counts();

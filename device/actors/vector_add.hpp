@@ -14,35 +14,44 @@ struct VectorAdd {
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::VectorAddRequest::Reader in,
                       view::VectorAddResponse::Builder out) {
-    using Error = view::VectorAddResponse::Error;
-    const uint64_t begin = ctx.now_ns();
-    const view::Operation operation = in.operation();
+    const gyre::Stopwatch stopwatch(ctx);
     const auto a = in.a();
     const auto b = in.b();
     const bool in_lists = !in.has_a_buffer(), as_long = a.size() == b.size();
     // A lone warp waits long for each branch: one question leads to what is usual.
-    if (in_lists & as_long & (operation == view::Operation::add)) {
+    if (in_lists & as_long & (in.operation() == view::Operation::add)) {
       combine(ctx, a, b, out, [](float x, float y) { return x + y; });
-    } else if (in_lists && !as_long) {
-      return out.set_error(Error::lengths_differ);
+    } else {
+      do_unusual(ctx, in, out);
+    }
+    out.set_processing_ns(stopwatch.ns());
+  }
+
+ private:
+  GYRE_DEVICE static void do_unusual(gyre::Context& ctx, view::VectorAddRequest::Reader in,
+                                     view::VectorAddResponse::Builder out) {
+    using Error = view::VectorAddResponse::Error;
+    const view::Operation operation = in.operation();
+    const auto a = in.a();
+    const auto b = in.b();
+    if (!in.has_a_buffer() && a.size() != b.size()) {
+      out.set_error(Error::lengths_differ);
     } else if (operation > view::Operation::divide) {
-      return out.set_error(Error::unknown_operation);
-    } else if (in_lists) {
+      out.set_error(Error::unknown_operation);
+    } else if (!in.has_a_buffer()) {
       combine(ctx, a, b, out, [operation](float x, float y) { return apply(operation, x, y); });
     } else {
       add_buffers(ctx, in, out);
     }
-    out.set_success(true);
-    out.set_processing_ns(ctx.now_ns() - begin);
   }
 
- private:
   template <class F>
   GYRE_DEVICE static void combine(gyre::Context& ctx, const Floats& a, const Floats& b,
                                   view::VectorAddResponse::Builder& out, F f) {
     const auto result = out.init_result(a.size());
     gyre::transform(ctx, result, f, a, b);
     out.set_processed(result.size());
+    out.set_success(true);
   }
 
   // Called: a division by the rules of IEEE 754 is long, and there are many places for it.
@@ -68,6 +77,7 @@ struct VectorAdd {
     gyre::transform(
         ctx, result, [operation](float x, float y) { return apply(operation, x, y); }, a, b);
     out.set_processed(length < 0xffffffff ? uint32_t(length) : 0xffffffff);
+    out.set_success(true);
   }
 };
 

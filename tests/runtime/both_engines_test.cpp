@@ -189,6 +189,24 @@ TEST_CASE("one thread that only sends and never reads does not deadlock", "[gpu]
   CHECK(books.balanced());
 }
 
+// A worker that was interrupted while it compared its clocks does so anew 32 ms later.
+TEST_CASE("a handler's stopwatch agrees with the engine's clock", "[gpu][unified]") {
+  constexpr uint64_t worked_ns = 1'000'000;
+  Runtime runtime = launch_probe({.timeout = std::chrono::seconds(60)});
+  Client client = runtime.client();
+  bool agreed = false;
+  for (int attempt = 0; attempt < 500 && !agreed; ++attempt) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto reply = client.ask<ProbeRequest>(probe, asking(Action::TIME, worked_ns)).get();
+    const std::chrono::nanoseconds passed = std::chrono::steady_clock::now() - begin;
+    REQUIRE(reply);
+    const uint64_t timed_ns = reply.value()->getValue();
+    CAPTURE(attempt, timed_ns, passed.count());
+    agreed = timed_ns > worked_ns / 10 * 9 && timed_ns < uint64_t(passed.count()) / 10 * 11;
+  }
+  CHECK(agreed);
+}
+
 TEST_CASE("a timed-out ask and its late reply, on a worker that is busy", "[gpu][unified]") {
   Runtime runtime = launch_probe();
   Client client = runtime.client();

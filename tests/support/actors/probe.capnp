@@ -12,6 +12,7 @@ enum Action {
   sumOfNotes @4;        # value: sum of all notes this worker took
   echo @5;              # a response with the request's filler; value: its sum
   failAlone @6;         # a response with the request's filler, and then the last thread alone fails with code argument
+  time @7;              # work for argument nanoseconds by the engine's clock; value: nanoseconds by a Stopwatch
 }
 
 struct ProbeRequest {

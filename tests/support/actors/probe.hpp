@@ -35,6 +35,13 @@ struct Probe {
         echo(ctx, in, out);
         if (ctx.rank() + 1 == ctx.size()) ctx.fail(uint32_t(argument));
         return;
+      case view::Action::time: {
+        const gyre::Stopwatch stopwatch(ctx);
+        const uint64_t begin = ctx.now_ns();
+        while (ctx.now_ns() - begin < argument) {
+        }
+        return out.set_value(stopwatch.ns());
+      }
     }
   }
 
