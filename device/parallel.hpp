@@ -99,7 +99,8 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
   const uint32_t i = ctx.rank();
   const bool is_short = out.size() <= ctx.size();  // an element a thread
   const bool has_one = settled(is_short & (i < out.size())) != 0;
-  // All loaded first; what is asked of the size meanwhile is in their shadow; and then at most one store.
+  // Of a short list all is loaded first, what is asked of the size is answered meanwhile, and then comes at
+  // most one store. For a long one these loads are in vain.
   [&](In... values) {
     if (!is_short) detail::transform_long(ctx, out, f, in...);
     if (has_one) out.set_unchecked(i, f(values...));

@@ -137,8 +137,8 @@ __device__ inline uint32_t load_now(const uint32_t* address) {
   return value;
 }
 
-/// 1 or 0, worked out where this stands: what depends on it later asks no question again. A word, since a
-/// lone warp waits longer for a predicate.
+/// `truth`, as 1 or 0, worked out where this stands: the compiler neither puts it off to where it is used nor
+/// makes branches of it. A lone warp waits longer for a predicate than for a word.
 __device__ inline uint32_t settled(bool truth) {
   auto word = uint32_t(truth);
   asm volatile("" : "+r"(word));

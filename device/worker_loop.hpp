@@ -383,7 +383,7 @@ class Worker {
     const uint32_t bytes = uint32_t(sizeof(Envelope)) + body_bytes;
     auto* const slot = replies_.slot() + place * bridge_.shape.packets();
     for (uint32_t k = team.rank(); k * data_bytes_a_packet < bytes; k += team.size()) {
-      Memory::store(slot[k], reply_packet(k, {k, request, response}, body_bytes));
+      Memory::store(slot[k], reply_packet({k, request, response}, body_bytes));
     }
   }
 
@@ -446,10 +446,10 @@ class Worker {
   // message does not simply end well: a branch for it would stand before every reply.
   GYRE_DEVICE Taken conclude_plain(const Ending& ending) {
     const bool ok = ending.trouble() == 0;
-    // Where it lies is worked out while the vote is under way.
-    ReplyWords words(PollGroup::rank(), request(), response_);
-    words.first_two = kept(words.first_two);
-    words.third = kept(words.third);
+    // Where the reply's words lie is worked out before the vote, which waits for `ok`.
+    ReplyPlace place(PollGroup::rank(), request(), response_);
+    place.first_two = kept(place.first_two);
+    place.third = kept(place.third);
     uint32_t failed = 0;
     if constexpr (HandlerGroup::only_polls()) {
       failed = PollGroup::ballot(!ok);
@@ -461,13 +461,13 @@ class Worker {
     const bool is_ask = head().flags() != 0;
     // What a reply needs is loaded beside what decides whether it is sent, and a worker of one warp does not
     // branch before it is.
-    const Packet first = reply_packet(PollGroup::rank(), words, response_bytes);
-    const uint32_t noted_bits = load_now(&shared_->notes.any) | failed;
-    const bool noted = noted_bits != 0;
+    const Packet first = reply_packet(place, response_bytes);
+    const uint32_t noted_or_failed = load_now(&shared_->notes.any) | failed;
+    const bool noted = noted_or_failed != 0;
     if (polls()) {
       const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
-      const uint32_t stays = settled(!(is_ask & (k * data_bytes_a_packet < bytes)));
-      Memory::store_if((stays | noted_bits) == 0, replies_.slot()[k], first);
+      const uint32_t sends_none = settled(!(is_ask & (k * data_bytes_a_packet < bytes)));
+      Memory::store_if((sends_none | noted_or_failed) == 0, replies_.slot()[k], first);
     }
     if ((!noted) & is_ask) {
       if (polls()) {
@@ -687,18 +687,21 @@ class Worker {
     reply_sent();
   }
 
-  // Where the words of packet k of an answer are: in the request, whose envelope it has but for the size and
+  // Where the words of packet k of an answer lie: in the request, whose envelope it has but for the size and
   // the flags, and in what the handler left. Any k below a group's size may be asked for.
-  struct ReplyWords {
+  struct ReplyPlace {
+    uint32_t k;
     const uint32_t* first_two;
     const uint32_t* third;
 
-    GYRE_DEVICE ReplyWords(uint32_t k, const uint32_t* request, const uint32_t* response)
-        : first_two((k < 3 ? request : response) + k * words_a_packet),
+    GYRE_DEVICE ReplyPlace(uint32_t packet, const uint32_t* request, const uint32_t* response)
+        : k(packet),
+          first_two((k < 3 ? request : response) + k * words_a_packet),
           third(k == 2 ? response + envelope_words : first_two + 2) {}
   };
-  GYRE_DEVICE Packet reply_packet(uint32_t k, const ReplyWords& words, uint32_t body_bytes) const {
-    Packet packet{{load_now(words.first_two), load_now(words.first_two + 1), load_now(words.third)},
+  GYRE_DEVICE Packet reply_packet(const ReplyPlace& place, uint32_t body_bytes) const {
+    const uint32_t k = place.k;
+    Packet packet{{load_now(place.first_two), load_now(place.first_two + 1), load_now(place.third)},
                   replies_.stamp()};
     if (k == 2) packet.data[1] &= 0x00ffffff;
     if (k == 0) packet.data[2] = body_bytes;
@@ -711,7 +714,7 @@ class Worker {
     if (!(more | whole)) return;
     uint32_t k = PollGroup::rank();
     for (k += PollGroup::size(); k * data_bytes_a_packet < bytes; k += PollGroup::size()) {
-      Memory::store(replies_.slot()[k], reply_packet(k, {k, request(), response_}, body_bytes));
+      Memory::store(replies_.slot()[k], reply_packet({k, request(), response_}, body_bytes));
     }
     if (whole) stamp_rest<Memory>(PollGroup{}, replies_, bridge_.shape, packets_for(body_bytes));
   }

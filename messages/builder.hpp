@@ -205,7 +205,7 @@ class ListBuilder {
   GYRE_DEVICE void set(uint32_t i, T value) const {
     if (i < size_) set_unchecked(i, value);
   }
-  /// Sets element i, below size().
+  /// Sets element i, which must be below size(): not checked.
   GYRE_DEVICE void set_unchecked(uint32_t i, T value) const { store(elements_ + i, value); }
   /// The elements, for wide stores: 8-byte aligned; null if there are none, or they did not fit the body.
   GYRE_DEVICE T* data() const { return size_ != 0 ? elements_ : nullptr; }

@@ -36,5 +36,5 @@ struct VectorAddResponse {
   error @1 :Error;
   processed @2 :UInt32;        # elements computed; 2^32 - 1 where there were more
   result @3 :List(Float32);    # processed elements: a[i] operation b[i]; empty where they went to a buffer
-  processingNs @4 :UInt64;     # time in the handler, ns, by the engine's clock
+  processingNs @4 :UInt64;     # time in the handler, ns, by a Stopwatch; of errors too
 }

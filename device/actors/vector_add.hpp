@@ -22,18 +22,17 @@ struct VectorAdd {
     if (in_lists & as_long & (in.operation() == view::Operation::add)) {
       combine(ctx, a, b, out, [](float x, float y) { return x + y; });
     } else {
-      do_unusual(ctx, in, out);
+      answer_unusual(ctx, in, a, b, out);
     }
     out.set_processing_ns(stopwatch.ns());
   }
 
  private:
-  GYRE_DEVICE static void do_unusual(gyre::Context& ctx, view::VectorAddRequest::Reader in,
-                                     view::VectorAddResponse::Builder out) {
+  GYRE_DEVICE static void answer_unusual(gyre::Context& ctx, view::VectorAddRequest::Reader in,
+                                         const Floats& a, const Floats& b,
+                                         view::VectorAddResponse::Builder& out) {
     using Error = view::VectorAddResponse::Error;
     const view::Operation operation = in.operation();
-    const auto a = in.a();
-    const auto b = in.b();
     if (!in.has_a_buffer() && a.size() != b.size()) {
       out.set_error(Error::lengths_differ);
     } else if (operation > view::Operation::divide) {

@@ -108,10 +108,12 @@ TEST_CASE("VectorAdd says what is wrong with a request it cannot compute", "[gpu
   REQUIRE(differ);
   CHECK_FALSE(differ.value()->getSuccess());
   CHECK(differ.value()->getError() == messages::VectorAddResponse::Error::LENGTHS_DIFFER);
+  CHECK(differ.value()->getProcessingNs() != 0);
   const auto unknown = ask(3, 3, 4);
   REQUIRE(unknown);
   CHECK_FALSE(unknown.value()->getSuccess());
   CHECK(unknown.value()->getError() == messages::VectorAddResponse::Error::UNKNOWN_OPERATION);
+  CHECK(unknown.value()->getProcessingNs() != 0);
   CHECK(ask(3, 3, 3).value()->getSuccess());
 }
 

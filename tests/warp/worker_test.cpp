@@ -60,7 +60,51 @@ struct Second {
   }
 };
 
-constexpr uint16_t echo = 0, counter = 1, second = 2;
+// Reads a list that no comparison of packets vouches for, and answers with one.
+struct Order {
+  static constexpr uint64_t type_id = 4;
+  static constexpr const char* type_name = "Order";
+  static constexpr uint32_t data_words = 2, pointers = 1;
+  struct Reader {
+    using Struct = Order;
+    explicit Reader(wire::StructReader reader) : fields(reader) {}
+    uint64_t lane() const { return fields.get<uint64_t>(0); }
+    uint64_t size() const { return fields.get<uint64_t>(1); }
+    wire::ListReader<uint64_t> list() const { return fields.get<wire::List<uint64_t>>(0, {type_id, 0}); }
+    wire::StructReader fields;
+  };
+};
+struct Goods {
+  static constexpr uint64_t type_id = 5;
+  static constexpr const char* type_name = "Goods";
+  static constexpr uint32_t data_words = 1, pointers = 2;
+  struct Builder {
+    using Struct = Goods;
+    explicit Builder(wire::StructBuilder builder) : fields(builder) {}
+    wire::StructBuilder fields;
+  };
+};
+struct Merchant {
+  static constexpr bool side_by_side = true;
+  static constexpr uint64_t in_all = 1000, adds_one = 1001;
+  // One lane, or all, read the list; all write a list of the size that is asked for.
+  void on(Context& ctx, Order::Reader in, Goods::Builder out) {
+    if (in.lane() == adds_one) return add_one(ctx, in, out);
+    if (in.lane() == in_all || in.lane() == ctx.rank()) (void)in.list();
+    const auto goods = out.fields.init<wire::List<uint64_t>>(0, uint32_t(in.size()));
+    for (uint32_t i = ctx.rank(); i < goods.size(); i += ctx.size()) goods.set(i, in.size() * 100 + i);
+    out.fields.set<uint64_t>(0, in.size());
+  }
+  // Each number of the list and one, or one; and nothing to a list behind them.
+  static void add_one(Context& ctx, Order::Reader in, Goods::Builder out) {
+    const auto sums = out.fields.init<wire::List<uint64_t>>(0, uint32_t(in.size()));
+    (void)out.fields.init<wire::List<uint64_t>>(1, 3);
+    transform(
+        ctx, sums, [](uint64_t x) { return x + 1; }, in.list());
+  }
+};
+
+constexpr uint16_t echo = 0, counter = 1, second = 2, merchant = 3;
 
 using Words = std::vector<uint64_t>;
 struct Answer {
@@ -79,18 +123,19 @@ class WarpUnderTest {
     warp::fibers = {};
     RegionLayout layout;
     layout.shape = shape;
-    layout.handlers = 3;
+    layout.handlers = 4;
     initialise_region(region(), layout);
     auto* const types = reinterpret_cast<HandlerTypes*>(region() + layout.handler_types());
     types[0] = {messages::view::EchoRequest::type_id, messages::view::EchoResponse::type_id};
     types[1] = {One::type_id, One::type_id};
     types[2] = {Two::type_id, One::type_id};
+    types[3] = {Order::type_id, Goods::type_id};
     bridge_ =
         elsewhere ? Bridge::of(region(), aligned(inbound_), layout, 0) : Bridge::of(region(), layout, 0);
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
     memory_.actors_per_worker = 16;
     memory_.counts = counts_;
-    memory_.counts_per_worker = 4;
+    memory_.counts_per_worker = 5;
     to_worker_ = RingCursor<Memory>(bridge_.h2d, bridge_.shape);
     from_worker_ = RingCursor<Memory>(bridge_.d2h, bridge_.shape);
     under_test_ = this;
@@ -193,8 +238,8 @@ class WarpUnderTest {
   }
   static void run_lane() {
     WarpUnderTest& test = *under_test_;
-    Worker<actors::Echo, Counter, Second> worker(test.bridge_, test.memory_, aligned(test.request_),
-                                                 aligned(test.response_), test.shared_);
+    Worker<actors::Echo, Counter, Second, Merchant> worker(test.bridge_, test.memory_, aligned(test.request_),
+                                                           aligned(test.response_), test.shared_);
     worker.run([](uint32_t) { warp::yield(); });
     warp::fibers.done[warp::fibers.running] = true;
     warp::yield();
@@ -211,7 +256,7 @@ class WarpUnderTest {
   std::vector<uint32_t> request_, response_;
   std::vector<char> stacks_[warp::lanes];
   WorkerShared shared_{};
-  HandlerCounts counts_[4] = {};
+  HandlerCounts counts_[5] = {};
   Bridge bridge_{};
   SlotPages slot_pages_;
   EngineMemory memory_{};
@@ -434,5 +479,109 @@ TEST_CASE("a worker that was idle when it became inactive handles nothing, whate
     }
     worker.command(Command::run);
     REQUIRE(worker.ask(counter, {root_of(1), 5}).body[1] == (total += 5));
+  }
+}
+
+TEST_CASE("a list of any length comes back whole, from a warp and from parts of one, alone and in streams") {
+  WarpUnderTest worker(GENERATE(false, true));
+  std::mt19937_64 random(64);
+  uint64_t number = 0;
+  // Of 17 numbers the team that a message's 16 packets take has 16 threads; of more than 32 a warp too few.
+  for (const uint32_t size : {0u, 1u, 5u, 16u, 17u, 18u, 31u, 32u, 33u, 40u, 41u}) {
+    for (const uint32_t count : {1u, 2u, 3u, 30u}) {
+      std::deque<Words> sent;
+      for (uint32_t message = 0; message < count; ++message) {
+        Words body{uint64_t(1) << 48 | uint64_t(1) << 32, ++number, gyre_test::list_of(5, 0, size)};
+        for (uint32_t i = 0; i < size; ++i) body.push_back(random());
+        worker.send(echo, body);
+        sent.push_back(std::move(body));
+      }
+      for (; !sent.empty(); sent.pop_front()) {
+        const Answer answer = worker.take();
+        INFO(size << " numbers, message " << sent.front()[1]);
+        REQUIRE(answer.status == Status::ok);
+        uint64_t sequence = 0;
+        REQUIRE(payload_of(answer.body, sequence) == Words(sent.front().begin() + 3, sent.front().end()));
+        REQUIRE(sequence == sent.front()[1]);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "what goes wrong on the short way, in one lane or in all, is answered by name, and leaves nothing "
+    "behind") {
+  WarpUnderTest worker(GENERATE(false, true));
+  std::mt19937_64 random(65);
+  struct Sent {
+    uint64_t correlation, size;
+    Status status;
+  };
+  std::deque<Sent> sent;
+  uint64_t processed = 0, failed = 0;
+  const uint64_t most = RingShape{}.body_capacity() / 8 - 4;  // numbers that a reply has room for
+  for (int burst = 0; burst < 400; ++burst) {
+    for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 20); left > 0; --left) {
+      const bool broken = random() % 4 == 0, in_all = random() % 2 == 0;
+      const uint64_t lane = in_all ? Merchant::in_all : random() % 8;
+      const uint64_t size = !broken && random() % 3 == 0 ? most - 2 + random() % 5 : random() % 6;
+      // Its list of two words, or one that does not lie in it. Eight packets, and teams of eight threads.
+      const Words body{uint64_t(1) << 48 | uint64_t(2) << 32,
+                       lane,
+                       size,
+                       gyre_test::list_of(5, 0, broken ? 5 : 2),
+                       1,
+                       2,
+                       3,
+                       4};
+      const Status status = broken ? Status::malformed : size > most ? Status::reply_too_large : Status::ok;
+      if (random() % 4 == 0) {
+        worker.tell(merchant, body);
+        ++(status == Status::ok ? processed : failed);
+      } else {
+        sent.push_back({worker.send(merchant, body), size, status});
+      }
+    }
+    for (; !sent.empty(); sent.pop_front()) {
+      const Answer answer = worker.take();
+      INFO("message " << answer.correlation << ", " << sent.front().size << " numbers");
+      REQUIRE(answer.correlation == sent.front().correlation);
+      REQUIRE(answer.status == sent.front().status);
+      if (answer.status == Status::reply_too_large) REQUIRE(answer.detail == RingShape{}.body_capacity());
+      if (answer.status != Status::ok) continue;
+      Words expected{uint64_t(2) << 48 | uint64_t(1) << 32, sent.front().size,
+                     gyre_test::list_of(5, 1, sent.front().size), 0};
+      for (uint64_t i = 0; i < sent.front().size; ++i) expected.push_back(sent.front().size * 100 + i);
+      REQUIRE(answer.body == expected);
+    }
+  }
+  worker.let_idle();
+  CHECK(worker.tells_processed() == processed);
+  CHECK(worker.tells_failed() == failed);
+}
+
+TEST_CASE(
+    "a warp and its parts transform lists that are shorter and longer than the result, and touch nothing "
+    "else") {
+  WarpUnderTest worker(GENERATE(false, true));
+  for (const uint32_t count : {1u, 30u}) {
+    for (uint32_t read = 0; read <= 16; ++read) {
+      for (const uint32_t written : {0u, 1u, 4u, 7u, 8u, 9u, 15u, 16u, 17u, 31u, 32u, 33u, 36u}) {
+        Words body{uint64_t(1) << 48 | uint64_t(2) << 32, Merchant::adds_one, written,
+                   gyre_test::list_of(5, 0, read)};
+        Words expected{uint64_t(2) << 48 | uint64_t(1) << 32, 0, gyre_test::list_of(5, 1, written),
+                       gyre_test::list_of(5, int32_t(written), 3)};
+        for (uint32_t i = 0; i < read; ++i) body.push_back(100 + i);
+        for (uint32_t i = 0; i < written; ++i) expected.push_back(i < read ? 101 + i : 1);
+        expected.insert(expected.end(), 3, 0);
+        for (uint32_t message = 0; message < count; ++message) worker.send(merchant, body);
+        for (uint32_t message = 0; message < count; ++message) {
+          const Answer answer = worker.take();
+          INFO(read << " numbers read, " << written << " written");
+          REQUIRE(answer.status == Status::ok);
+          REQUIRE(answer.body == expected);
+        }
+      }
+    }
   }
 }
