@@ -264,7 +264,9 @@ class WarpUnderTest {
   uint64_t sent_ = 0;
 };
 
-constexpr uint64_t root_of(uint64_t words) { return words << 32; }
+constexpr uint64_t root_of(uint64_t data_words, uint64_t pointers = 0) {
+  return data_words << 32 | pointers << 48;
+}
 
 // What an EchoResponse says.
 Words payload_of(const Words& body, uint64_t& sequence) {
@@ -491,7 +493,7 @@ TEST_CASE("a list of any length comes back whole, from a warp and from parts of 
     for (const uint32_t count : {1u, 2u, 3u, 30u}) {
       std::deque<Words> sent;
       for (uint32_t message = 0; message < count; ++message) {
-        Words body{uint64_t(1) << 48 | uint64_t(1) << 32, ++number, gyre_test::list_of(5, 0, size)};
+        Words body{root_of(1, 1), ++number, gyre_test::list_of(5, 0, size)};
         for (uint32_t i = 0; i < size; ++i) body.push_back(random());
         worker.send(echo, body);
         sent.push_back(std::move(body));
@@ -526,14 +528,7 @@ TEST_CASE(
       const uint64_t lane = in_all ? Merchant::in_all : random() % 8;
       const uint64_t size = !broken && random() % 3 == 0 ? most - 2 + random() % 5 : random() % 6;
       // Its list of two words, or one that does not lie in it. Eight packets, and teams of eight threads.
-      const Words body{uint64_t(1) << 48 | uint64_t(2) << 32,
-                       lane,
-                       size,
-                       gyre_test::list_of(5, 0, broken ? 5 : 2),
-                       1,
-                       2,
-                       3,
-                       4};
+      const Words body{root_of(2, 1), lane, size, gyre_test::list_of(5, 0, broken ? 5 : 2), 1, 2, 3, 4};
       const Status status = broken ? Status::malformed : size > most ? Status::reply_too_large : Status::ok;
       if (random() % 4 == 0) {
         worker.tell(merchant, body);
@@ -549,8 +544,7 @@ TEST_CASE(
       REQUIRE(answer.status == sent.front().status);
       if (answer.status == Status::reply_too_large) REQUIRE(answer.detail == RingShape{}.body_capacity());
       if (answer.status != Status::ok) continue;
-      Words expected{uint64_t(2) << 48 | uint64_t(1) << 32, sent.front().size,
-                     gyre_test::list_of(5, 1, sent.front().size), 0};
+      Words expected{root_of(1, 2), sent.front().size, gyre_test::list_of(5, 1, sent.front().size), 0};
       for (uint64_t i = 0; i < sent.front().size; ++i) expected.push_back(sent.front().size * 100 + i);
       REQUIRE(answer.body == expected);
     }
@@ -567,9 +561,8 @@ TEST_CASE(
   for (const uint32_t count : {1u, 30u}) {
     for (uint32_t read = 0; read <= 16; ++read) {
       for (const uint32_t written : {0u, 1u, 4u, 7u, 8u, 9u, 15u, 16u, 17u, 31u, 32u, 33u, 36u}) {
-        Words body{uint64_t(1) << 48 | uint64_t(2) << 32, Merchant::adds_one, written,
-                   gyre_test::list_of(5, 0, read)};
-        Words expected{uint64_t(2) << 48 | uint64_t(1) << 32, 0, gyre_test::list_of(5, 1, written),
+        Words body{root_of(2, 1), Merchant::adds_one, written, gyre_test::list_of(5, 0, read)};
+        Words expected{root_of(1, 2), 0, gyre_test::list_of(5, 1, written),
                        gyre_test::list_of(5, int32_t(written), 3)};
         for (uint32_t i = 0; i < read; ++i) body.push_back(100 + i);
         for (uint32_t i = 0; i < written; ++i) expected.push_back(i < read ? 101 + i : 1);
