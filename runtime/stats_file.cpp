@@ -1,12 +1,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/log.hpp>
+#include <gyre/runtime/signals_blocked.hpp>
 #include <gyre/runtime/stats_file.hpp>
 
 #include <algorithm>
@@ -358,17 +358,8 @@ StatsPublisher::StatsPublisher(std::function<Stats()> read, std::chrono::millise
   if (file_ < 0) throw Error(fmt::format("file {} cannot be made: {}", path_, std::strerror(error)));
   try {
     if (!write()) throw Error(fmt::format("file {} cannot be written: {}", path_, std::strerror(errno)));
-    // Signals are for the program's own threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    try {
-      thread_->thread = std::thread([this] { run(); });
-    } catch (...) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const detail::SignalsBlocked blocked;
+    thread_->thread = std::thread([this] { run(); });
   } catch (...) {
     unlink(path_.c_str());
     close(file_);

@@ -17,10 +17,7 @@ namespace {
 
 constexpr uint64_t granule = uint64_t(2) << 20;  // a large page: what Vulkan and CUDA both allocate in
 
-VulkanMemory::Uuid uuid_of(const Context& context) {
-  CUuuid uuid{};
-  context.driver().check(context.driver().cuDeviceGetUuid(&uuid, context.device()),
-                         "reading the device's UUID");
+VulkanMemory::Uuid as_vulkan_has_it(const CUuuid& uuid) {
   VulkanMemory::Uuid bytes;
   std::memcpy(bytes.data(), uuid.bytes, bytes.size());
   return bytes;
@@ -42,25 +39,27 @@ Line pattern(uint64_t line, LineStore how) {
 
 }  // namespace
 
-BarMemory::BarMemory(const Context& context, uint64_t bytes)
-    : context_(context),
-      bytes_((bytes + granule - 1) / granule * granule),
+BarMemory::BarMemory(const CUuuid& device, uint64_t bytes)
+    : bytes_((bytes + granule - 1) / granule * granule),
       store_(HostMemory::best_line_store()),
-      vulkan_(std::make_unique<VulkanMemory>(uuid_of(context), bytes_)) {
-  try {
-    const Context::Current current(context_);
-    import();
-    test();
-    touch();
-  } catch (...) {
-    free();
-    throw;
-  }
+      vulkan_(std::make_unique<VulkanMemory>(as_vulkan_has_it(device), bytes_)) {}
+
+BarMemory::BarMemory(const Context& context, uint64_t bytes)
+    : BarMemory(uuid_of(context.driver(), context.device()), bytes) {
+  attach(context);
+}
+
+void BarMemory::attach(const Context& context) {
+  context_ = &context;
+  const Context::Current current(context);
+  import();
+  test();
+  touch();
 }
 
 // The descriptor is CUDA's once it has taken it.
 void BarMemory::import() {
-  const Driver& driver = context_.driver();
+  const Driver& driver = context_->driver();
   CUDA_EXTERNAL_MEMORY_HANDLE_DESC handle{};
   handle.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
   handle.handle.fd = vulkan_->export_descriptor();
@@ -75,15 +74,16 @@ void BarMemory::import() {
 }
 
 void BarMemory::zero() {
-  context_.driver().check(context_.driver().cuMemsetD8Async(device_, 0, bytes_, nullptr),
-                          "zeroing device memory from Vulkan");
+  const Driver& driver = context_->driver();
+  driver.check(driver.cuMemsetD8Async(device_, 0, bytes_, nullptr), "zeroing device memory from Vulkan");
 }
 
 // On the default stream, behind zero(); done when it returns.
 void BarMemory::expect(uint64_t line, const Line& expected, const std::string& doing) {
   Line found;
-  context_.driver().check(context_.driver().cuMemcpyDtoH(&found, device_ + line * sizeof(Line), sizeof(Line)),
-                          "reading device memory from Vulkan back");
+  const Driver& driver = context_->driver();
+  driver.check(driver.cuMemcpyDtoH(&found, device_ + line * sizeof(Line), sizeof(Line)),
+               "reading device memory from Vulkan back");
   if (std::memcmp(&found, &expected, sizeof(Line)) == 0) return;
   uint64_t at = 0, words[2][sizeof(Line) / sizeof(uint64_t)];
   std::memcpy(words[0], &expected, sizeof(Line));
@@ -144,10 +144,10 @@ BarMemory::~BarMemory() {
 
 // Where the context is dead CUDA's calls fail, and its mapping went with it; Vulkan's part goes all the same.
 void BarMemory::free() noexcept {
-  {
-    const Context::Current current(context_, std::nothrow);
-    if (device_ != 0) context_.driver().cuMemFree(device_);
-    if (external_ != nullptr) context_.driver().cuDestroyExternalMemory(external_);
+  if (context_ != nullptr) {
+    const Context::Current current(*context_, std::nothrow);
+    if (device_ != 0) context_->driver().cuMemFree(device_);
+    if (external_ != nullptr) context_->driver().cuDestroyExternalMemory(external_);
   }
   vulkan_.reset();
 }
@@ -156,11 +156,13 @@ void BarMemory::free() noexcept {
 
 class VulkanMemory {};
 
-BarMemory::BarMemory(const Context& context, uint64_t bytes)
-    : context_(context), bytes_(bytes), store_(LineStore::four_packets) {
+BarMemory::BarMemory(const CUuuid&, uint64_t bytes) : bytes_(bytes), store_(LineStore::four_packets) {
   throw EngineUnavailable(
       "this Gyre was built without Vulkan's headers; install them (Debian: libvulkan-dev) and build again");
 }
+BarMemory::BarMemory(const Context& context, uint64_t bytes)
+    : BarMemory(uuid_of(context.driver(), context.device()), bytes) {}
+void BarMemory::attach(const Context&) {}
 BarMemory::~BarMemory() = default;
 BarInbound BarMemory::inbound() const { return {}; }
 uint64_t BarMemory::heap_bytes() const { return 0; }

@@ -17,13 +17,20 @@ class VulkanMemory;
 /// that. Not thread-safe.
 class BarMemory {
  public:
-  /// `bytes` at least. Throws EngineUnavailable where something that it needs is not there, or the test
-  /// failed, and Error where CUDA fails: which step, and what to do. `context` must outlive this.
+  /// `bytes` at least, of the device with that UUID; not the device's to use before attach(). It takes as
+  /// long as making a context and needs none. Throws EngineUnavailable where something that it needs is not
+  /// there: which step, and what to do.
+  BarMemory(const CUuuid& device, uint64_t bytes);
+  /// Of the context's device, attached.
   BarMemory(const Context& context, uint64_t bytes);
   /// Unless leaked, gives all back.
   ~BarMemory();
   BarMemory(const BarMemory&) = delete;
   BarMemory& operator=(const BarMemory&) = delete;
+
+  /// Imports it into CUDA and tests it: once. Throws EngineUnavailable where the test failed, and Error where
+  /// CUDA fails. `context` must outlive this.
+  void attach(const Context& context);
 
   /// For the host to write, as lines or single words.
   BarInbound inbound() const;
@@ -41,7 +48,7 @@ class BarMemory {
   void expect(uint64_t line, const Line& expected, const std::string& doing);
   void free() noexcept;
 
-  const Context& context_;
+  const Context* context_ = nullptr;  // none before attach()
   const uint64_t bytes_;
   const LineStore store_;
   std::unique_ptr<VulkanMemory> vulkan_;

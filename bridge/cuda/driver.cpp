@@ -179,6 +179,12 @@ CUdevice find_device(const Driver& driver, int ordinal) {
   return device;
 }
 
+CUuuid uuid_of(const Driver& driver, CUdevice device) {
+  CUuuid uuid{};
+  driver.check(driver.cuDeviceGetUuid(&uuid, device), "reading the device's UUID");
+  return uuid;
+}
+
 Context::Context(const Driver& driver, int ordinal) : driver_(driver), device_(find_device(driver, ordinal)) {
   driver.check(driver.cuDevicePrimaryCtxRetain(&context_, device_), "retaining the device's primary context");
 }

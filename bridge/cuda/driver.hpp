@@ -114,6 +114,8 @@ bool ends_context(CUresult result);
 
 /// The device of that number. Throws EngineUnavailable where it is not there, Error where CUDA fails.
 CUdevice find_device(const Driver& driver, int ordinal);
+/// By which other interfaces know it. Throws Error.
+CUuuid uuid_of(const Driver& driver, CUdevice device);
 
 /// A device's primary context, retained while this lives. Move-only.
 class Context {

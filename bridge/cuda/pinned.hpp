@@ -3,22 +3,48 @@
 
 #include <gyre/bridge/cuda/region_memory.hpp>
 
+#include <memory>
+
 namespace gyre::cuda {
+
+/// Pages of the process's own that a region can be made of: zeroed, huge ones where the system has them, none
+/// of them in a forked child. The driver is not needed for it, and most of what a region takes is that the
+/// system zeroes its pages: that can be done beside something else. Move-only.
+class OwnPages {
+ public:
+  /// That there may be.
+  static constexpr size_t most_bytes = size_t(256) << 20;
+
+  /// None.
+  OwnPages() = default;
+  /// Room for most_bytes, of which the first `bytes` are touched: the others the system zeroes when they are.
+  /// None where there is no room, or for more than most_bytes.
+  explicit OwnPages(size_t bytes);
+
+  explicit operator bool() const { return pages_ != nullptr; }
+  /// The first `bytes`, whole pages of 4096 and no more than most_bytes, are the caller's, to unmap; the
+  /// others are given back.
+  void* take(size_t bytes);
+
+ private:
+  struct Unmap {
+    void operator()(char* pages) const;
+  };
+  std::unique_ptr<char, Unmap> pages_;
+};
 
 /// Page-locked host memory, mapped into every context.
 class PinnedRegion final : public RegionMemory {
  public:
-  /// Regions of up to so many bytes are made of huge pages of the process's own, which several threads touch
-  /// first and the driver then locks: half as long, and less, as when the driver allocates them
-  /// (docs/performance.md). Larger ones, and where that fails, the driver allocates, or says why not.
-  static constexpr size_t own_pages_up_to = size_t(256) << 20;
-
-  /// `bytes` of it, the first `zeroed_bytes` zeroed. Throws Error. `context` must outlive this.
-  PinnedRegion(const Context& context, size_t bytes, size_t zeroed_bytes);
+  /// `bytes` of it, the first `zeroed_bytes` zeroed. Made of `pages`, or where there are none of others,
+  /// which the driver locks: half as long, and less, as when it allocates them (docs/performance.md). More
+  /// than OwnPages::most_bytes, and where that fails, the driver allocates, or says why not. Throws Error.
+  /// `context` must outlive this.
+  PinnedRegion(const Context& context, size_t bytes, size_t zeroed_bytes, OwnPages pages = {});
   ~PinnedRegion() override;
 
  private:
-  bool lock_own_pages(size_t bytes);
+  bool lock_own_pages(size_t bytes, OwnPages pages);
   void let_driver_allocate(size_t bytes, size_t zeroed_bytes);
   void free() noexcept;
 

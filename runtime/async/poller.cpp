@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
-#include <signal.h>
 #include <gyre/runtime/async/continuation.hpp>
+#include <gyre/runtime/signals_blocked.hpp>
 
 #include <system_error>
 
@@ -10,20 +10,6 @@ namespace gyre::detail {
 namespace {
 
 constexpr uint32_t looks_while_busy = 16;  // turns with something found between looks at the clock
-
-// The embedder's signals are for its own threads: those that start here take none.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 thread_local const Poller* this_threads = nullptr;
 

@@ -5,6 +5,10 @@
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 #include <gyre/runtime/log.hpp>
+#include <gyre/runtime/signals_blocked.hpp>
+
+#include <exception>
+#include <future>
 
 namespace gyre::cuda {
 
@@ -26,12 +30,15 @@ LaunchRequest checked_request(const ActorSet& actors, const Options& options, co
   return request;
 }
 
-std::unique_ptr<RegionMemory> make_region(TransportKind transport, const Context& context,
-                                          const RegionLayout& layout) {
-  if (transport == TransportKind::unified) {
-    return std::make_unique<UnifiedRegion>(context, layout.region_bytes(), layout.rings_bytes());
-  }
-  return std::make_unique<PinnedRegion>(context, layout.region_bytes(), layout.rings_bytes());
+CompileOptions compile_options(const Options& options) {
+  return {options.cache, options.keep_program, options.verbose};
+}
+
+// Begins `work`, on a thread of its own where there can be one; else it is done when its result is asked for.
+template <class Work>
+auto begin(Work work) {
+  const detail::SignalsBlocked blocked;
+  return std::async(std::launch::async | std::launch::deferred, std::move(work));
 }
 
 }  // namespace
@@ -66,18 +73,55 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   return request;
 }
 
+// What takes long and needs no context: done by other threads while this one makes the context, which takes
+// longer than each of them. Refers to the actors and options of the launch.
+struct CudaEngine::Ahead {
+  std::future<std::optional<CompiledKernel>> compiled;
+  std::future<OwnPages> pages;                  // of the region, or of most of it; not valid: none
+  std::future<std::unique_ptr<BarMemory>> bar;  // not valid: it is not asked for
+};
+
+CudaEngine::Ahead CudaEngine::begin_ahead(const ActorSet& actors, const Options& options) const {
+  Ahead ahead;
+  const int architecture = 10 * limits_.compute_major + limits_.compute_minor;
+  const uint32_t block = with_possible_block(request_, limits_).block;
+  ahead.compiled = begin([&actors, &options, architecture, block] {
+    return find_compiled(program_of(actors, architecture, block), compile_options(options));
+  });
+  if (options.transport == TransportKind::unified) return ahead;
+  // A region that will be refused is not touched: there may be less memory.
+  if (launch_problems(request_, limits_, host_memory(), nullptr).empty()) {
+    ahead.pages = begin([bytes = request_.region_bytes] { return OwnPages(bytes); });
+  }
+  if (options.transport != TransportKind::pinned) {
+    const uint64_t bytes = options.region_layout(0).inbound_bytes_elsewhere();
+    try {
+      const CUuuid uuid = uuid_of(driver_, find_device(driver_, options.device));
+      ahead.bar = begin([uuid, bytes] { return std::make_unique<BarMemory>(uuid, bytes); });
+    } catch (const Error&) {
+      ahead.bar = std::async(std::launch::deferred,
+                             [error = std::current_exception()]() -> std::unique_ptr<BarMemory> {
+                               std::rethrow_exception(error);
+                             });
+    }
+  }
+  return ahead;
+}
+
 CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
     : verbose_(options.verbose),
       driver_(Driver::load()),
       lease_(options.device),
       limits_(read_limits(driver_, options.device)),
       request_(checked_request(actors, options, limits_)),
+      ahead_(std::make_unique<Ahead>(begin_ahead(actors, options))),
       context_(driver_, options.device),
       kernel_name_(actors.kernel()) {
   const LaunchRequest possible = with_possible_block(request_, limits_);
-  const CompiledKernel kernel =
-      compile(actors, 10 * limits_.compute_major + limits_.compute_minor, possible.block,
-              {options.cache, options.keep_program, options.verbose});
+  std::optional<CompiledKernel> found = ahead_->compiled.get();
+  const CompiledKernel kernel = found ? *std::move(found)
+                                      : compile(actors, 10 * limits_.compute_major + limits_.compute_minor,
+                                                possible.block, compile_options(options));
   compile_ms_ = kernel.compile_ms;
   compiled_from_cache_ = kernel.from_cache;
 
@@ -89,7 +133,8 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
   kernel_limits_ = kernel_->limits(possible, limits_);
   refuse(launch_problems(request_, limits_, host_memory(), &kernel_limits_), limits_);
   choose_transport(options.transport);
-  region_ = make_region(transport_, context_, layout_);
+  region_ = make_region();
+  ahead_.reset();
   const Context::Current current(context_);
   buffer_memory_ = std::make_unique<CudaBufferMemory>(context_, options.max_buffers);
   buffer_memory_->describe(memory_);
@@ -104,14 +149,26 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
   }
 }
 
+std::unique_ptr<RegionMemory> CudaEngine::make_region() {
+  if (transport_ == TransportKind::unified) {
+    return std::make_unique<UnifiedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
+  }
+  OwnPages pages;
+  if (ahead_->pages.valid()) pages = ahead_->pages.get();
+  return std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes(),
+                                        std::move(pages));
+}
+
 // BAR is the fastest; what it needs is not everywhere, and tested here.
 void CudaEngine::choose_transport(TransportKind asked) {
   transport_ = asked;
   if (asked != TransportKind::automatic && asked != TransportKind::bar) return;
   try {
-    bar_ = std::make_unique<BarMemory>(context_, layout_.inbound_bytes_elsewhere());
+    bar_ = ahead_->bar.get();
+    bar_->attach(context_);
     transport_ = TransportKind::bar;
   } catch (const Error& error) {
+    bar_.reset();
     if (asked == TransportKind::bar) {
       throw EngineUnavailable(
           fmt::format("launching with --transport bar: {}; or use --transport pinned", error.what()));

@@ -43,6 +43,10 @@ class CudaEngine final : public Engine {
   void leak() override;
 
  private:
+  struct Ahead;
+
+  Ahead begin_ahead(const ActorSet& actors, const Options& options) const;
+  std::unique_ptr<RegionMemory> make_region();
   void choose_transport(TransportKind asked);
   void allocate_actors();
   CUresult query() const noexcept;
@@ -60,6 +64,7 @@ class CudaEngine final : public Engine {
   DeviceLease lease_;
   DeviceLimits limits_;
   LaunchRequest request_;
+  std::unique_ptr<Ahead> ahead_;  // while the engine is made
   Context context_;
   KernelLimits kernel_limits_;
   std::unique_ptr<LoadedKernel> kernel_;

@@ -109,6 +109,16 @@ class NvrtcProgram {
   nvrtcProgram program_ = nullptr;
 };
 
+class Stopwatch {
+ public:
+  double ms() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began_).count();
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
 void check_architecture(const Nvrtc& nvrtc, int architecture) {
   const std::vector<int> all = nvrtc.architectures();
   if (std::find(all.begin(), all.end(), architecture) != all.end()) return;
@@ -197,33 +207,35 @@ std::string inputs_of(const Program& program, std::string_view compiler) {
   return inputs;
 }
 
-CompiledKernel compile(const Program& program, const CompileOptions& options) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto note = [&options](const std::string& what) {
-    detail::log(
-        LogLevel::info, [&what] { return "compiled programs on disk: " + what; }, options.verbose);
-  };
+std::optional<CompiledKernel> find_compiled(const Program& program, const CompileOptions& options) {
+  const Stopwatch stopwatch;
   const Nvrtc nvrtc = Nvrtc::load();
-  std::optional<CubinCache> cache;
-  std::string inputs;
-  std::optional<CompiledKernel> kernel;
+  if (!options.cache || !options.keep_program.empty()) return std::nullopt;
+  auto kernel = CubinCache(CubinCache::default_folder()).find(inputs_of(program, nvrtc.identity));
+  if (kernel) kernel->compile_ms = stopwatch.ms();
+  return kernel;
+}
+
+CompiledKernel compile(const Program& program, const CompileOptions& options) {
+  if (auto found = find_compiled(program, options)) return *std::move(found);
+  const Stopwatch stopwatch;
+  const Nvrtc nvrtc = Nvrtc::load();
+  CompiledKernel kernel = compile_anew(nvrtc, program, options.keep_program);
   if (options.cache) {
-    cache.emplace(CubinCache::default_folder());
-    if (!cache->refusal().empty()) note("not used: " + cache->refusal());
-    inputs = inputs_of(program, nvrtc.identity);
-    if (options.keep_program.empty()) kernel = cache->find(inputs);
-  }
-  if (!kernel) {
-    kernel = compile_anew(nvrtc, program, options.keep_program);
-    if (cache && cache->refusal().empty()) {
-      if (const std::string problem = cache->store(inputs, *kernel); !problem.empty()) {
-        note("this one is not kept: " + problem);
-      }
+    const auto note = [&options](const std::string& what) {
+      detail::log(
+          LogLevel::info, [&what] { return "compiled programs on disk: " + what; }, options.verbose);
+    };
+    const CubinCache cache(CubinCache::default_folder());
+    if (!cache.refusal().empty()) {
+      note("not used: " + cache.refusal());
+    } else if (const std::string problem = cache.store(inputs_of(program, nvrtc.identity), kernel);
+               !problem.empty()) {
+      note("this one is not kept: " + problem);
     }
   }
-  kernel->compile_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  return *std::move(kernel);
+  kernel.compile_ms = stopwatch.ms();
+  return kernel;
 }
 
 CompiledKernel compile(const ActorSet& actors, int architecture, uint32_t block,

@@ -4,6 +4,7 @@
 
 #include <gyre/runtime/actor_set.hpp>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,6 +54,9 @@ std::string inputs_of(const Program& program, std::string_view compiler);
 CompiledKernel compile(const Program& program, const CompileOptions& options = {});
 CompiledKernel compile(const ActorSet& actors, int architecture, uint32_t block,
                        const CompileOptions& options = {});
+/// What compile() would find in the disk cache; nothing where it would compile. Throws EngineUnavailable
+/// where NVRTC is not installed. Any thread; takes some milliseconds.
+std::optional<CompiledKernel> find_compiled(const Program& program, const CompileOptions& options);
 
 /// As compile, for any main file and kernel, with only the headers that the program may include: bench's bare
 /// kernels.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "support/actors/probe.hpp"
 #include "support/catch.hpp"
@@ -46,17 +47,37 @@ TEST_CASE("a region is zeroed, wherever its pages are from, and given back") {
   CHECK(fake.misuse().empty());
 }
 
+TEST_CASE("pages that were touched before make a region of their size, of fewer and of more") {
+  FakeDriver fake({probe_actors()});
+  const cuda::Driver driver = cuda::Driver::load();
+  const cuda::Context context(driver, 0);
+  const auto before = fake.live();
+  for (const size_t bytes : {size_t(4096), size_t(5000), 6 * mebibyte, 9 * mebibyte}) {
+    cuda::OwnPages pages(6 * mebibyte);
+    REQUIRE(pages);
+    cuda::PinnedRegion region(context, bytes, bytes, std::move(pages));
+    CHECK(fake.live().allocations == before.allocations + 1);
+    CHECK(all_zero(region.host_address(), bytes));
+    std::memset(region.host_address(), 0x5a, bytes);
+  }
+  CHECK(fake.live() == before);
+  { const cuda::OwnPages unused(mebibyte); }
+  CHECK_FALSE(cuda::OwnPages(cuda::OwnPages::most_bytes + 1));
+  cuda::PinnedRegion none(context, mebibyte, mebibyte, cuda::OwnPages());
+  CHECK(all_zero(none.host_address(), mebibyte));
+}
+
 TEST_CASE("a region larger than its pages may be is the driver's, which says where there is no room") {
   FakeDriver fake({probe_actors()});
   const cuda::Driver driver = cuda::Driver::load();
   const cuda::Context context(driver, 0);
-  fake.device.host_memory_bytes = cuda::PinnedRegion::own_pages_up_to;
-  for (const size_t bytes : {cuda::PinnedRegion::own_pages_up_to + 4096, size_t(1) << 50}) {
+  fake.device.host_memory_bytes = cuda::OwnPages::most_bytes;
+  for (const size_t bytes : {cuda::OwnPages::most_bytes + 4096, size_t(1) << 50}) {
     CHECK_THROWS_WITH(cuda::PinnedRegion(context, bytes, 4096),
                       containing("CUDA_ERROR_OUT_OF_MEMORY") && containing(std::to_string(bytes)));
   }
   fake.device.host_memory_bytes *= 2;
-  const cuda::PinnedRegion region(context, cuda::PinnedRegion::own_pages_up_to + 4096, 4096);
+  const cuda::PinnedRegion region(context, cuda::OwnPages::most_bytes + 4096, 4096);
   CHECK(all_zero(region.host_address(), 4096));
 }
 

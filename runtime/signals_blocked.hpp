@@ -1,0 +1,25 @@
+// Threads that Gyre starts take none of the program's signals.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace gyre::detail {
+
+/// While one lives, the calling thread takes no signals, and those that it starts never do.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace gyre::detail
