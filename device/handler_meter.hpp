@@ -40,7 +40,7 @@ class HandlerMeter {
   /// From now on times are by the rate between those.
   GYRE_DEVICE void compare(const ClockPair& begin, const ClockPair& end) {
     const uint64_t ticks = end.ticks - begin.ticks;
-    if (ticks != 0) tick_.ns = uint32_t(((end.ns - begin.ns) << TickLength::fraction_bits) / ticks);
+    if (ticks != 0) tick_.ns = uint32_t(ratio(end.ns - begin.ns, ticks) * (1u << TickLength::fraction_bits));
   }
   GYRE_DEVICE const TickLength& tick() const { return tick_; }
 
@@ -64,8 +64,9 @@ class HandlerMeter {
     auto* const words = reinterpret_cast<uint64_t*>(to);
     const uint64_t count = uint64_t(entries_) * (sizeof(HandlerCounts) / sizeof(uint64_t));
     PollGroup::sync();
-    for (uint64_t i = PollGroup::rank(); i < count; i += PollGroup::size()) {
-      Memory::store_relaxed(words[i], load_added(from[i]));
+    for (uint64_t first = 0; first < count; first += PollGroup::size()) {
+      const uint64_t i = first + PollGroup::rank();
+      if (i < count) Memory::store_relaxed(words[i], load_added(from[i]));
     }
     PollGroup::sync();
   }

@@ -216,8 +216,7 @@ class Inbox {
   /// Before the first look, for a ring in the GPU's memory: which of its two pages of memory each page of
   /// slots gets, by how far they are. What the host has to know; polling threads, collective.
   GYRE_DEVICE uint64_t choose_slot_pages() {
-    uint64_t second = 0;
-    if (PollGroup::rank() == 0) second = nearer_pages(ring_, shape_);
+    const uint64_t second = nearer_pages(ring_, shape_);
     const uint32_t low = PollGroup::broadcast(uint32_t(second));
     const uint32_t high = PollGroup::broadcast(uint32_t(second >> 32));
     slot_pages_ = {shape_, low | uint64_t(high) << 32};

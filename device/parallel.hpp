@@ -107,6 +107,19 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
   }(in[i]...);
 }
 
+/// The same for lists that are known to be short: `out` has no more elements than the team threads, or those
+/// behind are not set.
+template <class Out, class F, class... In>
+GYRE_DEVICE void transform_short(const Context& ctx, const wire::ListBuilder<Out>& out, F f,
+                                 const wire::ListReader<In>&... in) {
+  const uint32_t i = ctx.rank();
+  const bool has_one = settled(i < out.size()) != 0;
+  // Loaded first, by threads that have none too: then comes at most one store.
+  [&](In... values) {
+    if (has_one) out.set_unchecked(i, f(values...));
+  }(in[i]...);
+}
+
 /// The same for buffers, as far as the shortest goes. Where all elements have one size, a thread has four
 /// 16-byte loads of each input under way: memory across the bus is far.
 template <class Out, class F, class... In>

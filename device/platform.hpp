@@ -111,13 +111,21 @@ class Team {
 __device__ inline bool polls() { return HandlerGroup::only_polls() || HandlerGroup::rank() < 32; }
 
 /// `pointer`, to the group's own memory, of which the compiler then knows only that, and that it has it: it
-/// keeps the address in registers, where it would work it out anew for each access, and what it reaches by it
-/// it takes for shared memory.
+/// keeps it in registers, where it would work it out anew for each access, and what it reaches by it it takes
+/// for shared memory.
 template <class T>
 __device__ inline T* kept(T* pointer) {
-#if defined(GYRE_GRID)  // a grid's own memory is global
   asm volatile("" : "+l"(pointer));
+#if !defined(GYRE_GRID)  // a grid's own memory is global
+  __builtin_assume(__isShared(pointer));
+#endif
   return pointer;
+}
+/// The same for a pointer that is soon used, and there alone: its address in shared memory is kept, 32 bits.
+template <class T>
+__device__ inline T* kept_address(T* pointer) {
+#if defined(GYRE_GRID)
+  return kept(pointer);
 #else
   auto address = uint32_t(__cvta_generic_to_shared(pointer));
   asm volatile("" : "+r"(address));
@@ -144,6 +152,15 @@ __device__ inline uint32_t settled(bool truth) {
   asm volatile("" : "+r"(word));
   return word;
 }
+
+/// `truth`, which all threads of a warp see alike, said so that the compiler knows that they do. Where it can
+/// prove of every collective function in a kernel that its warps are together there, a warp that goes one way
+/// need not meet behind each branch; one that it cannot prove it of takes that from all the others
+/// (docs/performance.md). Collective over each warp.
+__device__ inline bool uniform(bool truth) { return __any_sync(0xffffffffu, truth); }
+
+/// `a` / `b`, to a few parts in ten million, without a call. `b` is not 0.
+__device__ inline float ratio(uint64_t a, uint64_t b) { return __fdividef(float(a), float(b)); }
 
 /// Nanoseconds of the GPU's global timer (its step is coarse: 32 ns to 1 µs, by model).
 __device__ inline uint64_t now_ns() {
@@ -217,9 +234,15 @@ template <class T>
 constexpr T* kept(T* pointer) {
   return pointer;
 }
+template <class T>
+constexpr T* kept_address(T* pointer) {
+  return pointer;
+}
 
 inline uint32_t load_now(const uint32_t* address) { return *address; }
 constexpr uint32_t settled(bool truth) { return truth; }
+constexpr bool uniform(bool truth) { return truth; }
+constexpr float ratio(uint64_t a, uint64_t b) { return float(a) / float(b); }
 
 /// Nanoseconds of the steady clock.
 inline uint64_t now_ns() {

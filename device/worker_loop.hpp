@@ -202,7 +202,7 @@ class Worker {
         shared_->tick = meter_.tick();
       }
     }
-    if (counts_due) publish_counts();
+    if (uniform(counts_due)) publish_counts();
     PollGroup::sync();
   }
 
@@ -269,7 +269,8 @@ class Worker {
   GYRE_DEVICE void next(uint32_t n = 1) {
     if (!polls()) return;
     inbox_.next(n);
-    if (HandlerGroup::rank() == 0 && credits_.due(inbox_.ticket(), n)) publish_credit();
+    // All of a warp store the same, in one access: a branch for one of them would keep them apart.
+    if (credits_.due(inbox_.ticket(), n)) publish_credit();
   }
 
   // `plain`: whether it may go the short way.
@@ -447,9 +448,9 @@ class Worker {
   GYRE_DEVICE Taken conclude_plain(const Ending& ending) {
     const bool ok = ending.trouble() == 0;
     // Where the reply's words lie is worked out before the vote, which waits for `ok`.
-    ReplyPlace place(PollGroup::rank(), request(), response_);
-    place.first_two = kept(place.first_two);
-    place.third = kept(place.third);
+    ReplyPlace place(PollGroup::rank(), kept_address(request()), kept_address(response_));
+    place.first_two = kept_address(place.first_two);
+    place.third = kept_address(place.third);
     uint32_t failed = 0;
     if constexpr (HandlerGroup::only_polls()) {
       failed = PollGroup::ballot(!ok);
@@ -589,7 +590,7 @@ class Worker {
         meter_.failed(counts, status, is_ask);
       }
     }
-    if (is_ask) {
+    if (uniform(is_ask)) {
       answer(envelope, response_bytes, response_in_block);
     } else {
       ++(status == Status::ok ? tells_processed_ : tells_failed_);

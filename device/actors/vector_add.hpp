@@ -18,9 +18,12 @@ struct VectorAdd {
     const auto a = in.a();
     const auto b = in.b();
     const bool in_lists = !in.has_a_buffer(), as_long = a.size() == b.size();
+    const bool is_short = a.size() <= ctx.size();  // an element a thread
     // A lone warp waits long for each branch: one question leads to what is usual.
-    if (in_lists & as_long & (in.operation() == view::Operation::add)) {
-      combine(ctx, a, b, out, [](float x, float y) { return x + y; });
+    if (in_lists & as_long & is_short & (in.operation() == view::Operation::add)) {
+      const auto result = out.init_result(a.size());
+      gyre::transform_short(ctx, result, Sum{}, a, b);
+      succeed(out, result.size());
     } else {
       answer_unusual(ctx, in, a, b, out);
     }
@@ -28,6 +31,10 @@ struct VectorAdd {
   }
 
  private:
+  struct Sum {
+    GYRE_DEVICE float operator()(float x, float y) const { return x + y; }
+  };
+
   GYRE_DEVICE static void answer_unusual(gyre::Context& ctx, view::VectorAddRequest::Reader in,
                                          const Floats& a, const Floats& b,
                                          view::VectorAddResponse::Builder& out) {
@@ -37,10 +44,12 @@ struct VectorAdd {
       out.set_error(Error::lengths_differ);
     } else if (operation > view::Operation::divide) {
       out.set_error(Error::unknown_operation);
-    } else if (!in.has_a_buffer()) {
-      combine(ctx, a, b, out, [operation](float x, float y) { return apply(operation, x, y); });
-    } else {
+    } else if (in.has_a_buffer()) {
       add_buffers(ctx, in, out);
+    } else if (operation == view::Operation::add) {
+      combine(ctx, a, b, out, Sum{});
+    } else {
+      combine(ctx, a, b, out, [operation](float x, float y) { return apply(operation, x, y); });
     }
   }
 
@@ -49,7 +58,10 @@ struct VectorAdd {
                                   view::VectorAddResponse::Builder& out, F f) {
     const auto result = out.init_result(a.size());
     gyre::transform(ctx, result, f, a, b);
-    out.set_processed(result.size());
+    succeed(out, result.size());
+  }
+  GYRE_DEVICE static void succeed(view::VectorAddResponse::Builder& out, uint32_t processed) {
+    out.set_processed(processed);
     out.set_success(true);
   }
 
@@ -75,8 +87,7 @@ struct VectorAdd {
     if (ctx.status() != gyre::Status::ok) return;
     gyre::transform(
         ctx, result, [operation](float x, float y) { return apply(operation, x, y); }, a, b);
-    out.set_processed(length < 0xffffffff ? uint32_t(length) : 0xffffffff);
-    out.set_success(true);
+    succeed(out, length < 0xffffffff ? uint32_t(length) : 0xffffffff);
   }
 };
 

@@ -1,4 +1,5 @@
 // NVRTC without a GPU: the actors compile for every architecture Gyre supports.
+#include <elf.h>
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/cubin_cache.hpp>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstring>
 #include <thread>
 
 #include "support/abacus.hpp"
@@ -66,7 +68,49 @@ std::string error_of(const ActorSet& actors) {
   return "it compiled";
 }
 
+// Instructions of a cubin for compute capability 9.0 that a warp needs at a collective function which its
+// threads may come to apart, in the machine code that NVRTC 13 makes of it: opcode 0x348, which
+// disassemblers call WARPSYNC.COLLECTIVE.
+size_t meetings_of_warps(const std::string& cubin) {
+  constexpr size_t instruction_bytes = 16;
+  constexpr uint64_t opcode_bits = 0xfff, meeting = 0x348;
+  const auto read = [&cubin](auto& into, size_t at) {
+    REQUIRE(at + sizeof into <= cubin.size());
+    std::memcpy(&into, cubin.data() + at, sizeof into);
+  };
+  Elf64_Ehdr file;
+  read(file, 0);
+  size_t meetings = 0;
+  for (size_t n = 0; n < file.e_shnum; ++n) {
+    Elf64_Shdr section;
+    read(section, file.e_shoff + n * sizeof section);
+    if ((section.sh_flags & SHF_EXECINSTR) == 0) continue;
+    for (size_t at = 0; at < section.sh_size; at += instruction_bytes) {
+      uint64_t word;
+      read(word, section.sh_offset + at);
+      if ((word & opcode_bits) == meeting) ++meetings;
+    }
+  }
+  return meetings;
+}
+
 }  // namespace
+
+TEST_CASE("the compiler can prove that the built-in worker's warp is together wherever that matters") {
+  if (!cuda::nvrtc_available() || cuda::nvrtc_version().major != 13) return;
+  const auto compiled = [](const std::string& text) {
+    return cuda::compile_text(text, "votes", 90, {"--gpu-architecture=sm_90"}, {}).cubin;
+  };
+  CHECK(meetings_of_warps(compiled("__global__ void votes(unsigned* words) {\n"
+                                   "  words[32] = __ballot_sync(~0u, words[threadIdx.x] == 1);\n"
+                                   "}\n")) == 0);
+  CHECK(meetings_of_warps(compiled("__global__ void votes(unsigned* words) {\n"
+                                   "  const unsigned count = words[threadIdx.x];\n"
+                                   "  for (unsigned i = 0; i < count; ++i)\n"
+                                   "    words[32 + i] += __ballot_sync(~0u, words[i] == 1);\n"
+                                   "}\n")) != 0);
+  CHECK(meetings_of_warps(cuda::compile(builtin_actors(), 90, 32).cubin) == 0);
+}
 
 TEST_CASE("the built-in actors and the tests' own compile for Turing, Hopper and Blackwell") {
   if (!cuda::nvrtc_available()) {

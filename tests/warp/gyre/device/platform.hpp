@@ -5,6 +5,8 @@
 #include <gyre/bridge/group.hpp>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace gyre {
@@ -43,8 +45,21 @@ template <class T>
 T* kept(T* pointer) {
   return pointer;
 }
+template <class T>
+T* kept_address(T* pointer) {
+  return pointer;
+}
 inline uint32_t load_now(const uint32_t* address) { return *address; }
 inline uint32_t settled(bool truth) { return truth; }
+inline bool uniform(bool truth) {
+  const uint32_t threads = Warp::ballot(truth);
+  if (threads != 0 && threads != 0xffffffff) {
+    std::fprintf(stderr, "a warp's threads do not see alike what they should: %#x\n", threads);
+    std::abort();
+  }
+  return threads != 0;
+}
+inline float ratio(uint64_t a, uint64_t b) { return float(a) / float(b); }
 
 inline uint64_t now_ns() {
   static uint64_t at_barrier[gyre_test::warp::lanes + 1] = {}, readings[gyre_test::warp::lanes + 1] = {};
