@@ -40,7 +40,9 @@ class HandlerMeter {
   /// From now on times are by the rate between those.
   GYRE_DEVICE void compare(const ClockPair& begin, const ClockPair& end) {
     const uint64_t ticks = end.ticks - begin.ticks;
-    if (ticks != 0) tick_.ns = uint32_t(ratio(end.ns - begin.ns, ticks) * (1u << TickLength::fraction_bits));
+    if (ticks == 0) return;
+    const float tick = ratio(end.ns - begin.ns, ticks) * (1u << TickLength::fraction_bits);
+    tick_.ns = tick < 4e9f ? uint32_t(tick) : 4'000'000'000;
   }
   GYRE_DEVICE const TickLength& tick() const { return tick_; }
 

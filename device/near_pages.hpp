@@ -7,9 +7,9 @@ namespace gyre {
 
 #if defined(__CUDACC_RTC__)
 /// Ticks that an atomic operation on a stamp in the GPU's memory takes, which changes nothing, in the polling
-/// thread of rank 0; the others go along. It is done in the part of the L2 cache that the memory belongs to;
-/// a load may find what the other part has of it. For memory that is zero, as rings are before a worker
-/// starts.
+/// thread of rank 0. It is done in the part of the L2 cache that the memory belongs to; a load may find what
+/// the other part has of it. For memory that is zero, as rings are before a worker starts. Collective over
+/// PollGroup.
 __device__ inline uint32_t ticks_to_reach(Packet& packet) {
   uint32_t began, stamp, ended;
   asm volatile("mov.u32 %0, %%clock;" : "=r"(began) : : "memory");
@@ -18,11 +18,9 @@ __device__ inline uint32_t ticks_to_reach(Packet& packet) {
       : "=r"(stamp)
       : "l"(&packet.stamp), "r"(PollGroup::rank())
       : "memory");
-  // Not before the stamp has come: whether the clock is read depends on it.
-  asm volatile("{ .reg .pred p; setp.eq.u32 p, %1, 0xffffffff; mov.u32 %0, 0; @!p mov.u32 %0, %%clock; }"
-               : "=r"(ended)
-               : "r"(stamp)
-               : "memory");
+  // Not before the stamp has come: whether the clock is read at all depends on it.
+  if (PollGroup::any(stamp == 0xffffffff)) return 0xffffffff;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(ended) : : "memory");
   return ended - began;
 }
 #else
@@ -33,8 +31,8 @@ inline uint32_t ticks_to_reach(const Packet& packet) {
 #endif
 
 /// Of a ring that has SlotPages::pages(), of zeros: which of the two pages of memory each page of slots gets,
-/// by how far they are from the caller, there and back at the best; as SlotPages takes it. Polling
-/// threads; it is right in that of rank 0.
+/// by how far they are from the caller, there and back at the best; as SlotPages takes it. It is right in the
+/// polling thread of rank 0. Collective over PollGroup.
 GYRE_DEVICE inline uint64_t nearer_pages(Packet* ring, const RingShape& shape) {
   constexpr uint32_t samples = 4;
   const auto distance = [ring](uint32_t page, uint32_t second) {

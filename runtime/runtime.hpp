@@ -17,7 +17,9 @@ namespace gyre {
 class Runtime {
  public:
   /// Checks `options`, makes the engine and starts the workers. Throws BadOptions (everything that is wrong,
-  /// at once), EngineUnavailable (no such engine here: why, and what to install), Error.
+  /// at once), EngineUnavailable (no such engine here: why, and what to install), Error. Not while a shared
+  /// library is being loaded, from an initialiser of its own: other threads load libraries meanwhile, and
+  /// would wait for that one.
   static Runtime launch(ActorSet actors, const Options& options = {});
 
   Runtime(Runtime&& other) noexcept;

@@ -6,12 +6,14 @@
 
 namespace gyre::detail {
 
-/// While one lives, the calling thread takes no signals, and those that it starts never do.
+/// While one lives, the calling thread takes no signals, and those that it starts never do; but for those
+/// that say what the thread itself did wrong.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) sigdelset(&all, fault);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

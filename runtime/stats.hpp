@@ -19,9 +19,10 @@ std::string_view name(Lifecycle state);
 
 /// How long set-up took, in milliseconds.
 struct Timings {
-  double compile_ms = 0;             ///< actors' source to machine code; 0 where they are compiled in
+  /// That a launch waited for: actors' source to machine code; 0 where they are compiled in.
+  double compile_ms = 0;
   double launch_ms = 0;              ///< all of Runtime::launch but compiling
-  bool compiled_from_cache = false;  ///< they were found compiled, on disk: compile_ms is what that took
+  bool compiled_from_cache = false;  ///< they were found compiled, on disk
 };
 
 /// One handler's messages in one worker.

@@ -27,11 +27,14 @@ __device__ inline bool shall_end(const RawRings& rings, uint32_t worker, uint32_
 /// told. Collective over the block.
 __device__ inline SlotPages choose_slot_pages(const RawRings& rings, uint32_t worker) {
   __shared__ uint64_t second;
-  if (threadIdx.x == 0) {
-    second = nearer_pages(rings.request(worker, 0), rings.shape);
-    WorkerLine& line = rings.line_of(worker);
-    Memory::store_relaxed(line.slot_pages, second);
-    Memory::store_release(line.started, 1);
+  if (threadIdx.x < Warp::size()) {
+    const uint64_t chosen = nearer_pages(rings.request(worker, 0), rings.shape);
+    if (threadIdx.x == 0) {
+      second = chosen;
+      WorkerLine& line = rings.line_of(worker);
+      Memory::store_relaxed(line.slot_pages, second);
+      Memory::store_release(line.started, 1);
+    }
   }
   __syncthreads();
   return {rings.shape, second};

@@ -14,30 +14,31 @@ static_assert(everywhere == (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMA
 constexpr size_t huge_page = size_t(2) << 20;
 constexpr size_t page = 4096;
 
+constexpr size_t whole_pages(size_t bytes) { return (bytes + page - 1) / page * page; }
+
 }  // namespace
 
-void OwnPages::Unmap::operator()(char* pages) const { munmap(pages, most_bytes); }
+void OwnPages::Unmap::operator()(char* pages) const { munmap(pages, bytes); }
 
 // A forked child has none of them: what the GPU writes must not come to lie in a copy.
-OwnPages::OwnPages(size_t bytes) {
-  if (bytes > most_bytes) return;
-  char* const mapped = static_cast<char*>(mmap(nullptr, most_bytes + huge_page, PROT_READ | PROT_WRITE,
-                                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+OwnPages::OwnPages(size_t bytes, size_t room) {
+  if (room > most_bytes) return;
+  room = whole_pages(room);
+  char* const mapped = static_cast<char*>(
+      mmap(nullptr, room + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (mapped == MAP_FAILED) return;
   const size_t before = (huge_page - reinterpret_cast<uintptr_t>(mapped) % huge_page) % huge_page;
   if (before != 0) munmap(mapped, before);
-  munmap(mapped + before + most_bytes, huge_page - before);
-  pages_.reset(mapped + before);
-  if (madvise(pages_.get(), most_bytes, MADV_WIPEONFORK) != 0) {
-    pages_.reset();
-    return;
-  }
-  (void)madvise(pages_.get(), most_bytes, MADV_HUGEPAGE);  // where the system has them
-  for (size_t at = 0; at < bytes; at += page) *const_cast<volatile char*>(pages_.get() + at) = 0;
+  munmap(mapped + before + room, huge_page - before);
+  std::unique_ptr<char, Unmap> pages(mapped + before, Unmap{room});
+  if (madvise(pages.get(), room, MADV_WIPEONFORK) != 0) return;
+  (void)madvise(pages.get(), room, MADV_HUGEPAGE);  // where the system has them
+  for (size_t at = 0; at < bytes; at += page) *const_cast<volatile char*>(pages.get() + at) = 0;
+  pages_ = std::move(pages);
 }
 
 void* OwnPages::take(size_t bytes) {
-  if (bytes != most_bytes) munmap(pages_.get() + bytes, most_bytes - bytes);
+  if (bytes != room()) munmap(pages_.get() + bytes, room() - bytes);
   return pages_.release();
 }
 
@@ -59,11 +60,11 @@ PinnedRegion::~PinnedRegion() { free(); }
 // False where the region is too large for that, or the system or the driver will not: the driver's own
 // memory then decides whether there is room.
 bool PinnedRegion::lock_own_pages(size_t bytes, OwnPages pages) {
-  const size_t whole_pages = (bytes + page - 1) / page * page;
-  if (!pages) pages = OwnPages(whole_pages);
-  if (!pages || whole_pages > OwnPages::most_bytes) return false;
-  host_ = pages.take(whole_pages);
-  own_bytes_ = whole_pages;
+  const size_t wanted = whole_pages(bytes);
+  if (pages.room() < wanted) pages = OwnPages(wanted, wanted);
+  if (pages.room() < wanted) return false;
+  host_ = pages.take(wanted);
+  own_bytes_ = wanted;
   if (context_.driver().cuMemHostRegister(host_, own_bytes_, everywhere) == CUDA_SUCCESS) return true;
   munmap(host_, own_bytes_);
   host_ = nullptr;

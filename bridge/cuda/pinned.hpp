@@ -17,18 +17,24 @@ class OwnPages {
 
   /// None.
   OwnPages() = default;
-  /// Room for most_bytes, of which the first `bytes` are touched: the others the system zeroes when they are.
-  /// None where there is no room, or for more than most_bytes.
-  explicit OwnPages(size_t bytes);
+  /// Address space for `room` bytes, of which the first `bytes`, no more, are touched: the others the system
+  /// zeroes when they are. None where there is none, or for more than most_bytes. Any thread.
+  OwnPages(size_t bytes, size_t room);
 
-  explicit operator bool() const { return pages_ != nullptr; }
-  /// The first `bytes`, whole pages of 4096 and no more than most_bytes, are the caller's, to unmap; the
-  /// others are given back.
+  /// Whole pages of 4096 bytes that there is room for.
+  size_t room() const { return pages_ ? pages_.get_deleter().bytes : 0; }
+  /// Where they begin; null where there are none.
+  const void* address() const { return pages_.get(); }
+  /// The first `bytes`, whole pages and no more than room(), are the caller's, to unmap; the others are given
+  /// back.
   void* take(size_t bytes);
 
  private:
   struct Unmap {
+    Unmap() : bytes(0) {}
+    explicit Unmap(size_t size) : bytes(size) {}
     void operator()(char* pages) const;
+    size_t bytes;
   };
   std::unique_ptr<char, Unmap> pages_;
 };

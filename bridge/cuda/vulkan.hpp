@@ -32,7 +32,7 @@ std::string explain(VkResult result);
 
 /// Memory of a device that the host has mapped, uncached and write-combining, and that another interface of
 /// the device can import. Not for use beside a live kernel on the device: making and destroying it may wait
-/// for that. One thread's.
+/// for that. One thread's at a time.
 class VulkanMemory {
  public:
   using Uuid = std::array<uint8_t, VK_UUID_SIZE>;

@@ -7,8 +7,11 @@
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/signals_blocked.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <future>
+#include <system_error>
 
 namespace gyre::cuda {
 
@@ -30,6 +33,8 @@ LaunchRequest checked_request(const ActorSet& actors, const Options& options, co
   return request;
 }
 
+constexpr size_t most_handlers = 256;  // that room is kept for
+
 CompileOptions compile_options(const Options& options) {
   return {options.cache, options.keep_program, options.verbose};
 }
@@ -37,8 +42,12 @@ CompileOptions compile_options(const Options& options) {
 // Begins `work`, on a thread of its own where there can be one; else it is done when its result is asked for.
 template <class Work>
 auto begin(Work work) {
-  const detail::SignalsBlocked blocked;
-  return std::async(std::launch::async | std::launch::deferred, std::move(work));
+  try {
+    const detail::SignalsBlocked blocked;
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, work);
+  }
 }
 
 }  // namespace
@@ -88,16 +97,17 @@ CudaEngine::Ahead CudaEngine::begin_ahead(const ActorSet& actors, const Options&
   ahead.compiled = begin([&actors, &options, architecture, block] {
     return find_compiled(program_of(actors, architecture, block), compile_options(options));
   });
-  if (options.transport == TransportKind::unified) return ahead;
-  // A region that will be refused is not touched: there may be less memory.
-  if (launch_problems(request_, limits_, host_memory(), nullptr).empty()) {
-    ahead.pages = begin([bytes = request_.region_bytes] { return OwnPages(bytes); });
-  }
+  // What will be refused is not prepared: there may be less memory.
+  const bool refused = !launch_problems(request_, limits_, host_memory(), nullptr).empty();
+  if (options.transport == TransportKind::unified || refused) return ahead;
+  // How many handlers there are may be known once the actors are loaded.
+  const uint64_t bytes = request_.region_bytes, room = options.region_layout(most_handlers).region_bytes();
+  ahead.pages = begin([bytes, room] { return OwnPages(bytes, std::max(bytes, room)); });
   if (options.transport != TransportKind::pinned) {
-    const uint64_t bytes = options.region_layout(0).inbound_bytes_elsewhere();
+    const uint64_t inbound = options.region_layout(0).inbound_bytes_elsewhere();
     try {
       const CUuuid uuid = uuid_of(driver_, find_device(driver_, options.device));
-      ahead.bar = begin([uuid, bytes] { return std::make_unique<BarMemory>(uuid, bytes); });
+      ahead.bar = begin([uuid, inbound] { return std::make_unique<BarMemory>(uuid, inbound); });
     } catch (const Error&) {
       ahead.bar = std::async(std::launch::deferred,
                              [error = std::current_exception()]() -> std::unique_ptr<BarMemory> {
@@ -118,11 +128,13 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
       context_(driver_, options.device),
       kernel_name_(actors.kernel()) {
   const LaunchRequest possible = with_possible_block(request_, limits_);
+  const auto began = std::chrono::steady_clock::now();
   std::optional<CompiledKernel> found = ahead_->compiled.get();
-  const CompiledKernel kernel = found ? *std::move(found)
-                                      : compile(actors, 10 * limits_.compute_major + limits_.compute_minor,
-                                                possible.block, compile_options(options));
-  compile_ms_ = kernel.compile_ms;
+  const int architecture = 10 * limits_.compute_major + limits_.compute_minor;
+  const CompiledKernel kernel =
+      found ? *std::move(found)
+            : compile_not_found(program_of(actors, architecture, possible.block), compile_options(options));
+  compile_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
   compiled_from_cache_ = kernel.from_cache;
 
   kernel_ = std::make_unique<LoadedKernel>(context_, kernel);

@@ -216,26 +216,30 @@ std::optional<CompiledKernel> find_compiled(const Program& program, const Compil
   return kernel;
 }
 
-CompiledKernel compile(const Program& program, const CompileOptions& options) {
-  if (auto found = find_compiled(program, options)) return *std::move(found);
+CompiledKernel compile_not_found(const Program& program, const CompileOptions& options) {
   const Stopwatch stopwatch;
   const Nvrtc nvrtc = Nvrtc::load();
+  std::optional<CubinCache> cache;
+  if (options.cache) cache.emplace(CubinCache::default_folder());
+  const auto note = [&options](const std::string& what) {
+    detail::log(
+        LogLevel::info, [&what] { return "compiled programs on disk: " + what; }, options.verbose);
+  };
+  if (cache && !cache->refusal().empty()) note("not used: " + cache->refusal());
   CompiledKernel kernel = compile_anew(nvrtc, program, options.keep_program);
-  if (options.cache) {
-    const auto note = [&options](const std::string& what) {
-      detail::log(
-          LogLevel::info, [&what] { return "compiled programs on disk: " + what; }, options.verbose);
-    };
-    const CubinCache cache(CubinCache::default_folder());
-    if (!cache.refusal().empty()) {
-      note("not used: " + cache.refusal());
-    } else if (const std::string problem = cache.store(inputs_of(program, nvrtc.identity), kernel);
-               !problem.empty()) {
+  if (cache && cache->refusal().empty()) {
+    if (const std::string problem = cache->store(inputs_of(program, nvrtc.identity), kernel);
+        !problem.empty()) {
       note("this one is not kept: " + problem);
     }
   }
   kernel.compile_ms = stopwatch.ms();
   return kernel;
+}
+
+CompiledKernel compile(const Program& program, const CompileOptions& options) {
+  if (auto found = find_compiled(program, options)) return *std::move(found);
+  return compile_not_found(program, options);
 }
 
 CompiledKernel compile(const ActorSet& actors, int architecture, uint32_t block,

@@ -35,7 +35,7 @@ struct CompiledKernel {
   std::string lowered_name;         ///< the kernel's mangled name in it
   std::string lowered_description;  ///< the mangled name of the variable that describes the actors
   std::string log;                  ///< the compiler's warnings
-  double compile_ms = 0;            ///< in all: near 0 where it came from the cache
+  double compile_ms = 0;            ///< that it took, or that it took to find it in the cache
   bool from_cache = false;
 };
 
@@ -54,9 +54,11 @@ std::string inputs_of(const Program& program, std::string_view compiler);
 CompiledKernel compile(const Program& program, const CompileOptions& options = {});
 CompiledKernel compile(const ActorSet& actors, int architecture, uint32_t block,
                        const CompileOptions& options = {});
-/// What compile() would find in the disk cache; nothing where it would compile. Throws EngineUnavailable
-/// where NVRTC is not installed. Any thread; takes some milliseconds.
+/// compile() in two steps. What it finds in the disk cache; nothing where it compiles. Throws
+/// EngineUnavailable where NVRTC is not installed. Any thread; takes some milliseconds.
 std::optional<CompiledKernel> find_compiled(const Program& program, const CompileOptions& options);
+/// And what it does then.
+CompiledKernel compile_not_found(const Program& program, const CompileOptions& options);
 
 /// As compile, for any main file and kernel, with only the headers that the program may include: bench's bare
 /// kernels.

@@ -87,6 +87,17 @@ TEST_CASE(
   for (uint32_t i = 0; i < 12; ++i) CHECK(out.read()[i] == (i < 5 ? 100 * (i + 1) : 0) + i + 1);
 }
 
+TEST_CASE("of a list that is taken for short each thread sets its element, and no other") {
+  const Context ctx(0, true, worker_shared_memory);
+  for (const uint32_t size : {0u, 1u, 3u}) {
+    Numbers in(2, 0), out(size, 0);
+    Numbers before(size, 0);
+    transform_short(
+        ctx, out.list, [](uint32_t x) { return 100 * x; }, in.read());
+    for (uint32_t i = 0; i < size; ++i) CHECK(out.read()[i] == (i == 0 ? 100 : before.read()[i]));
+  }
+}
+
 TEST_CASE("what a function gives that is wider than the list's elements is stored as one of them") {
   const Context ctx(0, true, worker_shared_memory);
   alignas(8) uint64_t request[8] = {}, response[8] = {};

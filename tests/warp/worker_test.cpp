@@ -86,10 +86,10 @@ struct Goods {
 };
 struct Merchant {
   static constexpr bool side_by_side = true;
-  static constexpr uint64_t in_all = 1000, adds_one = 1001;
+  static constexpr uint64_t in_all = 1000, adds_one = 1001, adds_one_to_short = 1002;
   // One lane, or all, read the list; all write a list of the size that is asked for.
   void on(Context& ctx, Order::Reader in, Goods::Builder out) {
-    if (in.lane() == adds_one) return add_one(ctx, in, out);
+    if (in.lane() == adds_one || in.lane() == adds_one_to_short) return add_one(ctx, in, out);
     if (in.lane() == in_all || in.lane() == ctx.rank()) (void)in.list();
     const auto goods = out.fields.init<wire::List<uint64_t>>(0, uint32_t(in.size()));
     for (uint32_t i = ctx.rank(); i < goods.size(); i += ctx.size()) goods.set(i, in.size() * 100 + i);
@@ -99,8 +99,12 @@ struct Merchant {
   static void add_one(Context& ctx, Order::Reader in, Goods::Builder out) {
     const auto sums = out.fields.init<wire::List<uint64_t>>(0, uint32_t(in.size()));
     (void)out.fields.init<wire::List<uint64_t>>(1, 3);
-    transform(
-        ctx, sums, [](uint64_t x) { return x + 1; }, in.list());
+    const auto sum = [](uint64_t x) { return x + 1; };
+    if (in.lane() == adds_one) {
+      transform(ctx, sums, sum, in.list());
+    } else {
+      transform_short(ctx, sums, sum, in.list());
+    }
   }
 };
 
@@ -566,6 +570,33 @@ TEST_CASE(
                        gyre_test::list_of(5, int32_t(written), 3)};
         for (uint32_t i = 0; i < read; ++i) body.push_back(100 + i);
         for (uint32_t i = 0; i < written; ++i) expected.push_back(i < read ? 101 + i : 1);
+        expected.insert(expected.end(), 3, 0);
+        for (uint32_t message = 0; message < count; ++message) worker.send(merchant, body);
+        for (uint32_t message = 0; message < count; ++message) {
+          const Answer answer = worker.take();
+          INFO(read << " numbers read, " << written << " written");
+          REQUIRE(answer.status == Status::ok);
+          REQUIRE(answer.body == expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "a warp and its parts transform lists that are known to be short, and of a longer one set an element "
+    "each") {
+  WarpUnderTest worker(GENERATE(false, true));
+  // The smallest part of a warp has four threads.
+  for (const uint32_t count : {1u, 30u}) {
+    for (const uint32_t read : {0u, 1u, 2u, 5u, 16u}) {
+      for (const uint32_t written : {0u, 1u, 3u, 4u, 31u, 32u, 33u, 36u}) {
+        if (count != 1 && written > 4) continue;
+        Words body{root_of(2, 1), Merchant::adds_one_to_short, written, gyre_test::list_of(5, 0, read)};
+        Words expected{root_of(1, 2), 0, gyre_test::list_of(5, 1, written),
+                       gyre_test::list_of(5, int32_t(written), 3)};
+        for (uint32_t i = 0; i < read; ++i) body.push_back(100 + i);
+        for (uint32_t i = 0; i < written; ++i) expected.push_back(i >= 32 ? 0 : i < read ? 101 + i : 1);
         expected.insert(expected.end(), 3, 0);
         for (uint32_t message = 0; message < count; ++message) worker.send(merchant, body);
         for (uint32_t message = 0; message < count; ++message) {

@@ -1,9 +1,11 @@
 // A region's pinned memory, on the fake driver.
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <gyre/bridge/cuda/pinned.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -47,24 +49,42 @@ TEST_CASE("a region is zeroed, wherever its pages are from, and given back") {
   CHECK(fake.misuse().empty());
 }
 
-TEST_CASE("pages that were touched before make a region of their size, of fewer and of more") {
+TEST_CASE("a region is made of the pages that were touched before, where there is room for it") {
   FakeDriver fake({probe_actors()});
   const cuda::Driver driver = cuda::Driver::load();
   const cuda::Context context(driver, 0);
   const auto before = fake.live();
-  for (const size_t bytes : {size_t(4096), size_t(5000), 6 * mebibyte, 9 * mebibyte}) {
-    cuda::OwnPages pages(6 * mebibyte);
-    REQUIRE(pages);
+  for (const size_t bytes : {size_t(4096), size_t(5000), 6 * mebibyte, 9 * mebibyte, 17 * mebibyte}) {
+    cuda::OwnPages pages(6 * mebibyte, 16 * mebibyte);
+    REQUIRE(pages.room() == 16 * mebibyte);
+    char* const begin = static_cast<char*>(const_cast<void*>(pages.address()));
     cuda::PinnedRegion region(context, bytes, bytes, std::move(pages));
+    INFO(bytes << " bytes");
     CHECK(fake.live().allocations == before.allocations + 1);
+    CHECK((region.host_address() == begin) == (bytes <= 16 * mebibyte));
     CHECK(all_zero(region.host_address(), bytes));
     std::memset(region.host_address(), 0x5a, bytes);
+    if (bytes >= 16 * mebibyte) continue;
+    // What is behind it was given back.
+    unsigned char there = 0;
+    const size_t end = (bytes + 4095) / 4096 * 4096;
+    CHECK((mincore(begin + end, 4096, &there) == -1 && errno == ENOMEM));
   }
   CHECK(fake.live() == before);
-  { const cuda::OwnPages unused(mebibyte); }
-  CHECK_FALSE(cuda::OwnPages(cuda::OwnPages::most_bytes + 1));
-  cuda::PinnedRegion none(context, mebibyte, mebibyte, cuda::OwnPages());
-  CHECK(all_zero(none.host_address(), mebibyte));
+}
+
+TEST_CASE("pages that there is no room for are none, and their region is the driver's") {
+  CHECK(cuda::OwnPages().room() == 0);
+  CHECK(cuda::OwnPages(4096, cuda::OwnPages::most_bytes + 1).room() == 0);
+  char* begin = nullptr;
+  {
+    const cuda::OwnPages unused(mebibyte, 2 * mebibyte);
+    begin = static_cast<char*>(const_cast<void*>(unused.address()));
+    REQUIRE(begin != nullptr);
+    CHECK(all_zero(begin, 2 * mebibyte));
+  }
+  unsigned char there = 0;
+  CHECK((mincore(begin, 4096, &there) == -1 && errno == ENOMEM));
 }
 
 TEST_CASE("a region larger than its pages may be is the driver's, which says where there is no room") {
