@@ -101,8 +101,10 @@ CudaEngine::Ahead CudaEngine::begin_ahead(const ActorSet& actors, const Options&
   const bool refused = !launch_problems(request_, limits_, host_memory(), nullptr).empty();
   if (options.transport == TransportKind::unified || refused) return ahead;
   // How many handlers there are may be known once the actors are loaded.
-  const uint64_t bytes = request_.region_bytes, room = options.region_layout(most_handlers).region_bytes();
-  ahead.pages = begin([bytes, room] { return OwnPages(bytes, std::max(bytes, room)); });
+  const uint64_t bytes = request_.region_bytes;
+  const uint64_t most =
+      std::min<uint64_t>(options.region_layout(most_handlers).region_bytes(), OwnPages::most_bytes);
+  ahead.pages = begin([bytes, room = std::max(bytes, most)] { return OwnPages(bytes, room); });
   if (options.transport != TransportKind::pinned) {
     const uint64_t inbound = options.region_layout(0).inbound_bytes_elsewhere();
     try {

@@ -558,6 +558,29 @@ TEST_CASE(
   CHECK(worker.tells_failed() == failed);
 }
 
+namespace {
+
+// Sends `count` orders to add one to `read` numbers, into a list of `written`: `sums` come back, the list
+// behind them untouched.
+void check_sums(WarpUnderTest& worker, uint32_t count, uint64_t how, uint32_t read, uint32_t written,
+                const Words& sums) {
+  Words body{root_of(2, 1), how, written, gyre_test::list_of(5, 0, read)};
+  for (uint32_t i = 0; i < read; ++i) body.push_back(100 + i);
+  Words expected{root_of(1, 2), 0, gyre_test::list_of(5, 1, written),
+                 gyre_test::list_of(5, int32_t(written), 3)};
+  expected.insert(expected.end(), sums.begin(), sums.end());
+  expected.insert(expected.end(), 3, 0);
+  for (uint32_t message = 0; message < count; ++message) worker.send(merchant, body);
+  for (uint32_t message = 0; message < count; ++message) {
+    const Answer answer = worker.take();
+    INFO(read << " numbers read, " << written << " written");
+    REQUIRE(answer.status == Status::ok);
+    REQUIRE(answer.body == expected);
+  }
+}
+
+}  // namespace
+
 TEST_CASE(
     "a warp and its parts transform lists that are shorter and longer than the result, and touch nothing "
     "else") {
@@ -565,19 +588,9 @@ TEST_CASE(
   for (const uint32_t count : {1u, 30u}) {
     for (uint32_t read = 0; read <= 16; ++read) {
       for (const uint32_t written : {0u, 1u, 4u, 7u, 8u, 9u, 15u, 16u, 17u, 31u, 32u, 33u, 36u}) {
-        Words body{root_of(2, 1), Merchant::adds_one, written, gyre_test::list_of(5, 0, read)};
-        Words expected{root_of(1, 2), 0, gyre_test::list_of(5, 1, written),
-                       gyre_test::list_of(5, int32_t(written), 3)};
-        for (uint32_t i = 0; i < read; ++i) body.push_back(100 + i);
-        for (uint32_t i = 0; i < written; ++i) expected.push_back(i < read ? 101 + i : 1);
-        expected.insert(expected.end(), 3, 0);
-        for (uint32_t message = 0; message < count; ++message) worker.send(merchant, body);
-        for (uint32_t message = 0; message < count; ++message) {
-          const Answer answer = worker.take();
-          INFO(read << " numbers read, " << written << " written");
-          REQUIRE(answer.status == Status::ok);
-          REQUIRE(answer.body == expected);
-        }
+        Words sums;
+        for (uint32_t i = 0; i < written; ++i) sums.push_back(i < read ? 101 + i : 1);
+        check_sums(worker, count, Merchant::adds_one, read, written, sums);
       }
     }
   }
@@ -592,19 +605,9 @@ TEST_CASE(
     for (const uint32_t read : {0u, 1u, 2u, 5u, 16u}) {
       for (const uint32_t written : {0u, 1u, 3u, 4u, 31u, 32u, 33u, 36u}) {
         if (count != 1 && written > 4) continue;
-        Words body{root_of(2, 1), Merchant::adds_one_to_short, written, gyre_test::list_of(5, 0, read)};
-        Words expected{root_of(1, 2), 0, gyre_test::list_of(5, 1, written),
-                       gyre_test::list_of(5, int32_t(written), 3)};
-        for (uint32_t i = 0; i < read; ++i) body.push_back(100 + i);
-        for (uint32_t i = 0; i < written; ++i) expected.push_back(i >= 32 ? 0 : i < read ? 101 + i : 1);
-        expected.insert(expected.end(), 3, 0);
-        for (uint32_t message = 0; message < count; ++message) worker.send(merchant, body);
-        for (uint32_t message = 0; message < count; ++message) {
-          const Answer answer = worker.take();
-          INFO(read << " numbers read, " << written << " written");
-          REQUIRE(answer.status == Status::ok);
-          REQUIRE(answer.body == expected);
-        }
+        Words sums;
+        for (uint32_t i = 0; i < written; ++i) sums.push_back(i >= 32 ? 0 : i < read ? 101 + i : 1);
+        check_sums(worker, count, Merchant::adds_one_to_short, read, written, sums);
       }
     }
   }
