@@ -26,17 +26,37 @@ struct WorkerNotes {
   uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
 };
 
-/// Messages that a warp handles side by side at most: each by its smallest team, of 4 threads.
-inline constexpr uint32_t most_side_by_side = 8;
+/// Messages that a warp handles side by side at most: each by its smallest team, of one thread.
+inline constexpr uint32_t most_side_by_side = 32;
 /// log2 of a warp's threads.
 inline constexpr uint32_t log_warp_size = 5;
 
-/// Replies that a worker builds at the same time, each in message_words() words: more than one where it is
-/// one warp of a GPU, and has actors whose messages are handled side by side.
-GYRE_DEVICE constexpr uint32_t replies_in_hand(const RingShape& shape, bool is_warp, bool side_by_side) {
-  constexpr uint32_t most_packets = 64;  // a slot: more would take too much shared memory
-  return is_warp && side_by_side && shape.packets() <= most_packets ? most_side_by_side : 1;
-}
+/// The memory of its own that a worker unpacks requests into and builds replies in, in words, each part
+/// 16-aligned: requests, then replies, which begin zeroed. One of each, but where the worker is one warp of a
+/// GPU and has actors whose messages are handled side by side. A plain value, the same on both sides.
+class MessageMemory {
+ public:
+  GYRE_DEVICE constexpr MessageMemory(const RingShape& shape, bool is_warp, bool side_by_side)
+      : message_words_(message_words(shape)),
+        replies_(is_warp && side_by_side && shape.packets() <= most_packets ? most_side_by_side : 1) {}
+
+  /// Replies that are built at the same time.
+  GYRE_DEVICE constexpr uint32_t replies() const { return replies_; }
+  GYRE_DEVICE constexpr uint32_t request_words() const {
+    return replies_ == 1 || message_words_ > side_by_side_words ? message_words_ : side_by_side_words;
+  }
+  /// From one reply to the next. Threads that write to one each meet different banks of shared memory: by 16
+  /// bytes eight of them do without waiting for each other, and those have 32 words.
+  GYRE_DEVICE constexpr uint32_t reply_stride() const { return message_words_ + (replies_ == 1 ? 0 : 4); }
+  GYRE_DEVICE constexpr uint32_t words() const { return request_words() + replies_ * reply_stride(); }
+
+ private:
+  static constexpr uint32_t most_packets = 64;  // a slot: more would take too much shared memory
+  static constexpr uint32_t side_by_side_words = Inbox::most_loads * 32 * words_a_packet;
+
+  uint32_t message_words_;
+  uint32_t replies_;
+};
 
 /// What a worker last said of itself, and when, by its own clocks. The polling threads'.
 struct WorkerReports {

@@ -199,8 +199,10 @@ class Inbox {
  public:
   /// Empty looks before the ring counts as empty.
   static constexpr uint32_t looks_before_credit = 8;
+  /// Packets of a thread that one look loads at most, for messages that are handled side by side.
+  static constexpr uint32_t most_loads = 4;
 
-  /// `memory`: message_words(bridge.shape) words of the group's own, 16-aligned.
+  /// `memory`: MessageMemory::request_words() words of the group's own, 16-aligned.
   GYRE_DEVICE Inbox(const Bridge& bridge, uint32_t* memory)
       : shape_(bridge.shape),
         command_line_(bridge.command_line),
@@ -291,50 +293,64 @@ class Inbox {
   /// Whether messages have been there before they were looked for, several times in a row.
   GYRE_DEVICE bool in_stream() const { return in_a_row_ >= stream_begins; }
 
-  /// What a look finds behind the messages that the last look saw.
+  /// What a look finds behind messages that were found before: `loads` packets of the calling thread.
+  template <uint32_t loads>
   struct Ahead {
-    Packet packet{{0, 0, 0}, 0};
+    Packet packets[loads] = {};
     uint32_t messages = 0;  // that it is for
   };
-  /// Begins that look, while the last `n` of those messages are yet to be handled; for none where there are
-  /// more, or where a lap ends. The packet is there when it is used.
-  GYRE_DEVICE Ahead look_ahead(uint32_t n) const {
-    Ahead ahead;
-    if (n != seen_ || n >= next_.left_of_lap()) return ahead;
-    ahead.messages = next_.left_of_lap() - n < most_ ? next_.left_of_lap() - n : most_;
-    ahead.packet = Memory::load(cell(n * shape_.packets() + packet_looked_for(ahead.messages)));
+  /// Begins that look, while the last `n` of those seen are yet to be handled; for none where there are more,
+  /// or where a lap ends. The packet is there when it is used.
+  GYRE_DEVICE Ahead<1> look_ahead(uint32_t n) const {
+    Ahead<1> ahead;
+    if (n == seen_) begin(ahead, n, most_);
+    return ahead;
+  }
+  /// The same behind `n` that are handled side by side, for as many as they were and a load more; what else
+  /// was seen behind those is looked at again.
+  GYRE_DEVICE Ahead<most_loads> look_ahead_of_many(uint32_t n) const {
+    Ahead<most_loads> ahead;
+    const uint32_t loads = (n << log_width_) / PollGroup::size() + 1;
+    begin(ahead, n, (loads < most_loads ? loads : most_loads) * most_);
     return ahead;
   }
   /// After next(n): what look_ahead(n) found. Where the first of its messages was not there it is looked for
   /// again: it may have come since. Collective.
-  GYRE_DEVICE void see(const Ahead& ahead) {
+  template <uint32_t loads>
+  GYRE_DEVICE void see(const Ahead<loads>& ahead) {
     if (ahead.messages == 0) return;
     const uint32_t among = PollGroup::ballot(message_ < ahead.messages);
-    there_ = PollGroup::ballot(ahead.packet.stamp == next_.stamp()) & among;
-    compare(ahead.packet);
-    unpack(ahead.packet, place_, 0);
+    there_ = PollGroup::ballot(ahead.packets[0].stamp == next_.stamp()) & among;
+    compare(ahead.packets[0]);
+    unpack(ahead.packets[0], place_, 0);
+    if constexpr (loads != 1) see_more(ahead);
     PollGroup::sync();
     request_word_ = 0;
     taken_ = 0;
-    seen_ = (there_ & 1) != 0 ? ahead.messages : 0;
+    seen_ = (there_ & 1) == 0 ? 0 : ahead.messages < most_ ? ahead.messages : most_;
     if (seen_ == 0 && most_ == 1) leave_stream();
   }
+  /// Looks no more at what was seen and not taken.
+  GYRE_DEVICE void see_anew() { seen_ = 0; }
   /// log2 of the packets that a look covers of each, and of the threads that loaded them.
   GYRE_DEVICE uint32_t log_width() const { return log_width_; }
-  /// The calling thread's, where each message seen is given to so many threads, beginning with the one found.
-  GYRE_DEVICE const uint32_t* request_of_team() const {
-    return request() + (PollGroup::rank() >> log_width_) * (width_ * words_a_packet);
+  /// That of number `n` behind the message that was found.
+  GYRE_DEVICE const uint32_t* request_behind(uint32_t n) const {
+    return request() + n * (width_ * words_a_packet);
   }
-  /// Whether glance() would say 0 of that one, but for deadlines that passed since the look.
-  GYRE_DEVICE bool is_usual_of_team() const {
-    const uint32_t team = PollGroup::rank() >> log_width_;
-    return team < seen_ && (((there_ & alike_) >> (team << log_width_)) & usual_packets_) == usual_packets_;
+  /// How many from the one that was found on, at most as many as threads, glance() would say 0 of, but for
+  /// deadlines that passed since the look. Collective.
+  GYRE_DEVICE uint32_t usual_in_a_row() const {
+    if (row_ != 0) return row_;
+    const uint32_t k = PollGroup::rank();
+    return PollGroup::leading(k < seen_ && is_usual(there_ & alike_, k));
   }
   /// It is done with, by the whole group: on to the next, or to that behind `n` of those seen.
   GYRE_DEVICE void next(uint32_t n = 1) {
     next_.advance(shape_, n);
     seen_ -= n;
     taken_ += n;
+    row_ = 0;
     there_ = n * width_ < 32 ? there_ >> (n * width_) : 0;
     alike_ = n * width_ < 32 ? alike_ >> (n * width_) : 0;
     request_word_ += n * (width_ * words_a_packet);
@@ -391,6 +407,37 @@ class Inbox {
     packet_of_first_ = k < shape_.packets() ? k : 0;
   }
 
+  // Whether all packets of a message of the usual size are among those of a load, number `k` of its messages.
+  GYRE_DEVICE bool is_usual(uint32_t packets, uint32_t k) const {
+    return ((packets >> (k << log_width_)) & usual_packets_) == usual_packets_;
+  }
+  // Loads packets of `most` messages at the most, `n` behind the one in hand; of none where its lap ends.
+  template <uint32_t loads>
+  GYRE_DEVICE void begin(Ahead<loads>& ahead, uint32_t n, uint32_t most) const {
+    if (n >= next_.left_of_lap()) return;
+    ahead.messages = next_.left_of_lap() - n < most ? next_.left_of_lap() - n : most;
+    const uint32_t first = n * shape_.packets();
+    ahead.packets[0] = Memory::load(cell(first + packet_looked_for(ahead.messages)));
+    for (uint32_t i = 1; i < loads; ++i) {
+      if (message_ + i * most_ >= ahead.messages) continue;
+      ahead.packets[i] = Memory::load(cell(first + packet_ + i * most_ * shape_.packets()));
+    }
+  }
+  // All packets but the first of each thread, and which messages they make.
+  GYRE_DEVICE void see_more(const Ahead<most_loads>& ahead) {
+    const uint32_t k = PollGroup::rank(), of_load = k & (most_ - 1);
+    bool usual = k < most_ && is_usual(there_ & alike_, of_load);
+    for (uint32_t i = 1; i < most_loads; ++i) {
+      const Packet& packet = ahead.packets[i];
+      const bool among = message_ + i * most_ < ahead.messages;
+      const uint32_t good = PollGroup::ballot(among && packet.stamp == next_.stamp() &&
+                                              resemblance_.difference(packet, lookout_.now_us()) == 0);
+      unpack(packet, place_ + i * (32 * words_a_packet), 0);
+      if ((k << log_width_) / PollGroup::size() == i) usual = is_usual(good & expected_, of_load);
+    }
+    row_ = PollGroup::leading(usual);
+  }
+
   // Packet `packet` from the message in hand on, in its lap.
   GYRE_DEVICE const Packet& cell(uint32_t packet) const {
     return ring_[slot_pages_.place(uint32_t(next_.slot() - ring_) + packet)];
@@ -440,6 +487,7 @@ class Inbox {
     request_word_ = 0;
     seen_ = messages;
     taken_ = 0;
+    row_ = 0;
   }
 
   GYRE_DEVICE void leave_stream() { in_a_row_ = delay_.ticks() == 0 ? -64 : -1024; }
@@ -515,6 +563,7 @@ class Inbox {
   uint32_t remembered_bytes_ = none_remembered;  // the size of a message that is alike
   uint32_t expected_ = 0;                        // all bits: such messages are what looks are for
   uint32_t alike_ = 0;  // bit k: packet k from the message in hand on may be such a message's
+  uint32_t row_ = 0;    // usual_in_a_row(), where a look for more than seen_ found it
 };
 
 }  // namespace gyre

@@ -18,9 +18,8 @@ struct DevicePause {
 };
 
 /// `region`: device address of an initialised region of `layout`; `inbound`: of its inbound part; `memory`:
-/// the engine's own, by device addresses. Dynamic shared memory: message_words() words, and as many for each
-/// of Worker::replies_in_hand(); none where the worker is the whole grid (GYRE_GRID), which has
-/// `memory.scratch` for it.
+/// the engine's own, by device addresses. Dynamic shared memory: the words of Worker::message_memory(); none
+/// where the worker is the whole grid (GYRE_GRID), which has `memory.scratch` for it.
 template <class... Actors>
 __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wants: a block's latency counts
     worker_kernel(void* region, void* inbound, RegionLayout layout, EngineMemory memory) {
@@ -33,10 +32,9 @@ __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wan
   const uint32_t worker = blockIdx.x;
   uint32_t* const request = reinterpret_cast<uint32_t*>(scratch);
 #endif
-  const uint32_t words = message_words(layout.shape);
-  uint32_t* const response = request + words;
-  const uint32_t in_hand = words * (1 + Worker<Actors...>::replies_in_hand(layout.shape));
-  for (uint32_t i = HandlerGroup::rank(); i < in_hand; i += HandlerGroup::size()) request[i] = 0;
+  const MessageMemory messages = Worker<Actors...>::message_memory(layout.shape);
+  uint32_t* const response = request + messages.request_words();
+  for (uint32_t i = HandlerGroup::rank(); i < messages.words(); i += HandlerGroup::size()) request[i] = 0;
   HandlerGroup::sync();
 
   Worker<Actors...>(Bridge::of(region, inbound, layout, worker), memory.of_worker(worker), request, response,

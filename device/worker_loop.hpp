@@ -17,8 +17,7 @@ template <class... Actors>
 class Worker {
  public:
   /// `memory.actors`: this worker's, ActorTables<Actors…>::bytes bytes, zeroed. `request`, `response`:
-  /// message_words(bridge.shape) words each of the group's own memory, 16-aligned; the response zeroed, and
-  /// as many times as replies_in_hand() says.
+  /// the two parts of message_memory(bridge.shape), of the group's own memory, 16-aligned; responses zeroed.
   GYRE_DEVICE Worker(const Bridge& bridge, const EngineMemory& memory, uint32_t* request, uint32_t* response,
                      WorkerShared& shared)
       : bridge_(bridge),
@@ -41,8 +40,8 @@ class Worker {
     HandlerGroup::sync();
   }
 
-  GYRE_DEVICE static constexpr uint32_t replies_in_hand(const RingShape& shape) {
-    return gyre::replies_in_hand(shape, compares_packets, any_side_by_side<Actors...>);
+  GYRE_DEVICE static constexpr MessageMemory message_memory(const RingShape& shape) {
+    return {shape, compares_packets, any_side_by_side<Actors...>};
   }
 
   /// Works until commanded to stop. `pause(n)` is called after the n-th empty poll in a row.
@@ -126,7 +125,7 @@ class Worker {
   GYRE_DEVICE Decision warp_turn(Pause pause) {
     if (attends_to_command()) return Decision::stop;
     const uint32_t unusual = inbox_.glance(reply_room());
-    Inbox::Ahead ahead;
+    Inbox::Ahead<1> ahead;
     bool plain = true;
     if ((unusual | uint32_t(inbox_.in_stream())) != 0) {
       if (unusual == 0) {
@@ -296,26 +295,31 @@ class Worker {
   }
 
   // After a usual message was found: it and those like it that the same look found, side by side; false, and
-  // nothing done, where there are none. Each gets the threads that its packets take.
+  // nothing done, where there are none. Each gets an equal part of the warp, of no more threads than its
+  // packets take.
   GYRE_DEVICE bool take_side_by_side() {
-    const uint32_t log_size = inbox_.log_width(), team_number = PollGroup::rank() >> log_size;
+    const uint32_t usual = inbox_.usual_in_a_row();
+    if (usual < 2) return false;
+    uint32_t log_size = usual > 16 ? 0 : usual > 8 ? 1 : usual > 4 ? 2 : usual > 2 ? 3 : 4;
+    if (log_size > inbox_.log_width()) log_size = inbox_.log_width();
+    const uint32_t team_number = PollGroup::rank() >> log_size;
     const Team team = Team::part(log_size);
-    const uint32_t* const request = inbox_.request_of_team();
+    const uint32_t* const request = inbox_.request_behind(team_number);
     const RequestHead head = RequestHead::load(request);
     const bool is_ask = this->head().flags() != 0;
-    const bool usual = inbox_.is_usual_of_team(), late = head.lateness(now_us()) != 0;
-    const bool same_way = (head.flags() != 0) == is_ask, reply_fits = team_number < replies_in_hand_;
-    uint32_t count = PollGroup::leading(usual & !late & same_way & reply_fits) >> log_size;
+    const bool late = head.lateness(now_us()) != 0, same_way = (head.flags() != 0) == is_ask;
+    const bool fits = team_number < (usual < message_memory_.replies() ? usual : message_memory_.replies());
+    uint32_t count = PollGroup::leading(fits & !late & same_way) >> log_size;
     if (is_ask) {
       if (count > replies_left_) count = replies_left_;
       if (count > replies_.left_of_lap()) count = replies_.left_of_lap();
     }
     if (count < 2 || replies_.stamps_whole_slot()) return false;
 
-    const Inbox::Ahead ahead = inbox_.look_ahead(count);
+    const auto ahead = inbox_.look_ahead_of_many(count);
     if (PollGroup::rank() == 0) shared_->team_log_size = log_size;
     PollGroup::sync();
-    uint32_t* const response = responses_ + team_number * message_words(bridge_.shape);
+    uint32_t* const response = response_beside(team_number);
     WorkerNotes& notes = shared_->side_notes[team_number];
     const bool takes_part = team_number < count;
     uint32_t response_bytes = 0;
@@ -331,7 +335,7 @@ class Worker {
     }
     PollGroup::sync();
     const bool noted = takes_part && notes.any != 0, done = takes_part && !noted;
-    if (done & is_ask) reply_beside(team_number, team, request, response, response_bytes);
+    if (is_ask) replies_beside(count, log_size, done ? uint32_t(sizeof(Envelope)) + response_bytes : 0);
     if (done) meter_.processed(last_counts_, ticks_since_found(), team.rank() == 0);
     PollGroup::sync();
     if (done) clear(team, response, response_bytes);
@@ -344,8 +348,12 @@ class Worker {
     } else {
       conclude_one_by_one(count, log_size, is_ask, noted_threads, response_bytes);
     }
+    inbox_.see_anew();
     inbox_.see(ahead);
     return true;
+  }
+  GYRE_DEVICE uint32_t* response_beside(uint32_t n) const {
+    return responses_ + n * message_memory_.reply_stride();
   }
   GYRE_DEVICE void concluded_beside(uint32_t count, bool is_ask) {
     if (is_ask) {
@@ -368,7 +376,7 @@ class Worker {
           shared_->side_notes[k] = WorkerNotes{};
         }
         PollGroup::sync();
-        response_ = responses_ + k * message_words(bridge_.shape);
+        response_ = response_beside(k);
         conclude(bytes, false);
         response_ = responses_;
       } else {
@@ -377,14 +385,20 @@ class Worker {
       next();
     }
   }
-  // The answer of one of several messages that are handled side by side, in the ring's slot `place` further
-  // on.
-  GYRE_DEVICE void reply_beside(uint32_t place, const Team& team, const uint32_t* request,
-                                const uint32_t* response, uint32_t body_bytes) const {
-    const uint32_t bytes = uint32_t(sizeof(Envelope)) + body_bytes;
-    auto* const slot = replies_.slot() + place * bridge_.shape.packets();
-    for (uint32_t k = team.rank(); k * data_bytes_a_packet < bytes; k += team.size()) {
-      Memory::store(slot[k], reply_packet({k, request, response}, body_bytes));
+  // The answers of `count` messages that are handled side by side, in the ring's next slots, by the whole
+  // warp: what it stores at once lies together. `bytes`: of the calling thread's team's, envelope and body;
+  // 0: none is sent.
+  GYRE_DEVICE void replies_beside(uint32_t count, uint32_t log_size, uint32_t bytes) const {
+    const uint32_t log_width = inbox_.log_width(), width = 1u << log_width;
+    for (uint32_t begin = 0; begin < count << log_width; begin += PollGroup::size()) {
+      const uint32_t place = begin + PollGroup::rank(), n = place >> log_width;
+      const uint32_t bytes_of_n = PollGroup::broadcast_from(bytes, (n << log_size) & (PollGroup::size() - 1));
+      if (n >= count) continue;
+      auto* const slot = replies_.slot() + n * bridge_.shape.packets();
+      for (uint32_t k = place & (width - 1); k * data_bytes_a_packet < bytes_of_n; k += width) {
+        Memory::store(slot[k], reply_packet({k, inbox_.request_behind(n), response_beside(n)},
+                                            bytes_of_n - uint32_t(sizeof(Envelope))));
+      }
     }
   }
 
@@ -763,7 +777,7 @@ class Worker {
   uint8_t* actors_;  // the worker's tables
   Inbox inbox_;      // polling threads'
   uint32_t* responses_;
-  uint32_t replies_in_hand_ = replies_in_hand(bridge_.shape);
+  MessageMemory message_memory_ = message_memory(bridge_.shape);
   uint32_t* response_;  // of the message in hand: the first, but where one of several ends unlike the others
   WorkerShared* shared_;
   RingCursor<Memory> replies_;  // polling threads'

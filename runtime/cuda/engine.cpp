@@ -69,8 +69,8 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   const auto& described = actors.description();
   const bool side_by_side = std::any_of(described.begin(), described.end(),
                                         [](const auto& actor) { return actor.side_by_side != 0; });
-  const uint32_t messages_in_hand = (1 + replies_in_hand(layout.shape, is_warp, side_by_side)) *
-                                    message_words(layout.shape) * uint32_t(sizeof(uint32_t));
+  const uint32_t messages_in_hand =
+      MessageMemory(layout.shape, is_warp, side_by_side).words() * uint32_t(sizeof(uint32_t));
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;
     request.block_a_multiprocessor = options.blocks == 0;

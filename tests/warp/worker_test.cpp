@@ -90,7 +90,7 @@ struct Merchant {
   // One lane, or all, read the list; all write a list of the size that is asked for.
   void on(Context& ctx, Order::Reader in, Goods::Builder out) {
     if (in.lane() == adds_one || in.lane() == adds_one_to_short) return add_one(ctx, in, out);
-    if (in.lane() == in_all || in.lane() == ctx.rank()) (void)in.list();
+    if (in.lane() == in_all || in.lane() % ctx.size() == ctx.rank()) (void)in.list();
     const auto goods = out.fields.init<wire::List<uint64_t>>(0, uint32_t(in.size()));
     for (uint32_t i = ctx.rank(); i < goods.size(); i += ctx.size()) goods.set(i, in.size() * 100 + i);
     out.fields.set<uint64_t>(0, in.size());
@@ -100,7 +100,8 @@ struct Merchant {
     const auto sums = out.fields.init<wire::List<uint64_t>>(0, uint32_t(in.size()));
     (void)out.fields.init<wire::List<uint64_t>>(1, 3);
     const auto sum = [](uint64_t x) { return x + 1; };
-    if (in.lane() == adds_one) {
+    const bool part = ctx.size() < warp::lanes;
+    if (in.lane() == adds_one || (part && in.size() > ctx.size())) {
       transform(ctx, sums, sum, in.list());
     } else {
       transform_short(ctx, sums, sum, in.list());
@@ -108,7 +109,16 @@ struct Merchant {
   }
 };
 
-constexpr uint16_t echo = 0, counter = 1, second = 2, merchant = 3;
+// Answers the threads that handled the message beside its number; a number that 31 divides is refused.
+struct Clerk {
+  static constexpr bool side_by_side = true;
+  void on(Context& ctx, One::Reader in, One::Builder out) {
+    if (in[0] % 31 == 0) return ctx.fail(uint32_t(in[0]));
+    out.set(100 * in[0] + ctx.size());
+  }
+};
+
+constexpr uint16_t echo = 0, counter = 1, second = 2, merchant = 3, clerk = 4;
 
 using Words = std::vector<uint64_t>;
 struct Answer {
@@ -118,7 +128,7 @@ struct Answer {
   Words body;       // of an answer that is no error
 };
 
-// A worker of a warp with actors Echo, Counter and Second, and its host, which take turns.
+// A worker of a warp with those actors and Echo, and its host, which take turns.
 class WarpUnderTest {
  public:
   // Its ring is in the region, or where a GPU's memory would be, in pages that the worker chooses.
@@ -127,19 +137,20 @@ class WarpUnderTest {
     warp::fibers = {};
     RegionLayout layout;
     layout.shape = shape;
-    layout.handlers = 4;
+    layout.handlers = 5;
     initialise_region(region(), layout);
     auto* const types = reinterpret_cast<HandlerTypes*>(region() + layout.handler_types());
     types[0] = {messages::view::EchoRequest::type_id, messages::view::EchoResponse::type_id};
     types[1] = {One::type_id, One::type_id};
     types[2] = {Two::type_id, One::type_id};
     types[3] = {Order::type_id, Goods::type_id};
+    types[4] = {One::type_id, One::type_id};
     bridge_ =
         elsewhere ? Bridge::of(region(), aligned(inbound_), layout, 0) : Bridge::of(region(), layout, 0);
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
     memory_.actors_per_worker = 16;
     memory_.counts = counts_;
-    memory_.counts_per_worker = 5;
+    memory_.counts_per_worker = 6;
     to_worker_ = RingCursor<Memory>(bridge_.h2d, bridge_.shape);
     from_worker_ = RingCursor<Memory>(bridge_.d2h, bridge_.shape);
     under_test_ = this;
@@ -242,8 +253,8 @@ class WarpUnderTest {
   }
   static void run_lane() {
     WarpUnderTest& test = *under_test_;
-    Worker<actors::Echo, Counter, Second, Merchant> worker(test.bridge_, test.memory_, aligned(test.request_),
-                                                           aligned(test.response_), test.shared_);
+    Worker<actors::Echo, Counter, Second, Merchant, Clerk> worker(
+        test.bridge_, test.memory_, aligned(test.request_), aligned(test.response_), test.shared_);
     worker.run([](uint32_t) { warp::yield(); });
     warp::fibers.done[warp::fibers.running] = true;
     warp::yield();
@@ -260,7 +271,7 @@ class WarpUnderTest {
   std::vector<uint32_t> request_, response_;
   std::vector<char> stacks_[warp::lanes];
   WorkerShared shared_{};
-  HandlerCounts counts_[5] = {};
+  HandlerCounts counts_[6] = {};
   Bridge bridge_{};
   SlotPages slot_pages_;
   EngineMemory memory_{};
@@ -531,7 +542,8 @@ TEST_CASE(
       const bool broken = random() % 4 == 0, in_all = random() % 2 == 0;
       const uint64_t lane = in_all ? Merchant::in_all : random() % 8;
       const uint64_t size = !broken && random() % 3 == 0 ? most - 2 + random() % 5 : random() % 6;
-      // Its list of two words, or one that does not lie in it. Eight packets, and teams of eight threads.
+      // Its list of two words, or one that does not lie in it. Eight packets, and teams of two to eight
+      // threads.
       const Words body{root_of(2, 1), lane, size, gyre_test::list_of(5, 0, broken ? 5 : 2), 1, 2, 3, 4};
       const Status status = broken ? Status::malformed : size > most ? Status::reply_too_large : Status::ok;
       if (random() % 4 == 0) {
@@ -552,6 +564,58 @@ TEST_CASE(
       for (uint64_t i = 0; i < sent.front().size; ++i) expected.push_back(sent.front().size * 100 + i);
       REQUIRE(answer.body == expected);
     }
+  }
+  worker.let_idle();
+  CHECK(worker.tells_processed() == processed);
+  CHECK(worker.tells_failed() == failed);
+}
+
+TEST_CASE("as many messages as are there together are handled side by side, by one to four threads each") {
+  const RingShape shape{.slots = 256, .slot_bytes = GENERATE(uint32_t(64), uint32_t(512))};
+  WarpUnderTest worker(GENERATE(false, true), shape);
+  std::mt19937_64 random(66);
+  uint64_t number = 0, by_threads[33] = {}, processed = 0, failed = 0;
+  struct Sent {
+    uint64_t correlation, number;
+    bool late;
+  };
+  std::deque<Sent> sent;
+  for (int burst = 0; burst < 200; ++burst) {
+    // All in time and to be answered, or not: what is among those that are handled beside it, and behind
+    // them.
+    const bool all_alike = burst % 3 != 0;
+    for (uint64_t left = 1 + random() % 120; left > 0; --left) {
+      ++number;
+      if (all_alike && number % 31 == 0) ++number;
+      if (!all_alike && random() % 16 == 0) {
+        worker.tell(clerk, {root_of(1), number});
+        ++(number % 31 == 0 ? failed : processed);
+        continue;
+      }
+      const bool late = !all_alike && random() % 16 == 0;
+      sent.push_back({worker.send(clerk, {root_of(1), number}, 7, late ? 1 : 0), number, late});
+    }
+    for (; !sent.empty(); sent.pop_front()) {
+      const Answer answer = worker.take();
+      INFO("message " << sent.front().number);
+      REQUIRE(answer.correlation == sent.front().correlation);
+      if (sent.front().late) {
+        REQUIRE(answer.status == Status::expired);
+      } else if (sent.front().number % 31 == 0) {
+        REQUIRE(answer.status == Status::handler_failed);
+        REQUIRE(answer.detail == sent.front().number);
+      } else {
+        REQUIRE(answer.status == Status::ok);
+        REQUIRE(answer.body.size() == 2);
+        REQUIRE(answer.body[1] / 100 == sent.front().number);
+        REQUIRE(answer.body[1] % 100 <= 32);
+        ++by_threads[answer.body[1] % 100];
+      }
+    }
+  }
+  for (const uint32_t threads : {1u, 2u, 4u, 32u}) {
+    INFO(threads << " threads");
+    CHECK(by_threads[threads] != 0);
   }
   worker.let_idle();
   CHECK(worker.tells_processed() == processed);
@@ -600,7 +664,6 @@ TEST_CASE(
     "a warp and its parts transform lists that are known to be short, and of a longer one set an element "
     "each") {
   WarpUnderTest worker(GENERATE(false, true));
-  // The smallest part of a warp has four threads.
   for (const uint32_t count : {1u, 30u}) {
     for (const uint32_t read : {0u, 1u, 2u, 5u, 16u}) {
       for (const uint32_t written : {0u, 1u, 3u, 4u, 31u, 32u, 33u, 36u}) {
