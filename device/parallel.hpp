@@ -62,6 +62,34 @@ GYRE_DEVICE uint32_t transform_chunks(const Context& ctx, Out* out, uint32_t cou
   return chunks * size;
 }
 
+/// Chunks of 16 bytes, `step` chunks apart, all loaded before anything is done with one: memory across the
+/// bus is far, and a thread that waits for one after the other has little of it under way.
+template <class T>
+struct FarChunks {
+  static constexpr uint32_t count = 4;
+  static constexpr uint32_t size = Chunk<T, 16>::size;
+  Chunk<T, 16> chunks[count];
+
+  /// From chunk `first` of `address` on.
+  GYRE_DEVICE static FarChunks load(const T* address, uint64_t first, uint64_t step) {
+    FarChunks loaded;
+    for (uint32_t i = 0; i < count; ++i)
+      loaded.chunks[i] = Chunk<T, 16>::load(address + (first + i * step) * size);
+    return loaded;
+  }
+};
+
+/// Sets the chunks of `out` that lie as those do.
+template <class Out, class F, class... In>
+GYRE_DEVICE void transform_far_chunks(Out* out, uint64_t first, uint64_t step, F& f,
+                                      const FarChunks<In>&... in) {
+  for (uint32_t i = 0; i < FarChunks<Out>::count; ++i) {
+    Chunk<Out, 16> result;
+    for (uint32_t k = 0; k < FarChunks<Out>::size; ++k) result.elements[k] = f(in.chunks[i].elements[k]...);
+    result.store(out + (first + i * step) * FarChunks<Out>::size);
+  }
+}
+
 /// transform() of a list that has more elements than the team threads.
 template <class Out, class F, class... In>
 GYRE_DEVICE void transform_long(const Context& ctx, const wire::ListBuilder<Out>& out, F& f,
@@ -121,25 +149,19 @@ GYRE_DEVICE void transform_short(const Context& ctx, const wire::ListBuilder<Out
 }
 
 /// The same for buffers, as far as the shortest goes. Where all elements have one size, a thread has four
-/// 16-byte loads of each input under way: memory across the bus is far.
+/// 16-byte loads of each input under way.
 template <class Out, class F, class... In>
 GYRE_DEVICE void transform(const Context& ctx, const BufferSpan<Out>& out, F f, const BufferSpan<In>&... in) {
   uint64_t count = out.size();
   ((count = in.size() < count ? in.size() : count), ...);
   uint64_t done = 0;
   if constexpr (((sizeof(In) == sizeof(Out)) && ...)) {
-    constexpr uint32_t size = 16 / sizeof(Out);
+    constexpr uint32_t size = 16 / sizeof(Out), far = detail::FarChunks<Out>::count;
     const uint64_t chunks = count / size, step = ctx.size();
     uint64_t c = ctx.rank();
-    for (; c + 3 * step < chunks; c += 4 * step) {
-      const auto chunk_0 = detail::chunk_of<16, Out>(c * size, f, in.data()...);
-      const auto chunk_1 = detail::chunk_of<16, Out>((c + step) * size, f, in.data()...);
-      const auto chunk_2 = detail::chunk_of<16, Out>((c + 2 * step) * size, f, in.data()...);
-      const auto chunk_3 = detail::chunk_of<16, Out>((c + 3 * step) * size, f, in.data()...);
-      chunk_0.store(out.data() + c * size);
-      chunk_1.store(out.data() + (c + step) * size);
-      chunk_2.store(out.data() + (c + 2 * step) * size);
-      chunk_3.store(out.data() + (c + 3 * step) * size);
+    for (; c + (far - 1) * step < chunks; c += far * step) {
+      detail::transform_far_chunks(out.data(), c, step, f,
+                                   detail::FarChunks<In>::load(in.data(), c, step)...);
     }
     for (; c < chunks; c += step) {
       detail::chunk_of<16, Out>(c * size, f, in.data()...).store(out.data() + c * size);

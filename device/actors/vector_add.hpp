@@ -85,8 +85,12 @@ struct VectorAdd {
     const auto b = ctx.buffer<float>(in.b_buffer(), length);
     const auto result = ctx.buffer<float>(in.result_buffer(), length);
     if (ctx.status() != gyre::Status::ok) return;
-    gyre::transform(
-        ctx, result, [operation](float x, float y) { return apply(operation, x, y); }, a, b);
+    if (operation == view::Operation::add) {
+      gyre::transform(ctx, result, Sum{}, a, b);
+    } else {
+      gyre::transform(
+          ctx, result, [operation](float x, float y) { return apply(operation, x, y); }, a, b);
+    }
     succeed(out, length < 0xffffffff ? uint32_t(length) : 0xffffffff);
   }
 };
