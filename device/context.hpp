@@ -26,7 +26,8 @@ struct WorkerNotes {
   uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
 };
 
-/// Messages that a warp handles side by side at most: each by its smallest team, of one thread.
+/// Messages that a warp handles side by side at most, of up to 4 packets: each by its smallest team, of one
+/// thread.
 inline constexpr uint32_t most_side_by_side = 32;
 /// log2 of a warp's threads.
 inline constexpr uint32_t log_warp_size = 5;
@@ -36,6 +37,7 @@ inline constexpr uint32_t log_warp_size = 5;
 /// GPU and has actors whose messages are handled side by side. A plain value, the same on both sides.
 class MessageMemory {
  public:
+  /// `is_warp`: the worker is one warp of a GPU. `side_by_side`: it has actors of which that is handled so.
   GYRE_DEVICE constexpr MessageMemory(const RingShape& shape, bool is_warp, bool side_by_side)
       : message_words_(message_words(shape)),
         replies_(is_warp && side_by_side && shape.packets() <= most_packets ? most_side_by_side : 1) {}
@@ -45,14 +47,15 @@ class MessageMemory {
   GYRE_DEVICE constexpr uint32_t request_words() const {
     return replies_ == 1 || message_words_ > side_by_side_words ? message_words_ : side_by_side_words;
   }
-  /// From one reply to the next. Threads that write to one each meet different banks of shared memory: by 16
-  /// bytes eight of them do without waiting for each other, and those have 32 words.
+  /// From one reply to the next. In most slots eight threads that write 16 bytes to one each, as many as
+  /// shared memory takes at once, meet different banks of it.
   GYRE_DEVICE constexpr uint32_t reply_stride() const { return message_words_ + (replies_ == 1 ? 0 : 4); }
   GYRE_DEVICE constexpr uint32_t words() const { return request_words() + replies_ * reply_stride(); }
 
  private:
   static constexpr uint32_t most_packets = 64;  // a slot: more would take too much shared memory
-  static constexpr uint32_t side_by_side_words = Inbox::most_loads * 32 * words_a_packet;
+  // And what is read behind the last message with its head.
+  static constexpr uint32_t side_by_side_words = Inbox::most_loads * 32 * words_a_packet + 4;
 
   uint32_t message_words_;
   uint32_t replies_;

@@ -313,9 +313,9 @@ struct ActorList {};
 
 /// An actor that says `static constexpr bool side_by_side = true`: where several short messages to one of its
 /// handlers and one key are there together, a worker of one warp may run the handler for all of them at the
-/// same time, each by an equal part of the warp, of no more threads than its packets take: for 32 small ones,
-/// of one thread. Its handlers change state by add_to() alone, and use no other collective functions than
-/// Context's.
+/// same time, each by an equal part of the warp: of no more threads than it has packets, rounded up to 4, 8
+/// or 16, and of one where 17 and more of up to 4 packets are there. Longer ones are not. Its handlers change
+/// state by add_to() alone, and use no other collective functions than Context's.
 template <class Actor>
 concept HandlesSideBySide = requires {
   requires Actor::side_by_side;

@@ -253,6 +253,7 @@ class Inbox {
       const uint32_t width = 1u << log_width_for(packets_for(remembered_bytes_));
       resemblance_.take(request(), PollGroup::rank() & (width - 1), words);
       alike_ = 0;  // those seen already were held against another
+      row_ = 0;
       expect_alike();
     }
   }
@@ -261,6 +262,7 @@ class Inbox {
     remembered_bytes_ = none_remembered;
     expected_ = 0;
     alike_ = 0;
+    row_ = 0;
   }
   /// What glance() found, if not that: message, corrupt or nothing. Collective.
   GYRE_DEVICE Decision look_closer() {
@@ -306,8 +308,10 @@ class Inbox {
     if (n == seen_) begin(ahead, n, most_);
     return ahead;
   }
-  /// The same behind `n` that are handled side by side, for as many as they were and a load more; what else
-  /// was seen behind those is looked at again.
+  /// Messages that the last look was for.
+  GYRE_DEVICE uint32_t looked_for() const { return row_ != 0 ? row_looked_for_ : seen_; }
+  /// Begins a look behind `n` that are handled side by side, by a load more than there are whole ones of
+  /// them.
   GYRE_DEVICE Ahead<most_loads> look_ahead_of_many(uint32_t n) const {
     Ahead<most_loads> ahead;
     const uint32_t loads = (n << log_width_) / PollGroup::size() + 1;
@@ -330,8 +334,11 @@ class Inbox {
     seen_ = (there_ & 1) == 0 ? 0 : ahead.messages < most_ ? ahead.messages : most_;
     if (seen_ == 0 && most_ == 1) leave_stream();
   }
-  /// Looks no more at what was seen and not taken.
-  GYRE_DEVICE void see_anew() { seen_ = 0; }
+  /// After next() of messages that were handled side by side. Where they were not `all` that the last look
+  /// was for, and nothing else of it is in hand, the next look is for one.
+  GYRE_DEVICE void end_row(bool all) {
+    if (seen_ == 0 && !all) window_ = 1;
+  }
   /// log2 of the packets that a look covers of each, and of the threads that loaded them.
   GYRE_DEVICE uint32_t log_width() const { return log_width_; }
   /// That of number `n` behind the message that was found.
@@ -345,10 +352,11 @@ class Inbox {
     const uint32_t k = PollGroup::rank();
     return PollGroup::leading(k < seen_ && is_usual(there_ & alike_, k));
   }
-  /// It is done with, by the whole group: on to the next, or to that behind `n` of those seen.
+  /// It is done with, by the whole group: on to the next, or to that behind `n` of those seen, or of a row.
   GYRE_DEVICE void next(uint32_t n = 1) {
     next_.advance(shape_, n);
-    seen_ -= n;
+    const int32_t seen_behind = int32_t(seen_) - int32_t(n);  // of a row there may be more than were seen
+    seen_ = seen_behind > 0 ? uint32_t(seen_behind) : 0;
     taken_ += n;
     row_ = 0;
     there_ = n * width_ < 32 ? there_ >> (n * width_) : 0;
@@ -433,9 +441,10 @@ class Inbox {
       const uint32_t good = PollGroup::ballot(among && packet.stamp == next_.stamp() &&
                                               resemblance_.difference(packet, lookout_.now_us()) == 0);
       unpack(packet, place_ + i * (32 * words_a_packet), 0);
-      if ((k << log_width_) / PollGroup::size() == i) usual = is_usual(good & expected_, of_load);
+      if ((k << log_width_) / PollGroup::size() == i) usual = is_usual(good, of_load);
     }
     row_ = PollGroup::leading(usual);
+    row_looked_for_ = ahead.messages;
   }
 
   // Packet `packet` from the message in hand on, in its lap.
@@ -562,8 +571,9 @@ class Inbox {
   Resemblance resemblance_;
   uint32_t remembered_bytes_ = none_remembered;  // the size of a message that is alike
   uint32_t expected_ = 0;                        // all bits: such messages are what looks are for
-  uint32_t alike_ = 0;  // bit k: packet k from the message in hand on may be such a message's
-  uint32_t row_ = 0;    // usual_in_a_row(), where a look for more than seen_ found it
+  uint32_t alike_ = 0;           // bit k: packet k from the message in hand on may be such a message's
+  uint32_t row_ = 0;             // usual_in_a_row(), where a look for more than seen_ found it: that was for
+  uint32_t row_looked_for_ = 0;  // so many
 };
 
 }  // namespace gyre

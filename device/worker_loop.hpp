@@ -295,28 +295,28 @@ class Worker {
   }
 
   // After a usual message was found: it and those like it that the same look found, side by side; false, and
-  // nothing done, where there are none. Each gets an equal part of the warp, of no more threads than its
-  // packets take.
+  // nothing done, where there are none. Each gets an equal part of the warp, of no more threads than loaded
+  // its packets.
   GYRE_DEVICE bool take_side_by_side() {
-    const uint32_t usual = inbox_.usual_in_a_row();
-    if (usual < 2) return false;
-    uint32_t log_size = usual > 16 ? 0 : usual > 8 ? 1 : usual > 4 ? 2 : usual > 2 ? 3 : 4;
+    const bool is_ask = this->head().flags() != 0;
+    uint32_t most = inbox_.usual_in_a_row();
+    if (most > message_memory_.replies()) most = message_memory_.replies();
+    if (is_ask && most > replies_left_) most = replies_left_;
+    if (is_ask && most > replies_.left_of_lap()) most = replies_.left_of_lap();
+    if (most < 2 || replies_.stamps_whole_slot()) return false;
+    uint32_t log_size = most > 16 ? 0 : most > 8 ? 1 : most > 4 ? 2 : most > 2 ? 3 : 4;
     if (log_size > inbox_.log_width()) log_size = inbox_.log_width();
     const uint32_t team_number = PollGroup::rank() >> log_size;
     const Team team = Team::part(log_size);
     const uint32_t* const request = inbox_.request_behind(team_number);
     const RequestHead head = RequestHead::load(request);
-    const bool is_ask = this->head().flags() != 0;
     const bool late = head.lateness(now_us()) != 0, same_way = (head.flags() != 0) == is_ask;
-    const bool fits = team_number < (usual < message_memory_.replies() ? usual : message_memory_.replies());
-    uint32_t count = PollGroup::leading(fits & !late & same_way) >> log_size;
-    if (is_ask) {
-      if (count > replies_left_) count = replies_left_;
-      if (count > replies_.left_of_lap()) count = replies_.left_of_lap();
-    }
-    if (count < 2 || replies_.stamps_whole_slot()) return false;
+    const uint32_t count = PollGroup::leading((team_number < most) & !late & same_way) >> log_size;
+    if (count < 2) return false;
 
-    const auto ahead = inbox_.look_ahead_of_many(count);
+    const bool all = count == inbox_.looked_for();
+    Inbox::Ahead<Inbox::most_loads> ahead;
+    if (all) ahead = inbox_.look_ahead_of_many(count);
     if (PollGroup::rank() == 0) shared_->team_log_size = log_size;
     PollGroup::sync();
     uint32_t* const response = response_beside(team_number);
@@ -348,7 +348,7 @@ class Worker {
     } else {
       conclude_one_by_one(count, log_size, is_ask, noted_threads, response_bytes);
     }
-    inbox_.see_anew();
+    inbox_.end_row(all);
     inbox_.see(ahead);
     return true;
   }

@@ -4,6 +4,7 @@
 #include <gyre_team_actors_sources.hpp>
 #include <support/actors/team.official.hpp>
 
+#include <atomic>
 #include <random>
 #include <span>
 #include <vector>
@@ -269,6 +270,41 @@ TEST_CASE("short messages, and long ones, are handled side by side, in the small
     }
     CHECK(by_short_teams != 0);
     CHECK((by_long_teams != 0) == (slot_bytes != 64));
+    CHECK(runtime.terminate().books.balanced());
+  }
+}
+
+TEST_CASE("of short messages that come while the worker is busy many are handled by one thread each",
+          "[gpu][unified]") {
+  for (const uint32_t slot_bytes : {512u, 1024u}) {
+    Runtime runtime = launch_teams({.slot_bytes = slot_bytes});
+    Client client = runtime.client();
+    Buffer<uint64_t> flag = runtime.allocate<uint64_t>(MemoryKind::pinned, 1);
+    const std::atomic_ref<uint64_t> go(flag.host()[0]);
+    for (int round = 0; round < 10; ++round) {
+      go.store(0);
+      auto held = client.ask<Hold>(teamster, [&](Hold::Builder hold) { flag.set(hold.initBuffer()); });
+      std::vector<Future<Reply<ShortDone>>> shorts(250);
+      REQUIRE(client.ask_many<Short>(teamster, shorts, [&](size_t i, Short::Builder message) {
+        message.setNumber(i);
+      }) == shorts.size());
+      go.store(1);
+      REQUIRE(held.get());
+      size_t by_one = 0;
+      for (size_t i = 0; i < shorts.size(); ++i) {
+        const auto reply = shorts[i].get();
+        REQUIRE(bool(reply) == (i % 31 != 0));
+        if (!reply) {
+          REQUIRE(reply.error().status == Status::handler_failed);
+          REQUIRE(reply.error().detail == i);
+          continue;
+        }
+        REQUIRE(reply.value()->getValue() / 64 == i);
+        by_one += reply.value()->getValue() % 64 == 1 ? 1 : 0;
+      }
+      // One by one until it is a stream, then 8, 16, 24 and 32 at once: all after that by a thread each.
+      CHECK(by_one >= 100);
+    }
     CHECK(runtime.terminate().books.balanced());
   }
 }

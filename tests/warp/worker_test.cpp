@@ -112,10 +112,36 @@ struct Merchant {
 // Answers the threads that handled the message beside its number; a number that 31 divides is refused.
 struct Clerk {
   static constexpr bool side_by_side = true;
+  inline static std::vector<uint64_t> handled;           // the numbers, in the order that they came
+  inline static uint32_t at_once[warp::lanes + 1] = {};  // so many times that many
+
   void on(Context& ctx, One::Reader in, One::Builder out) {
+    if (ctx.rank() == 0) note(in[0]);
     if (in[0] % 31 == 0) return ctx.fail(uint32_t(in[0]));
     out.set(100 * in[0] + ctx.size());
   }
+  static bool handled_once(const std::vector<uint64_t>& numbers) {  // which grow
+    std::sort(handled.begin(), handled.end());
+    return handled == numbers;
+  }
+  static void start_anew() {
+    handled.clear();
+    std::fill(std::begin(at_once), std::end(at_once), 0);
+    row = 0;
+  }
+
+ private:
+  // Between two of the warp's barriers are those that are handled side by side.
+  static void note(uint64_t number) {
+    const uint64_t barriers = warp::fibers.barriers[warp::lanes].passed;
+    if (barriers != last_barriers) row = 0;
+    last_barriers = barriers;
+    handled.push_back(number);
+    ++at_once[++row];
+    if (row > 1) --at_once[row - 1];
+  }
+  inline static uint64_t last_barriers = 0;
+  inline static uint32_t row = 0;
 };
 
 constexpr uint16_t echo = 0, counter = 1, second = 2, merchant = 3, clerk = 4;
@@ -133,7 +159,7 @@ class WarpUnderTest {
  public:
   // Its ring is in the region, or where a GPU's memory would be, in pages that the worker chooses.
   explicit WarpUnderTest(bool elsewhere, const RingShape& shape = {})
-      : region_(1 << 20), inbound_(1 << 16), tables_(1 << 16), request_(4096), response_(4096) {
+      : region_(1 << 20), inbound_(1 << 16), tables_(1 << 16) {
     warp::fibers = {};
     RegionLayout layout;
     layout.shape = shape;
@@ -154,6 +180,11 @@ class WarpUnderTest {
     to_worker_ = RingCursor<Memory>(bridge_.h2d, bridge_.shape);
     from_worker_ = RingCursor<Memory>(bridge_.d2h, bridge_.shape);
     under_test_ = this;
+    const MessageMemory messages = TestedWorker::message_memory(shape);
+    messages_.resize(messages.words() + 2 * alignment / sizeof(uint32_t));
+    response_ = aligned(messages_) + messages.request_words();
+    behind_ = aligned(messages_) + messages.words();
+    *behind_ = canary;
     for (uint32_t lane = 0; lane < warp::lanes; ++lane) {
       stacks_[lane].resize(1 << 18);
       make_fiber(warp::fibers.context[lane], stacks_[lane]);
@@ -166,6 +197,7 @@ class WarpUnderTest {
     while (!std::all_of(warp::fibers.done.begin(), warp::fibers.done.end() - 1, [](bool d) { return d; })) {
       warp::yield();
     }
+    CHECK(*behind_ == canary);
   }
 
   uint32_t slots() const { return bridge_.shape.slots; }
@@ -253,8 +285,7 @@ class WarpUnderTest {
   }
   static void run_lane() {
     WarpUnderTest& test = *under_test_;
-    Worker<actors::Echo, Counter, Second, Merchant, Clerk> worker(
-        test.bridge_, test.memory_, aligned(test.request_), aligned(test.response_), test.shared_);
+    TestedWorker worker(test.bridge_, test.memory_, aligned(test.messages_), test.response_, test.shared_);
     worker.run([](uint32_t) { warp::yield(); });
     warp::fibers.done[warp::fibers.running] = true;
     warp::yield();
@@ -262,13 +293,19 @@ class WarpUnderTest {
   template <class Buffer>
   static typename Buffer::value_type* aligned(Buffer& buffer) {
     const uintptr_t address = reinterpret_cast<uintptr_t>(buffer.data());
-    return reinterpret_cast<typename Buffer::value_type*>((address + 255) / 256 * 256);
+    return reinterpret_cast<typename Buffer::value_type*>((address + alignment - 1) / alignment * alignment);
   }
   char* region() { return reinterpret_cast<char*>(aligned(region_)); }
 
+  using TestedWorker = Worker<actors::Echo, Counter, Second, Merchant, Clerk>;
+  static constexpr uintptr_t alignment = 256;
+  static constexpr uint32_t canary = 0x5ca1ab1e;
+
   inline static WarpUnderTest* under_test_ = nullptr;
   std::vector<uint64_t> region_, inbound_, tables_;
-  std::vector<uint32_t> request_, response_;
+  std::vector<uint32_t> messages_;  // requests, and replies right behind them, as in a kernel
+  uint32_t* response_ = nullptr;
+  uint32_t* behind_ = nullptr;
   std::vector<char> stacks_[warp::lanes];
   WorkerShared shared_{};
   HandlerCounts counts_[6] = {};
@@ -570,29 +607,33 @@ TEST_CASE(
   CHECK(worker.tells_failed() == failed);
 }
 
-TEST_CASE("as many messages as are there together are handled side by side, by one to four threads each") {
-  const RingShape shape{.slots = 256, .slot_bytes = GENERATE(uint32_t(64), uint32_t(512))};
+TEST_CASE("as many messages as are there together are handled side by side, once, each by its team") {
+  const RingShape shape{.slots = 256, .slot_bytes = GENERATE(uint32_t(64), uint32_t(512), uint32_t(1024))};
   WarpUnderTest worker(GENERATE(false, true), shape);
   std::mt19937_64 random(66);
+  Clerk::start_anew();
   uint64_t number = 0, by_threads[33] = {}, processed = 0, failed = 0;
+  std::vector<uint64_t> to_handle;
   struct Sent {
     uint64_t correlation, number;
     bool late;
   };
   std::deque<Sent> sent;
-  for (int burst = 0; burst < 200; ++burst) {
-    // All in time and to be answered, or not: what is among those that are handled beside it, and behind
-    // them.
-    const bool all_alike = burst % 3 != 0;
-    for (uint64_t left = 1 + random() % 120; left > 0; --left) {
+  for (int burst = 0; burst < 45; ++burst) {
+    // Asks that are all answered, tells that all are processed, or of all kinds: what is among those that are
+    // handled beside it, and behind them.
+    const int kind = burst % 3;
+    for (uint64_t left = 1 + random() % 200; left > 0; --left) {
       ++number;
-      if (all_alike && number % 31 == 0) ++number;
-      if (!all_alike && random() % 16 == 0) {
+      if (kind != 0 && number % 31 == 0) ++number;
+      if (kind == 1 || (kind == 0 && random() % 16 == 0)) {
         worker.tell(clerk, {root_of(1), number});
+        to_handle.push_back(number);
         ++(number % 31 == 0 ? failed : processed);
         continue;
       }
-      const bool late = !all_alike && random() % 16 == 0;
+      const bool late = kind == 0 && random() % 16 == 0;
+      if (!late) to_handle.push_back(number);
       sent.push_back({worker.send(clerk, {root_of(1), number}, 7, late ? 1 : 0), number, late});
     }
     for (; !sent.empty(); sent.pop_front()) {
@@ -608,18 +649,57 @@ TEST_CASE("as many messages as are there together are handled side by side, by o
         REQUIRE(answer.status == Status::ok);
         REQUIRE(answer.body.size() == 2);
         REQUIRE(answer.body[1] / 100 == sent.front().number);
-        REQUIRE(answer.body[1] % 100 <= 32);
+        REQUIRE(answer.body[1] % 100 <= warp::lanes);
         ++by_threads[answer.body[1] % 100];
       }
     }
+    if (kind == 1) worker.let_idle();
   }
+  worker.let_idle();
+  CHECK(Clerk::handled_once(to_handle));
+  CHECK(worker.tells_processed() == processed);
+  CHECK(worker.tells_failed() == failed);
   for (const uint32_t threads : {1u, 2u, 4u, 32u}) {
     INFO(threads << " threads");
     CHECK(by_threads[threads] != 0);
   }
-  worker.let_idle();
-  CHECK(worker.tells_processed() == processed);
-  CHECK(worker.tells_failed() == failed);
+  for (const uint32_t together : {1u, 8u, 16u, 24u, 32u}) {
+    INFO(together << " at once");
+    CHECK(Clerk::at_once[together] > 1);
+  }
+}
+
+TEST_CASE("messages wait where there is no room for a reply, and each is handled once when there is") {
+  const RingShape shape{.slots = 64, .slot_bytes = 64};
+  WarpUnderTest worker(GENERATE(false, true), shape);
+  std::mt19937_64 random(67);
+  Clerk::start_anew();
+  uint64_t number = 0;
+  std::vector<uint64_t> to_handle, asked;
+  const auto send = [&](uint64_t count, bool tell) {
+    for (; count > 0; --count) {
+      if (++number % 31 == 0) ++number;
+      to_handle.push_back(number);
+      if (tell) {
+        worker.tell(clerk, {root_of(1), number});
+      } else {
+        worker.send(clerk, {root_of(1), number});
+        asked.push_back(number);
+      }
+    }
+  };
+  for (int round = 0; round < 20; ++round) {
+    const uint64_t first = 1 + random() % 64;
+    send(first, false);
+    worker.let_idle();  // their replies are there
+    send(64 - first, false);
+    send(random() % first, true);  // and after these all room is taken
+    worker.let_run(uint32_t(random() % 2 * 20'000));
+    for (const uint64_t n : asked) REQUIRE(worker.take().body[1] / 100 == n);
+    asked.clear();
+    worker.let_idle();
+    REQUIRE(Clerk::handled_once(to_handle));
+  }
 }
 
 namespace {

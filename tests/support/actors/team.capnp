@@ -57,6 +57,10 @@ struct Put {  # asked: writes one element of a buffer
   place @1 :UInt64;
 }
 
+struct Hold {  # asked: answered once the buffer's first element is not 0
+  buffer @0 :Buffer.BufferHandle;
+}
+
 struct Count {  # told: adds to the actor's sum
   number @0 :UInt64;  # where it is divisible by 97, a GYRE_CHECK fails and nothing is added
 }

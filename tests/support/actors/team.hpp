@@ -8,7 +8,8 @@
 namespace gyre_teams {
 
 struct Teamster {
-  using Handles = gyre::Handles<view::Work, view::Short, view::Long, view::Put, view::Count, view::AskForSum>;
+  using Handles =
+      gyre::Handles<view::Work, view::Short, view::Long, view::Put, view::Hold, view::Count, view::AskForSum>;
   static constexpr bool side_by_side = true;
 
   uint64_t messages = 0;
@@ -50,6 +51,19 @@ struct Teamster {
     if (ctx.status() != gyre::Status::ok) return;
     if (ctx.rank() == 0) numbers[in.place()] = 7 * in.place() + 1;
     out.set_number(in.place());
+    out.set_threads(ctx.size());
+  }
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Hold::Reader in, view::Done::Builder out) {
+    const auto flag = ctx.buffer<uint64_t>(in.buffer(), 1);
+    if (ctx.status() != gyre::Status::ok) return;
+#if defined(__CUDACC_RTC__)
+    while (*static_cast<const volatile uint64_t*>(flag.data()) == 0) {
+    }
+#else
+    while (__atomic_load_n(flag.data(), __ATOMIC_ACQUIRE) == 0) {
+    }
+#endif
     out.set_threads(ctx.size());
   }
 
