@@ -194,7 +194,8 @@ class LookDelay {
 };
 
 /// The requests of one worker, in order. The polling threads' alone. One look is for one message or, where
-/// they come faster than they are taken, for as many as the threads have packets for.
+/// they come faster than they are taken, for as many as the threads have packets for: one each, or up to
+/// most_loads.
 class Inbox {
  public:
   /// Empty looks before the ring counts as empty.
@@ -308,7 +309,7 @@ class Inbox {
     if (n == seen_) begin(ahead, n, most_);
     return ahead;
   }
-  /// Messages that the last look was for.
+  /// Messages that the last look was for, or what is left of them.
   GYRE_DEVICE uint32_t looked_for() const { return row_ != 0 ? row_looked_for_ : seen_; }
   /// Begins a look behind `n` that are handled side by side, by a load more than there are whole ones of
   /// them.
