@@ -58,6 +58,12 @@ std::string grid_problem(const ActorSet& actors, const Options& options) {
                      options.workers);
 }
 
+uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<ActorDescription>& actors) {
+  const bool side_by_side =
+      std::any_of(actors.begin(), actors.end(), [](const auto& actor) { return actor.side_by_side != 0; });
+  return MessageMemory(shape, is_warp, side_by_side).words() * uint32_t(sizeof(uint32_t));
+}
+
 LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   const RegionLayout layout = options.region_layout(actors.handlers().size());
   LaunchRequest request;
@@ -66,11 +72,7 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   request.device_bytes = actors.actor_bytes(options.actors_per_worker) * options.workers +
                          sizeof(HandlerCounts) * layout.counts_a_worker() * options.workers;
   const bool is_warp = !actors.is_grid_scoped() && options.block == 32;
-  const auto& described = actors.description();
-  const bool side_by_side = std::any_of(described.begin(), described.end(),
-                                        [](const auto& actor) { return actor.side_by_side != 0; });
-  const uint32_t messages_in_hand =
-      MessageMemory(layout.shape, is_warp, side_by_side).words() * uint32_t(sizeof(uint32_t));
+  const uint32_t messages_in_hand = message_bytes(layout.shape, is_warp, actors.description());
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;
     request.block_a_multiprocessor = options.blocks == 0;

@@ -84,7 +84,12 @@ class CudaEngine final : public Engine {
 /// What is wrong with the workers of a grid-scoped set; empty if nothing.
 std::string grid_problem(const ActorSet& actors, const Options& options);
 
-/// What launching `actors` with `options` asks of a device.
+/// Bytes of its own memory that a worker of such actors unpacks messages into and builds replies in: dynamic
+/// shared memory, where a worker is a block. `is_warp`: it is one warp.
+uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<ActorDescription>& actors);
+
+/// What launching `actors` with `options` asks of a device. Of actors given as source that are not compiled
+/// yet (ActorSet::described) it does not know that their messages may be handled side by side.
 LaunchRequest request_of(const ActorSet& actors, const Options& options);
 
 }  // namespace gyre::cuda

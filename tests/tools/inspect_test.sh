@@ -50,6 +50,20 @@ expect_in err 'hopper.*sm_90'
 good=(--actors good.hpp --types debugging::Good --schema smooth.capnp --arch sm_90)
 slow=(--actors slow.hpp --types debugging::Slow --schema smooth.capnp --arch sm_90)
 
+# The messages in hand: one, or where an actor of one warp says that several may be handled at once, many.
+sed 's/^struct Good {/&\n  static constexpr bool side_by_side = true;/' good.hpp >beside.hpp
+beside=(--actors beside.hpp --types debugging::Good --schema smooth.capnp --arch sm_90)
+run inspect "${good[@]}"
+expect_in out '^  shared memory .* 768 dynamic a block$'
+run inspect "${beside[@]}" --keep kept_beside
+expect_in out '^  shared memory .* 14352 dynamic a block$'
+run inspect --program kept_beside
+expect_in out '^  shared memory .* 14352 dynamic a block$'
+run inspect "${beside[@]}" --slot-bytes 1024
+expect_in out '^  shared memory .* 26640 dynamic a block$'
+run inspect "${beside[@]}" --block 128
+expect_in out '^  shared memory .* 768 dynamic a block$'
+
 run inspect "${good[@]}" --block 128 --sms 132 --keep kept --json good.json
 expect_code 0
 expect_in out '^kernel gyre::worker_kernel<debugging::Good>$'

@@ -106,7 +106,7 @@ struct Merchant {
     for (uint32_t i = ctx.rank(); i < goods.size(); i += ctx.size()) goods.set(i, in.size() * 100 + i);
     out.fields.set<uint64_t>(0, in.size());
   }
-  // Adds buffers of `size` elements, of which the second has two less where it may.
+  // Adds buffers of `size` elements; then, in place, a shorter one to the first.
   template <class T>
   static void weave(Context& ctx, uint64_t size) {
     using Of = Cloth<T>;
@@ -765,7 +765,7 @@ TEST_CASE(
 
 namespace {
 
-// After Merchant::weave of `size` elements, or before it: in all, and in some behind them.
+// Merchant::weave's buffers, before it and after it: `size` elements and some behind them, which it leaves.
 template <class T>
 void lay_cloth(uint64_t size) {
   using Of = Cloth<T>;
@@ -798,7 +798,7 @@ TEST_CASE("a warp transforms buffers of any length and of elements of any size, 
     lay_cloth<uint16_t>(size);
     lay_cloth<float>(size);
     lay_cloth<uint64_t>(size);
-    // The answer is too large, but for the first sizes; its buffers were added all the same.
+    // The answer to the larger sizes does not fit a slot; the buffers were added all the same.
     worker.ask(merchant, {root_of(2, 1), Merchant::weaves, size, gyre_test::list_of(5, 0, 0)});
     INFO(size << " elements");
     CHECK(is_woven<uint8_t>(size));

@@ -150,7 +150,9 @@ int inspect(const InspectSettings& settings) {
     inspected = inspect_folder(settings.program);
   }
   const Inspection& it = inspected.inspection;
-  const uint32_t dynamic = cuda::request_of(actors, settings.options).dynamic_shared_bytes;
+  const uint32_t dynamic =
+      actors.is_grid_scoped() ? 0
+                              : cuda::message_bytes(settings.options.ring_shape(), it.block == 32, it.actors);
   if (settings.print_ptx) fmt::print("{}", it.ptx);
   if (!note.empty()) fmt::print(out, "{}\n", note);
   print(out, it, dynamic);
