@@ -125,7 +125,7 @@ gyre_status gyre_message_from_json(gyre_schema schema, uint64_t type_id, const c
     if (json_length > most_json) {
       return invalid(doing, fmt::format("json has {} bytes, and {} are the most", json_length, most_json));
     }
-    Encoding known;
+    Encoding known{};
     GYRE_C_TRY(read_encoding(doing, encoding, known));
     const auto bytes = used->from_json(type_id, {json, json_length}, known);
     return give_bytes(doing, bytes.data(), bytes.size(), buffer, capacity, size);
@@ -149,7 +149,7 @@ gyre_status gyre_message_encode(const void* body, size_t body_size, gyre_encodin
                                 size_t capacity, size_t* size) {
   const char* const doing = "gyre_message_encode";
   return guarded_schema(doing, [&]() -> gyre_status {
-    Encoding known;
+    Encoding known{};
     GYRE_C_TRY(read_encoding(doing, encoding, known));
     std::span<const std::byte> bytes;
     GYRE_C_TRY(read_bytes(doing, "body", body, body_size, bytes));
