@@ -66,20 +66,23 @@ bool CallTable::may_keep_more(Kept& kept) {
 void CallTable::free_block(CallSlot& s) {
   s.readable = false;  // the reader is of the block
   arena_.free(s.block, s.body_bytes);
-  s.block = 0;
+  s.in_block = false;
 }
 
 void CallTable::complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes) {
   CallSlot& s = slot(call);
   s.readable = false;  // the reader is of the place
-  s.answer = static_cast<const capnp::word*>(arena_.at(block.reply_offset));
+  s.in_arena = static_cast<const capnp::word*>(arena_.at(block.reply_offset));
   s.body_bytes = body_bytes;
   s.block = block.id;
+  s.in_block = true;
   decide(call);
 }
 
 void CallTable::complete_failed(CallId call, const Failure& failure) {
-  slot(call).failure = failure;
+  CallSlot& s = slot(call);
+  s.failure = failure;
+  s.failed = true;
   decide(call);
 }
 
@@ -112,11 +115,11 @@ uint32_t CallTable::held() const {
 // The reader is of the whole place, for this answer and those after it.
 const capnp::AnyPointer::Reader& CallTable::root(CallId call) {
   CallSlot& s = slot(call);
-  if (s.block == 0) clear_behind_answer(s);
+  if (!s.in_block) clear_behind_answer(s);
   if (!s.readable) {
     s.root_word = 0;
-    const uint64_t bytes = s.block != 0 ? s.body_bytes : place_bytes_ - sizeof(Envelope);
-    s.reader.emplace(s.answer, bytes / sizeof(capnp::word));
+    const uint64_t bytes = s.in_block ? s.body_bytes : place_bytes_ - sizeof(Envelope);
+    s.reader.emplace(s.answer(), bytes / sizeof(capnp::word));
     s.root = s.reader->getRoot<capnp::AnyPointer>();
     s.readable = true;
   }
@@ -125,7 +128,7 @@ const capnp::AnyPointer::Reader& CallTable::root(CallId call) {
 
 std::span<const std::byte> CallTable::body_bytes(CallId call) const {
   const CallSlot& s = slot(call);
-  return {reinterpret_cast<const std::byte*>(s.answer), s.body_bytes};
+  return {reinterpret_cast<const std::byte*>(s.answer()), s.body_bytes};
 }
 
 }  // namespace gyre

@@ -99,7 +99,11 @@ class CallTable {
   /// The worker that an armed call was sent to.
   uint32_t worker(CallId call) const { return slot(call).worker.load(std::memory_order_relaxed); }
   /// The outcome of a done() call: Status::ok and a body, or a failure.
-  const Failure& failure(CallId call) const { return slot(call).failure; }
+  const Failure& failure(CallId call) const {
+    static constexpr Failure none;
+    const CallSlot& s = slot(call);
+    return s.failed ? s.failure : none;
+  }
   /// The answer of a done() call without failure, as a `Response`, an official class; stays valid until
   /// release(). Throws kj::Exception where it is none. One thread at a time.
   template <class Response>
@@ -152,28 +156,37 @@ class CallTable {
 
   static constexpr size_t page_bytes = 4096;
 
-  // What a message's way writes and reads lies in the first three lines; Cap'n Proto's reader of the answer
-  // lies behind them.
-  struct alignas(128) CallSlot {
+  // What a message's way writes and reads, but for structs with pointers and what goes wrong.
+  struct MessageWay {
     std::atomic<uint64_t> word{0};
     std::atomic<int64_t> deadline_ns{0};
     std::atomic<uint64_t> timeout_us{0};
     std::atomic<uint64_t> ticket{0};
     std::atomic<uint32_t> worker{0};
-    uint32_t dirty_bytes = 0;             // of the body's place: the rest is zero
-    std::byte* place = nullptr;           // the slot's own, for an envelope and a body
-    const capnp::word* answer = nullptr;  // where the body is
+    uint32_t dirty_bytes = 0;    // of the body's place: the rest is zero
+    std::byte* place = nullptr;  // the slot's own, for an envelope and a body
     uint64_t body_bytes = 0;
-    capnp::AnyStruct::Reader root_struct;  // of the reader of the place, with this root pointer:
-    uint64_t root_word = 0;                // 0: none
-    BlockId block = 0;                     // that holds the body; 0: none
-    Failure failure;
+    bool failed = false;    // with CallSlot::failure
+    bool in_block = false;  // the body is in CallSlot::block, not in the place
+  };
+  static_assert(sizeof(MessageWay) <= 64);  // one line
+
+  struct alignas(128) CallSlot : MessageWay {
+    const capnp::word* in_arena = nullptr;
+    BlockId block = 0;
+    Failure failure{};
+    capnp::AnyStruct::Reader root_struct;         // of the reader of the place, with this root pointer:
+    uint64_t root_word = 0;                       // 0: none
     detail::Deliverable* when_decided = nullptr;  // of a watched call
     capnp::AnyPointer::Reader root;               // the reader's
     bool readable = false;                        // reader and root are there, of this answer
     // Of the whole place: root() sees to it that what a reply does not fill of it is zero. Or of a reply's
     // body in a block.
     std::optional<SegmentReader> reader;
+
+    const capnp::word* answer() const {
+      return in_block ? in_arena : reinterpret_cast<const capnp::word*>(place + sizeof(Envelope));
+    }
   };
 
   // A page of slots, that one thread takes together: processors fetch lines of a page ahead, and take them
@@ -281,7 +294,7 @@ inline std::optional<CallId> CallTable::acquire() {
 
 inline void CallTable::arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t timeout_us) {
   CallSlot& s = slot(call);
-  s.failure.status = Status::ok;
+  s.failed = false;
   s.body_bytes = 0;
   s.worker.store(worker, std::memory_order_relaxed);
   s.timeout_us.store(timeout_us, std::memory_order_relaxed);
@@ -291,7 +304,7 @@ inline void CallTable::arm(CallId call, uint32_t worker, int64_t deadline_ns, ui
 
 inline void CallTable::recycle(CallId call) {
   CallSlot& s = slot(call);
-  if (s.block != 0) [[unlikely]]
+  if (s.in_block) [[unlikely]]
     free_block(s);
   s.word.store(generation_of(call) << generation_shift | idle, std::memory_order_release);
   give_free(index_of(call));
@@ -321,7 +334,6 @@ inline bool CallTable::begin_outcome(CallId call) {
 inline void CallTable::keep_answer(CallSlot& s, uint32_t body_bytes) {
   const uint32_t unpacked = groups_for(body_bytes) * group_bytes - uint32_t(sizeof(Envelope));
   s.dirty_bytes = std::max(s.dirty_bytes, unpacked);
-  s.answer = reinterpret_cast<const capnp::word*>(s.place + sizeof(Envelope));
   s.body_bytes = body_bytes;
 }
 
@@ -352,11 +364,11 @@ inline bool CallTable::complete_own(CallId call, uint32_t body_bytes) {
 inline kj::ArrayPtr<const capnp::word> CallTable::plain_root(CallId call) const {
   const CallSlot& s = slot(call);
   uint64_t pointer = ~uint64_t(0);
-  if (s.body_bytes >= sizeof pointer) std::memcpy(&pointer, s.answer, sizeof pointer);
+  if (s.body_bytes >= sizeof pointer) std::memcpy(&pointer, s.answer(), sizeof pointer);
   const uint64_t data_words = pointer >> 32;  // where there are no pointers
   if (uint32_t(pointer) != 0 || data_words > 0xffff || (data_words + 1) * sizeof(capnp::word) > s.body_bytes)
     return nullptr;
-  return {s.answer + 1, size_t(data_words)};
+  return {s.answer() + 1, size_t(data_words)};
 }
 
 // Cap'n Proto reads whole words of the place, behind an answer too: there it has zeros.
@@ -372,7 +384,7 @@ inline const capnp::AnyStruct::Reader& CallTable::root_struct(CallId call) {
   constexpr uint64_t not_struct = 3;
   CallSlot& s = slot(call);
   uint64_t pointer = 0;
-  if (s.block == 0 && s.body_bytes >= sizeof pointer) std::memcpy(&pointer, s.answer, sizeof pointer);
+  if (!s.in_block && s.body_bytes >= sizeof pointer) std::memcpy(&pointer, s.answer(), sizeof pointer);
   if (pointer != 0 && pointer == s.root_word) [[likely]] {
     clear_behind_answer(s);
   } else {

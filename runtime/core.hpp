@@ -133,7 +133,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<void> ask_lifecycle(const Destination& to, std::chrono::nanoseconds timeout);
 
   /// Waits until the call is done, at its deadline the latest; completes for others what it finds meanwhile.
-  void wait(CallId call);
+  void wait(CallId call) {
+    if (!calls_.done(call)) wait_longer(call);
+  }
   /// Completes what is there, without waiting; true if the call is done.
   bool poll(CallId call);
   /// The call's outcome is `cancelled`, if it has none yet: true then. Any thread, also when the call has
@@ -201,6 +203,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Status status_of(ClaimOutcome outcome) const;
   Status full_or_closed(const HostBridge& bridge, Status full) const;
   uint32_t reply_bytes(const AskLimits& limits, uint32_t request_bytes) const;
+  void wait_longer(CallId call);
   static constexpr CallId no_call = 0;
   uint32_t drain_replies();
   uint32_t drain_replies(HostBridge& bridge, CallId own = no_call);

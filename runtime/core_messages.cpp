@@ -88,28 +88,26 @@ std::optional<ArenaBlock> Core::take_block(const Room& room, Outgoing message) {
   return block;
 }
 
-// The heads go right in front of the body, into the room that the sender has there.
 inline HostBridge::Message Core::with_heads(const Envelope& envelope, Outgoing message, const Room& room,
                                             const std::optional<ArenaBlock>& block) {
-  auto* const payload = reinterpret_cast<uint32_t*>(message.complete()) - sizeof envelope / sizeof(uint32_t);
   if (block) [[unlikely]]
     return with_block_heads(envelope, message, room, *block);
-  store_envelope(envelope, payload);
-  return {payload, envelope.body_bytes};
+  return {envelope, message.body(), message.root()};
 }
 
+// The block's head goes right in front of the body, into the room that the sender has there.
 HostBridge::Message Core::with_block_heads(Envelope envelope, Outgoing message, const Room& room,
                                            const ArenaBlock& block) {
   const OutOfLine head{block.id, block.request_offset, block.reply_offset, room.request_bytes,
                        room.reply_bytes};
-  auto* payload = reinterpret_cast<uint32_t*>(message.complete()) - sizeof head / sizeof(uint32_t);
-  std::memcpy(payload, &head, sizeof head);
+  auto* const body = reinterpret_cast<std::byte*>(message.complete()) - sizeof head;
+  std::memcpy(body, &head, sizeof head);
   envelope.flags |= envelope_flags::out_of_line;
   envelope.body_bytes = uint32_t(sizeof head) + (room.request_bytes != 0 ? 0 : message.bytes());
   Memory::fence();
-  payload -= sizeof envelope / sizeof *payload;
-  store_envelope(envelope, payload);
-  return {payload, envelope.body_bytes};
+  uint64_t first_word;
+  std::memcpy(&first_word, &head, sizeof first_word);
+  return {envelope, body, first_word};
 }
 
 Status Core::full_or_closed(const HostBridge& bridge, Status full) const {
@@ -382,8 +380,7 @@ Failure Core::refused(Status status, uint64_t waited_us, const Room& room) const
   }
 }
 
-void Core::wait(CallId call) {
-  if (calls_.done(call)) return;
+void Core::wait_longer(CallId call) {
   HostBridge& bridge = bridges_[calls_.worker(call)];
   Backoff backoff(options_.wait);
   uint32_t busy_turns = 0;

@@ -142,10 +142,52 @@ class HostBridge {
   /// Most slots of the H2D ring that were taken after a claim, as far as the worker had said by then which it
   /// is done with: by its replies, at a quarter ring at the latest, and where it has nothing to do.
   uint64_t depth_high_water() const { return depth_high_water_.load(std::memory_order_relaxed); }
-  /// What goes into a slot: envelope and body as words, padded to whole packets.
-  struct Message {
-    const uint32_t* payload;
-    uint32_t body_bytes;
+  /// What goes into a slot: an envelope and a body.
+  class Message {
+   public:
+    Message() = default;
+    /// `body`: 8-aligned, with 8 bytes behind it that may be read; `root`: its first 8 bytes, which need not
+    /// be there yet.
+    Message(const Envelope& envelope, const void* body, uint64_t root)
+        : first_(first_group(envelope, root, word_8(body, envelope.body_bytes))),
+          body_(static_cast<const uint32_t*>(body)),
+          body_bytes_(envelope.body_bytes) {}
+    /// `payload`: envelope and body as words, padded to whole packets.
+    Message(const uint32_t* payload, uint32_t body_bytes)
+        : Message(envelope_of(payload, body_bytes), payload + words_of_envelope,
+                  word_0(payload + words_of_envelope, body_bytes)) {}
+
+    uint32_t body_bytes() const { return body_bytes_; }
+    /// Packs `packets` packets, at least 3, into a slot.
+    void pack(uint32_t packets, uint32_t stamp, Packet* slot) const {
+      gyre::pack(first_, packets, stamp, slot);
+      if (packets > packets_a_group)
+        gyre::pack(body_ + words_in_first, packets - packets_a_group, stamp, slot + packets_a_group);
+    }
+
+   private:
+    static constexpr uint32_t words_of_envelope = sizeof(Envelope) / sizeof(uint32_t);
+    static constexpr uint32_t words_in_first = (group_bytes - sizeof(Envelope)) / sizeof(uint32_t);
+    static Envelope envelope_of(const uint32_t* payload, uint32_t body_bytes) {
+      Envelope envelope = gyre::envelope_of(payload);
+      envelope.body_bytes = body_bytes;
+      return envelope;
+    }
+    static uint64_t word_0(const void* body, uint32_t body_bytes) {
+      uint64_t word = 0;
+      std::memcpy(&word, body, std::min<size_t>(body_bytes, sizeof word));
+      return word;
+    }
+    static uint64_t word_8(const void* body, uint32_t body_bytes) {
+      uint64_t word = 0;
+      if (body_bytes > sizeof word)
+        std::memcpy(&word, static_cast<const std::byte*>(body) + sizeof word, sizeof word);
+      return word;
+    }
+
+    Group48 first_;
+    const uint32_t* body_;
+    uint32_t body_bytes_;
   };
   /// The ticket must have been claimed, and the body fit a slot.
   void publish(uint64_t ticket, const Message& message) {
@@ -153,7 +195,7 @@ class HostBridge {
     publish_here(at, message);
     if (!over_bar()) return;
     Memory::store_fence();  // see publish_run
-    store_over_bar(at, message.body_bytes);
+    store_over_bar(at, message.body_bytes());
     Memory::store_fence();
   }
   /// Message i with ticket `first` + i. All those tickets must have been claimed, and the bodies fit slots.
@@ -269,12 +311,12 @@ class HostBridge {
   bool over_bar() const { return bar_.h2d != nullptr; }
   // As gyre::publish, by groups of packets; over BAR the last line's other packets are stamped too.
   void publish_here(const RingCursor<Memory>& at, const Message& message) {
-    const uint32_t needed = packets_for(message.body_bytes);
+    const uint32_t needed = packets_for(message.body_bytes());
     uint32_t end = needed;
     if (over_bar()) end = (needed + Line::size - 1) / Line::size * Line::size;
     if (at.stamps_whole_slot()) end = bridge_.shape.packets();
     for (uint32_t k = needed; k < end; ++k) Memory::store(at.slot()[k], Packet{{0, 0, 0}, at.stamp()});
-    gyre::pack(message.payload, needed, at.stamp(), at.slot());
+    message.pack(needed, at.stamp(), at.slot());
   }
   void store_over_bar(const RingCursor<Memory>& at, uint32_t body_bytes) {
     const Packet* const slot = at.slot();
@@ -360,10 +402,12 @@ class HostBridge {
       const ArrivedReply reply(next_reply_.slot(), bridge_.shape.body_capacity());
       take(&reply);
       next_reply_.advance(bridge_.shape);
-      expect_reply();
       if (++count % 16 == 0) give_credit();
     }
-    if (count != 0) give_credit();
+    if (count != 0) {
+      expect_reply();
+      give_credit();
+    }
     return count;
   }
 
@@ -376,12 +420,14 @@ class HostBridge {
   alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
   std::atomic<uint32_t> returned_seen_{0};
   std::atomic<uint64_t> depth_high_water_{0};
-  alignas(64) std::atomic<bool> draining_{false};  // this line is written by who drains
-  std::atomic<uint32_t> returned_{0};              // prepaid replies that came, ever
-  std::atomic<uint64_t> consumed_seen_{0};         // tickets that the worker is known to be done with
-  std::atomic<uint32_t> next_stamp_{0};            // of the next message, in next_slot_
+  // Who waits reads the first of these lines at each turn; who drains writes it once a drain, and the second
+  // for each reply.
+  alignas(128) std::atomic<bool> draining_{false};
+  std::atomic<uint32_t> next_stamp_{0};  // of the next message, in next_slot_
   std::atomic<const Packet*> next_slot_{nullptr};
-  RingCursor<Memory> next_reply_;  // the drainer's
+  alignas(128) std::atomic<uint32_t> returned_{0};  // prepaid replies that came, ever
+  std::atomic<uint64_t> consumed_seen_{0};          // tickets that the worker is known to be done with
+  RingCursor<Memory> next_reply_;                   // the drainer's
   // Out-of-line tells by slot: their blocks are freed by credit.
   struct TellBlock {
     std::atomic<BlockId> block{0};

@@ -27,33 +27,44 @@ inline void unpack(const Packet* slot, uint32_t groups, void* payload) {
   }
 }
 
-/// Writes an envelope to `payload`, 8-aligned, in halves: pack() loads 16 bytes at once, and a processor that
-/// has just stored them field by field cannot hand them on.
-inline void store_envelope(const Envelope& envelope, uint32_t* payload) {
+/// 48 bytes of a payload, in registers.
+struct Group48 {
+  __m128i a, b, c;
+};
+
+/// A payload's first 48 bytes: the envelope, and the body's first 16. Put together in registers: a processor
+/// that has just stored 16 bytes piece by piece cannot hand them on to a load.
+inline Group48 first_group(const Envelope& envelope, uint64_t body_0, uint64_t body_8) {
   const uint64_t second = envelope.body_bytes | uint64_t(envelope.deadline_us) << 32;
   const uint64_t fourth = envelope.actor_type | uint64_t(envelope.message_type) << 16 |
                           uint64_t(envelope.origin) << 32 | uint64_t(envelope.priority) << 48 |
                           uint64_t(envelope.flags) << 56;
-  auto* const to = reinterpret_cast<__m128i*>(payload);
-  _mm_storeu_si128(to, _mm_set_epi64x(int64_t(second), int64_t(envelope.correlation)));
-  _mm_storeu_si128(to + 1, _mm_set_epi64x(int64_t(fourth), int64_t(envelope.key)));
+  return {_mm_set_epi64x(int64_t(second), int64_t(envelope.correlation)),
+          _mm_set_epi64x(int64_t(fourth), int64_t(envelope.key)),
+          _mm_set_epi64x(int64_t(body_8), int64_t(body_0))};
 }
 
-/// Packs the first `packets` packets of a payload into a slot, all with `stamp`. `payload`: as publish()
-/// takes it.
-inline void pack(const uint32_t* payload, uint32_t packets, uint32_t stamp, Packet* slot) {
+/// Packs 48 bytes into 4 packets of a slot, or the first of them into 3 where no more are wanted.
+inline void pack(const Group48& group, uint32_t packets, uint32_t stamp, Packet* slot) {
   const __m128i data = _mm_set_epi32(0, -1, -1, -1), stamped = _mm_set_epi32(int(stamp), 0, 0, 0);
   const auto store = [&](uint32_t k, __m128i words) {
     Memory::store_vector(slot[k], _mm_or_si128(_mm_and_si128(words, data), stamped));
   };
+  const auto& [a, b, c] = group;
+  store(0, a);
+  store(1, _mm_or_si128(_mm_srli_si128(a, 12), _mm_slli_si128(b, 4)));
+  store(2, _mm_or_si128(_mm_srli_si128(b, 8), _mm_slli_si128(c, 8)));
+  if (packets >= packets_a_group) store(3, _mm_srli_si128(c, 4));
+}
+
+/// Packs the first `packets` packets of a payload, or of what follows its first groups, into a slot, all with
+/// `stamp`. `payload`: as publish() takes it.
+inline void pack(const uint32_t* payload, uint32_t packets, uint32_t stamp, Packet* slot) {
   uint32_t k = 0;
   for (; k + packets_a_group <= packets; k += packets_a_group, payload += group_bytes / sizeof *payload) {
     const auto* const from = reinterpret_cast<const __m128i*>(payload);
-    const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1), c = _mm_loadu_si128(from + 2);
-    store(k, a);
-    store(k + 1, _mm_or_si128(_mm_srli_si128(a, 12), _mm_slli_si128(b, 4)));
-    store(k + 2, _mm_or_si128(_mm_srli_si128(b, 8), _mm_slli_si128(c, 8)));
-    store(k + 3, _mm_srli_si128(c, 4));
+    const Group48 group{_mm_loadu_si128(from), _mm_loadu_si128(from + 1), _mm_loadu_si128(from + 2)};
+    pack(group, packets_a_group, stamp, slot + k);
   }
   for (; k < packets; ++k, payload += words_a_packet) {
     Memory::store(slot[k], Packet{{payload[0], payload[1], payload[2]}, stamp});

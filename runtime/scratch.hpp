@@ -20,11 +20,11 @@ namespace gyre::detail {
 
 /// A body about to be sent: 8-aligned words, behind heads_bytes of memory that is the sender's to overwrite,
 /// and in front of 8 bytes, of anything, that it may read (a ring moves whole packets). Of several, those in
-/// front may lie in that memory: whoever sends begins with the first, and is done with it before it takes the
-/// next.
+/// front may lie in that memory: whoever writes there begins with the first, and is done with it before it
+/// takes the next.
 class Outgoing {
  public:
-  static constexpr size_t heads_bytes = sizeof(Envelope) + sizeof(OutOfLine);
+  static constexpr size_t heads_bytes = sizeof(OutOfLine);
 
   Outgoing() = default;
   /// A body that is there already.
@@ -35,6 +35,9 @@ class Outgoing {
   Outgoing(capnp::word* body, uint32_t bytes, uint64_t root) : body_(body), bytes_(bytes), root_(root) {}
 
   uint32_t bytes() const { return bytes_; }
+  /// The body but for its first word, which is root().
+  const capnp::word* body() const { return body_; }
+  uint64_t root() const { return root_; }
   /// Puts the root in its place, where the end of the body in front may have been; the body.
   capnp::word* complete() const {
     if (bytes_ != 0) std::memcpy(static_cast<void*>(body_), &root_, sizeof root_);
