@@ -39,9 +39,37 @@ uint64_t take(Answer& answer, uint64_t value) {
   return got;
 }
 
+// Whose turn it is: `burst` messages to each key, or all to one that is alone.
+class Turns {
+ public:
+  explicit Turns(const std::vector<uint64_t>& keys) : keys_(keys), left_(turn()) {}
+  size_t which() const { return which_; }
+  uint64_t key() const { return keys_[which_]; }
+  uint64_t left() const { return left_; }
+  /// At most left().
+  void advance(uint64_t messages) {
+    left_ -= messages;
+    if (left_ != 0) return;
+    left_ = turn();
+    if (++which_ == keys_.size()) which_ = 0;
+  }
+
+ private:
+  static constexpr uint64_t burst = 16;
+  uint64_t turn() const { return keys_.size() == 1 ? UINT64_MAX : burst; }
+
+  const std::vector<uint64_t>& keys_;
+  size_t which_ = 0;
+  uint64_t left_;
+};
+
 }  // namespace
 
 ActorSet ping_actors() { return ActorSet::of<Ping, Counter>(gyre_bench_actors::sources); }
+
+uint32_t usual_window(uint32_t workers, uint32_t slots) {
+  return std::min(workers == 1 ? 128u : 64u, slots - 1);
+}
 
 std::vector<PingShare> share_pings(uint64_t messages, uint32_t threads, uint32_t workers, uint32_t slots,
                                    uint32_t window) {
@@ -50,7 +78,7 @@ std::vector<PingShare> share_pings(uint64_t messages, uint32_t threads, uint32_t
     PingShare& share = shares[t];
     for (uint32_t worker = t % workers; worker < workers; worker += threads) share.keys.push_back(worker);
     const uint32_t threads_a_worker = (threads + workers - 1) / workers;
-    const uint32_t usual = std::min(64u, std::max(1u, (slots - 1) / threads_a_worker));
+    const uint32_t usual = std::max(1u, usual_window(workers, slots) / threads_a_worker);
     share.window = window != 0 ? window : std::min(uint32_t(usual * share.keys.size()), 8192u);
     share.messages = messages / threads + (t < messages % threads);
     share.first_value = uint64_t(t) << 48;
@@ -60,23 +88,29 @@ std::vector<PingShare> share_pings(uint64_t messages, uint32_t threads, uint32_t
 
 uint64_t ask_pings(Client& client, const PingShare& share) {
   const uint64_t batch = std::clamp<uint64_t>(share.window / 2, 1, share.batch);
-  std::vector<Answer> in_flight(share.window);
-  uint64_t sum = 0;
-  for (uint64_t sent = 0, taken = 0; taken < share.messages;) {
-    const uint64_t place = sent % share.window;
-    const uint64_t next = std::min({batch, share.messages - sent, share.window - place});
+  std::vector<Answer> in_flight(share.window);  // a ring
+  Turns turns(share.keys);
+  uint64_t sum = 0, sent = 0, taken = 0;
+  uint32_t put = 0, get = 0;
+  while (taken < share.messages) {
+    const uint64_t next =
+        std::min({batch, share.messages - sent, uint64_t(share.window - put), turns.left()});
     if (next == 0 || sent - taken + next > share.window) {
-      sum += take(in_flight[taken % share.window], share.first_value + taken);
+      sum += take(in_flight[get], share.first_value + taken);
       ++taken;
+      if (++get == share.window) get = 0;
     } else if (tools::interrupt_requested()) {
       return sum;  // futures that nobody reads abandon their calls, whose replies are counted all the same
     } else {
-      client.ask_many<gyre_bench::PingRequest>([&](size_t i) { return Address<Ping>{share.key(sent + i)}; },
-                                               std::span(in_flight).subspan(place, next),
+      client.ask_many<gyre_bench::PingRequest>(Address<Ping>{turns.key()},
+                                               std::span(in_flight).subspan(put, next),
                                                [&](size_t i, gyre_bench::PingRequest::Builder request) {
                                                  request.setValue(share.first_value + sent + i);
                                                });
       sent += next;  // what was refused says so when it is taken
+      put += uint32_t(next);
+      if (put == share.window) put = 0;
+      turns.advance(next);
     }
   }
   return sum;
@@ -100,16 +134,17 @@ OfferedLoad offer_pings(Client& client, const PingShare& share, double per_s) {
   const auto begin = Clock::now();
   auto next = begin + gap();
   size_t looked_at = 0;
+  Turns turns(share.keys);
   for (uint64_t sent = 0, taken = 0; taken < share.messages;) {
     const auto now = Clock::now();
     if (sent < share.messages && now >= next) {
       const uint64_t value = share.first_value + sent;
-      const size_t which = sent / PingShare::burst % share.keys.size();
       const auto fill = [value](gyre_bench::PingRequest::Builder request) { request.setValue(value); };
-      auto asked = client.try_ask<gyre_bench::PingRequest>(Address<Ping>{share.keys[which]}, fill);
+      auto asked = client.try_ask<gyre_bench::PingRequest>(Address<Ping>{turns.key()}, fill);
       if (asked) {
         load.sent_late += now - next > std::chrono::microseconds(1);
-        in_flight[which].push_back({std::move(asked.value()), value, next});
+        in_flight[turns.which()].push_back({std::move(asked.value()), value, next});
+        turns.advance(1);
         ++sent;
         next += gap();
         continue;
@@ -133,19 +168,20 @@ OfferedLoad offer_pings(Client& client, const PingShare& share, double per_s) {
 
 uint64_t tell_counts(Client& client, const PingShare& share) {
   uint64_t sum = 0;
+  Turns turns(share.keys);
   for (uint64_t sent = 0; sent < share.messages && !tools::interrupt_requested();) {
-    const uint64_t next = std::min<uint64_t>(share.messages - sent, 256);
-    const auto told = client.tell_many<gyre_bench::Count>(
-        [&](size_t i) { return Address<Counter>{share.key(sent + i)}; }, next,
-        [&](size_t i, gyre_bench::Count::Builder count) {
-          count.setValue(share.first_value + sent + i);
-          sum += share.first_value + sent + i;
-        });
+    const uint64_t next = std::min({share.messages - sent, uint64_t(256), turns.left()});
+    const auto told = client.tell_many<gyre_bench::Count>(Address<Counter>{turns.key()}, next,
+                                                          [&](size_t i, gyre_bench::Count::Builder count) {
+                                                            count.setValue(share.first_value + sent + i);
+                                                            sum += share.first_value + sent + i;
+                                                          });
     if (!told) {
       throw Error(fmt::format("telling {}: {}", sent + told.sent, told.refused.message()),
                   told.refused.status);
     }
     sent += next;
+    turns.advance(next);
   }
   return sum;
 }

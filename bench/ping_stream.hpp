@@ -15,22 +15,21 @@ ActorSet ping_actors();
 /// The body of their messages, and of the answers: a root pointer and a word.
 constexpr uint32_t ping_bytes = 16;
 
-/// One thread's part of the work: `messages` messages, to the actors with these keys in turn, `burst` to
-/// each.
+/// One thread's part of the work: `messages` messages, to the actors with these keys in turn.
 struct PingShare {
   std::vector<uint64_t> keys;
   uint64_t messages = 0;
   uint32_t window = 64;      ///< asks in flight
   uint32_t batch = 16;       ///< most of them that are sent together, by ask_many
   uint64_t first_value = 0;  ///< of the messages' values, which go up by one
-  static constexpr uint32_t burst = 8;
-
-  uint64_t key(uint64_t message) const { return keys[message / burst % keys.size()]; }
 };
 
+/// Messages in flight with each of `workers` workers, where nobody says how many: 128 with one that is alone,
+/// else 64, and what its ring takes at most.
+uint32_t usual_window(uint32_t workers, uint32_t slots);
 /// Shares of `messages` messages among `threads` threads and `workers` workers: thread t sends to the workers
 /// t, t + threads, …, or shares one where there are fewer workers than threads. `window`: asks in flight a
-/// thread; 0: as many as its workers' rings take, 64 a worker at most.
+/// thread; 0: usual_window for each of its workers, or its part of that, 8192 in all at most.
 std::vector<PingShare> share_pings(uint64_t messages, uint32_t threads, uint32_t workers, uint32_t slots,
                                    uint32_t window);
 

@@ -27,7 +27,7 @@ namespace {
 struct ThroughputSettings {
   Options options;
   std::vector<uint32_t> workers;
-  uint32_t threads = 0;  // 0: as many as are useful
+  uint32_t threads = 0;  // 0: useful_threads
   uint32_t window = 0;
   uint32_t pollers = 1;
   uint64_t messages = 1'000'000;
@@ -53,10 +53,11 @@ struct StreamRow {
   }
 };
 
-uint32_t useful_threads(const ThroughputSettings& settings, EngineKind engine, uint32_t workers) {
+uint32_t useful_threads(const ThroughputSettings& settings, EngineKind engine, uint32_t workers,
+                        uint32_t a_worker) {
   if (settings.threads != 0) return settings.threads;
   if (engine != EngineKind::cuda) return 1;  // the workers need processors too
-  return std::min({2 * workers, 8u, std::max(1u, uint32_t(allowed_cpus().size()) / 2)});
+  return std::min({a_worker * workers, 8u, std::max(1u, uint32_t(allowed_cpus().size()) / 2)});
 }
 
 StreamRow measure_gyre_asks(const Options& options, uint64_t messages, uint32_t threads, uint32_t window) {
@@ -195,15 +196,17 @@ int throughput(ThroughputSettings& settings) {
   for (const uint32_t workers : settings.workers) {
     Options options = settings.options;
     options.workers = workers;
-    const uint32_t threads = useful_threads(settings, machine.engine, workers);
+    // Threads that ask one worker complete each other's replies; raw has one that sends and one that takes.
+    const uint32_t threads = useful_threads(settings, machine.engine, workers, 1);
     cases.push_back(
         [=, &settings] { return measure_gyre_asks(options, settings.messages, threads, settings.window); });
     if (settings.tells)
       cases.push_back([=, &settings] { return measure_gyre_tells(options, settings.messages, threads); });
 #if defined(GYRE_WITH_CUDA)
     if (on_cuda) {
+      const uint32_t raw_threads = useful_threads(settings, machine.engine, workers, 2);
       cases.push_back([=, &settings] {
-        const StreamFigures figures = measure_raw_stream(options, ping_bytes, settings.messages, threads,
+        const StreamFigures figures = measure_raw_stream(options, ping_bytes, settings.messages, raw_threads,
                                                          settings.window, settings.pollers);
         StreamRow row{.name = "raw", .workers = workers, .threads = figures.threads};
         row.transport = name(options.transport);
@@ -283,14 +286,16 @@ void add_throughput(CLI::App& app, std::function<int()>& chosen) {
       ->check(CLI::Range(1u, 65535u));
   CLI::Option* const slot_bytes = command->get_option("--slot-bytes");
   command
-      ->add_option("--threads", settings->threads,
-                   "host threads that send (default: on CUDA half the processors, 8 and two a worker at "
-                   "most; 1 on the CPU)")
+      ->add_option(
+          "--threads", settings->threads,
+          "host threads (default: on CUDA half the processors, 8 and one a worker at most, raw two a "
+          "worker; 1 on the CPU)")
       ->check(CLI::Range(1u, 256u));
   command
       ->add_option(
           "--window", settings->window,
-          "asks in flight a thread (default: 64 for each worker that it sends to, or what the rings take)")
+          "messages in flight a thread (default: 64 for each worker that it sends to, 128 for one that is "
+          "alone, or what the rings take)")
       ->check(CLI::Range(1u, 32768u));
   command->add_option("--messages", settings->messages, "messages a row and round")
       ->check(CLI::Range(uint64_t(1000), uint64_t(10'000'000'000)))

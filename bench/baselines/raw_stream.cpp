@@ -10,6 +10,7 @@
 #include "baselines/raw.hpp"
 #include "baselines/raw_memory.hpp"
 #include "common_options.hpp"
+#include "ping_stream.hpp"
 #include "threads.hpp"
 
 namespace gyre::bench {
@@ -149,8 +150,10 @@ StreamFigures measure_raw_stream(const Options& options, uint32_t size, uint64_t
   const std::vector<Part> parts = parts_of(lanes, threads);
   const auto senders =
       uint32_t(std::count_if(parts.begin(), parts.end(), [](const Part& part) { return part.sends; }));
-  const uint32_t window_a_lane = std::clamp(
-      window == 0 ? 64u : uint32_t(uint64_t(window) * senders / options.workers), 1u, options.slots);
+  const uint32_t window_a_lane =
+      std::clamp(window == 0 ? usual_window(options.workers, options.slots)
+                             : uint32_t(uint64_t(window) * senders / options.workers),
+                 1u, options.slots);
   const uint64_t messages_a_lane = std::max<uint64_t>(1, messages / options.workers);
   const uint64_t warm_up_a_lane = (messages_a_lane + 9) / 10;
   std::vector<uint64_t> checksums(parts.size());

@@ -17,8 +17,8 @@ struct StreamFigures {
 
 /// Echoes `messages` messages with bodies of `size` bytes, at most 32 packets each, through options.workers
 /// bare workers of `pollers` warps, 1 or 2, that each take all messages that a poll shows; `threads` host
-/// threads keep `window` messages in flight each (0: 64 a worker) and check stamp and content of every
-/// packet. A ring has one sender and one taker: two threads a worker at most. On the transport of the
+/// threads keep `window` messages in flight each (0: usual_window a worker) and check stamp and content of
+/// every packet. A ring has one sender and one taker: two threads a worker at most. On the transport of the
 /// options. No other kernel may live on the device. Throws EngineUnavailable, BadOptions, Error.
 StreamFigures measure_raw_stream(const Options& options, uint32_t size, uint64_t messages, uint32_t threads,
                                  uint32_t window, uint32_t pollers = 1);

@@ -26,7 +26,8 @@ TEST_CASE("shares hold all messages, every worker has a sender, and windows fit 
         keys.insert(share.keys.begin(), share.keys.end());
         first_values.insert(share.first_value);
         REQUIRE(share.window >= 1);
-        REQUIRE(share.window <= 64 * share.keys.size());
+        const uint32_t threads_a_worker = (threads + workers - 1) / workers;
+        REQUIRE(share.window == usual_window(workers, 256) / threads_a_worker * share.keys.size());
       }
       CHECK(messages == 1001);
       CHECK(keys.size() == workers);
