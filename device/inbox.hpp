@@ -302,8 +302,8 @@ class Inbox {
     Packet packets[loads] = {};
     uint32_t messages = 0;  // that it is for
   };
-  /// Begins that look, while the last `n` of those seen are yet to be handled; for none where there are more,
-  /// or where a lap ends. The packet is there when it is used.
+  /// Begins that look, while the last `n` of those seen are yet to be handled; for none where there are more.
+  /// The packet is there when it is used.
   GYRE_DEVICE Ahead<1> look_ahead(uint32_t n) const {
     Ahead<1> ahead;
     if (n == seen_) begin(ahead, n, most_);
@@ -420,12 +420,16 @@ class Inbox {
   GYRE_DEVICE bool is_usual(uint32_t packets, uint32_t k) const {
     return ((packets >> (k << log_width_)) & usual_packets_) == usual_packets_;
   }
-  // Loads packets of `most` messages at the most, `n` behind the one in hand; of none where its lap ends.
+  // Loads packets of `most` messages at the most, `n` behind the one in hand: to the end of their lap, which
+  // is the next where this one ends there.
   template <uint32_t loads>
   GYRE_DEVICE void begin(Ahead<loads>& ahead, uint32_t n, uint32_t most) const {
-    if (n >= next_.left_of_lap()) return;
-    ahead.messages = next_.left_of_lap() - n < most ? next_.left_of_lap() - n : most;
-    const uint32_t first = n * shape_.packets();
+    uint32_t left = next_.left_of_lap() - n, first = n * shape_.packets();
+    if (left == 0) {
+      left = shape_.slots;
+      first = 0 - uint32_t(next_.slot() - ring_);
+    }
+    ahead.messages = left < most ? left : most;
     ahead.packets[0] = Memory::load(cell(first + packet_looked_for(ahead.messages)));
     for (uint32_t i = 1; i < loads; ++i) {
       if (message_ + i * most_ >= ahead.messages) continue;
@@ -448,7 +452,7 @@ class Inbox {
     row_looked_for_ = ahead.messages;
   }
 
-  // Packet `packet` from the message in hand on, in its lap.
+  // Packet `packet` from the message in hand on.
   GYRE_DEVICE const Packet& cell(uint32_t packet) const {
     return ring_[slot_pages_.place(uint32_t(next_.slot() - ring_) + packet)];
   }

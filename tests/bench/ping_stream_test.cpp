@@ -3,6 +3,7 @@
 
 #include <bench/actors/ping.hpp>
 
+#include <algorithm>
 #include <set>
 
 #include "bench/gyre_run.hpp"
@@ -27,7 +28,8 @@ TEST_CASE("shares hold all messages, every worker has a sender, and windows fit 
         first_values.insert(share.first_value);
         REQUIRE(share.window >= 1);
         const uint32_t threads_a_worker = (threads + workers - 1) / workers;
-        REQUIRE(share.window == usual_window(workers, 256) / threads_a_worker * share.keys.size());
+        const size_t usual = usual_window(workers, 256) / threads_a_worker * share.keys.size();
+        REQUIRE(share.window == std::min(usual, size_t(8192)));
       }
       CHECK(messages == 1001);
       CHECK(keys.size() == workers);

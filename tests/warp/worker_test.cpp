@@ -182,7 +182,10 @@ class WarpUnderTest {
  public:
   // Its ring is in the region, or where a GPU's memory would be, in pages that the worker chooses.
   explicit WarpUnderTest(bool elsewhere, const RingShape& shape = {})
-      : region_(1 << 20), inbound_(1 << 16), tables_(1 << 16) {
+      : region_(1 << 20),
+        inbound_(1 << 16),
+        tables_(1 << 16),
+        in_pages_(elsewhere && SlotPages::pages(shape) != 0) {
     warp::fibers = {};
     RegionLayout layout;
     layout.shape = shape;
@@ -213,7 +216,7 @@ class WarpUnderTest {
       make_fiber(warp::fibers.context[lane], stacks_[lane]);
     }
     while (bridge_.worker_line->started == 0) let_run(1);
-    if (elsewhere) slot_pages_ = {bridge_.shape, bridge_.worker_line->slot_pages};
+    if (in_pages_) slot_pages_ = {bridge_.shape, bridge_.worker_line->slot_pages};
   }
   ~WarpUnderTest() {
     command(Command::stop);
@@ -245,6 +248,8 @@ class WarpUnderTest {
     std::memcpy(message, &envelope, sizeof envelope);
     put(message, body_bytes, nullptr);
   }
+  // Whether the worker has said that it is done with what lay in the next slot.
+  bool has_room() const { return to_worker_.ticket() - bridge_.worker_line->h2d_credit < slots(); }
   uint64_t corrupt() const { return Memory::load_acquire(bridge_.worker_line->corrupt); }
   Answer take() {
     alignas(16) uint32_t message[96];
@@ -284,7 +289,7 @@ class WarpUnderTest {
 
  private:
   void put(const uint32_t* message, uint32_t body_bytes, std::mt19937_64* in_parts) {
-    if (slot_pages_.second() == 0 && !in_parts) {
+    if (!in_pages_ && !in_parts) {
       publish<Memory>(SingleThread{}, to_worker_, bridge_.shape, message, body_bytes);
     } else {
       Packet* const slot = bridge_.h2d + slot_pages_.place(uint32_t(to_worker_.slot() - bridge_.h2d));
@@ -333,6 +338,7 @@ class WarpUnderTest {
   WorkerShared shared_{};
   HandlerCounts counts_[6] = {};
   Bridge bridge_{};
+  const bool in_pages_;
   SlotPages slot_pages_;
   EngineMemory memory_{};
   RingCursor<Memory> to_worker_{nullptr, RingShape{}}, from_worker_{nullptr, RingShape{}};
@@ -690,6 +696,23 @@ TEST_CASE("as many messages as are there together are handled side by side, once
     INFO(together << " at once");
     CHECK(Clerk::at_once[together] > 1);
   }
+}
+
+TEST_CASE("in a stream as many are handled at once where a lap of the ring ends as anywhere") {
+  const RingShape shape{.slots = GENERATE(uint32_t(64), uint32_t(256)), .slot_bytes = 64};
+  WarpUnderTest worker(GENERATE(false, true), shape);
+  Clerk::start_anew();
+  std::vector<uint64_t> to_handle;
+  for (uint64_t number = 0; to_handle.size() < 20 * shape.slots;) {
+    for (; worker.has_room(); to_handle.push_back(number)) {
+      if (++number % 31 == 0) ++number;
+      worker.tell(clerk, {root_of(1), number});
+    }
+    worker.let_run(1);
+  }
+  worker.let_idle();
+  CHECK(Clerk::handled_once(to_handle));
+  CHECK(32 * Clerk::at_once[32] > to_handle.size() * 3 / 4);
 }
 
 TEST_CASE("messages wait where there is no room for a reply, and each is handled once when there is") {
