@@ -21,6 +21,15 @@ if(TARGET gyre_c)
   set_target_properties(gyre_c PROPERTIES EXPORT_NAME c)
   list(APPEND libraries gyre_c)
   install(FILES ${PROJECT_SOURCE_DIR}/runtime/c/gyre.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gyre)
+  # The Python package: PYTHONPATH names this folder. It finds the library by a link beside it.
+  set(GYRE_PYTHON_DIR lib/python3/dist-packages CACHE STRING "Where the Python package is installed, below the prefix")
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/python/gyre/ DESTINATION ${GYRE_PYTHON_DIR}/gyre
+          FILES_MATCHING PATTERN "*.py")
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR
+             BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${GYRE_PYTHON_DIR}/gyre OUTPUT_VARIABLE to_library)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python)
+  file(CREATE_LINK ${to_library}/libgyre.so.${PROJECT_VERSION_MAJOR} ${PROJECT_BINARY_DIR}/python/libgyre.so SYMBOLIC)
+  install(FILES ${PROJECT_BINARY_DIR}/python/libgyre.so DESTINATION ${GYRE_PYTHON_DIR}/gyre)
 endif()
 install(TARGETS ${libraries} capnpc-gyre EXPORT gyre_targets)
 foreach(program gyre gyre-bench)
@@ -50,6 +59,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gyre)
 install(EXPORT gyre_targets NAMESPACE gyre:: DESTINATION ${package_dir} FILE gyre-targets.cmake)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/gyre_add_actors.cmake ${PROJECT_SOURCE_DIR}/cmake/embed_sources.cmake
               ${PROJECT_SOURCE_DIR}/cmake/schema_imports.cmake ${PROJECT_SOURCE_DIR}/cmake/gyre_capnp.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/gyre_build_type.cmake ${PROJECT_SOURCE_DIR}/cmake/gyre_static_program.cmake
         DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/gyre-config.cmake.in
                               ${PROJECT_BINARY_DIR}/gyre-config.cmake INSTALL_DESTINATION ${package_dir}

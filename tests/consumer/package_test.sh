@@ -32,6 +32,30 @@ timeout 120 gyre/bin/gyre validate --engine cpu --messages 1000 >log 2>&1 || fai
 mkdir project
 cp -R "$source"/tests/consumer/{CMakeLists.txt,main.c,main.cpp,plugin.cpp,main.py,actors,schemas,imports} project/
 
+# configure BINARY_DIR COMPILER OPTION...: of the project.
+configure() {
+  cmake -G Ninja -S project -B "$1" "-DCMAKE_PREFIX_PATH=$dir/gyre" "-DCMAKE_CXX_COMPILER=$2" "${@:3}" >log 2>&1
+}
+
+# Without a build type whatever links Gyre is optimised, and configuring warns; a build type decides for itself.
+optimises() { grep -q '"command": ".* -O2 .*/main\.cpp' build-type/compile_commands.json; }
+configure build-type "$1" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON || fail "configuring without a build type"
+grep -q 'CMAKE_BUILD_TYPE is empty' log || fail "no warning of a missing build type"
+optimises || fail "without a build type the actors' program is not optimised"
+configure build-type "$1" -DCMAKE_BUILD_TYPE=Debug || fail "configuring with build type Debug"
+! grep -q 'CMAKE_BUILD_TYPE is empty' log || fail "build type Debug is warned of"
+! optimises || fail "build type Debug is optimised"
+
+# A program that travels: of a static Gyre; another one says that it cannot.
+build_type=(-DCMAKE_BUILD_TYPE=Debug)
+if grep -q '^set(GYRE_STATIC ON)' gyre/lib*/cmake/gyre/gyre-config.cmake; then
+  build_type+=(-DTILL_STATIC=ON)
+else
+  ! configure build-static "$1" -DTILL_STATIC=ON || fail "gyre_static_program is accepted, and Gyre is not static"
+  grep -q 'gyre_static_program(consumer): this Gyre was built with GYRE_STATIC=OFF' log ||
+    fail "gyre_static_program does not say why it refuses"
+fi
+
 tested=0
 for compiler; do
   if ! command -v "$compiler" >/dev/null; then
@@ -40,8 +64,7 @@ for compiler; do
     continue
   fi
   binary="build-$(basename "$compiler")"
-  cmake -G Ninja -S project -B "$binary" "-DCMAKE_PREFIX_PATH=$dir/gyre" "-DCMAKE_CXX_COMPILER=$compiler" >log 2>&1 ||
-    fail "configuring with $compiler"
+  configure "$binary" "$compiler" "${build_type[@]}" || fail "configuring with $compiler"
   targets=(consumer)
   if ((tested == 0)); then targets+=(consumer_c till_plugin); fi
   cmake --build "$binary" --parallel 2 --target "${targets[@]}" >log 2>&1 || fail "building with $compiler"
@@ -50,13 +73,18 @@ for compiler; do
     grep -qxF -- "$line" out || fail "the line «$line» is missing from what $compiler built: $(cat out)"
   done
   grep -qE 'compiled for (sm_90$|a GPU:)' out || fail "nothing said of NVRTC: $(cat out)"
+  if [[ " ${build_type[*]} " == *" -DTILL_STATIC=ON "* ]]; then
+    needed=$(readelf -d "$binary/consumer" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libm|ld-linux-x86-64)\.so' || true)
+    [[ -z $needed ]] || fail "a program that is to travel needs $needed"
+  fi
   tested=$((tested + 1))
   echo "$compiler: ok"
 done
 
 # The first tutorial's folder, copied as it says.
 cp -R "$source/examples/first_actor" first_actor
-cmake -G Ninja -S first_actor -B build-first "-DCMAKE_PREFIX_PATH=$dir/gyre" "-DCMAKE_CXX_COMPILER=$1" >log 2>&1 ||
+cmake -G Ninja -S first_actor -B build-first "-DCMAKE_PREFIX_PATH=$dir/gyre" "-DCMAKE_CXX_COMPILER=$1" \
+  -DCMAKE_BUILD_TYPE=Debug >log 2>&1 ||
   fail "configuring examples/first_actor on its own"
 cmake --build build-first --parallel 2 >log 2>&1 || fail "building examples/first_actor on its own"
 timeout 120 build-first/example_first_actor cpu >out 2>&1 || fail "running examples/first_actor: $(cat out)"
@@ -72,16 +100,21 @@ for python in /usr/bin/python3 python3; do
   python=""
 done
 [[ $python ]] || fail "no python3 has numpy, pip, setuptools and wheel (Debian: python3-numpy, python3-pip)"
+# asks_in_python PYTHONPATH: the program in Python asks the same actors.
+asks_in_python() {
+  env -u GYRE_LIBRARY PYTHONPATH="$1" timeout 120 "$python" project/main.py "$plugin" project >out 2>&1 ||
+    fail "running the program in Python: $(cat out)"
+  for line in 'sold: 24' 'prices: 3 60 -900' 'sums: 100000'; do
+    grep -qxF -- "$line" out || fail "the line «$line» is missing from the program in Python: $(cat out)"
+  done
+}
+asks_in_python "$dir/gyre/lib/python3/dist-packages"
 mkdir -p tree/runtime
 cp "$source/pyproject.toml" "$source/README.md" tree
 cp -R "$source/runtime/python" tree/runtime/python
 library=$(echo gyre/lib*/libgyre.so gyre/lib/*/libgyre.so)
 GYRE_LIBRARY="$(realpath ${library%% *})" PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip install --no-index --quiet \
   --no-build-isolation --no-deps --target site ./tree >log 2>&1 || fail "pip install"
-env -u GYRE_LIBRARY PYTHONPATH="$dir/site" timeout 120 "$python" project/main.py "$plugin" project >out 2>&1 ||
-  fail "running the program in Python: $(cat out)"
-for line in 'sold: 24' 'prices: 3 60 -900' 'sums: 100000'; do
-  grep -qxF -- "$line" out || fail "the line «$line» is missing from the program in Python: $(cat out)"
-done
+asks_in_python "$dir/site"
 echo "Python: ok"
 echo ok
