@@ -73,23 +73,24 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t* mutex) {
 }
 }
 
-void* operator new(size_t bytes) {
+// None is inlined: g++ would see memory of malloc freed by operator delete, and the reverse, and warn.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   if (void* const memory = std::malloc(bytes != 0 ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   return std::malloc(bytes != 0 ? bytes : 1);
 }
-void* operator new(size_t bytes, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
   const size_t a = size_t(alignment);
   if (void* const memory = std::aligned_alloc(a, (bytes + a - 1) / a * a)) return memory;
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { operator delete(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { operator delete(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { operator delete(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
+[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept { operator delete(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { operator delete(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept { operator delete(memory); }
 
 namespace {
 

@@ -63,7 +63,6 @@ struct Second {
 // Reads a list that no comparison of packets vouches for, and answers with one.
 struct Order {
   static constexpr uint64_t type_id = 4;
-  static constexpr const char* type_name = "Order";
   static constexpr uint32_t data_words = 2, pointers = 1;
   struct Reader {
     using Struct = Order;
@@ -76,7 +75,6 @@ struct Order {
 };
 struct Goods {
   static constexpr uint64_t type_id = 5;
-  static constexpr const char* type_name = "Goods";
   static constexpr uint32_t data_words = 1, pointers = 2;
   struct Builder {
     using Struct = Goods;
