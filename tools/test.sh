@@ -2,13 +2,15 @@
 # Builds Gyre and runs its tests.
 #   tools/test.sh               all but the slow ones
 #   tools/test.sh --all         all of them, and again under AddressSanitizer with UBSan and under ThreadSanitizer;
-#                               and each fuzzer for a minute (GYRE_FUZZ_SECONDS says otherwise)
+#                               and each fuzzer for a minute (GYRE_FUZZ_SECONDS says otherwise); and builds dev,
+#                               release and gpu by g++ and by clang, where a warning is a failure
 #   tools/test.sh -R ring       further arguments go to ctest; -L or -LE replaces the exclusion of slow tests
 # The last line is `N passed, N failed, N skipped`, over all that ran. Exit: 0 if tests ran and none failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 presets=(dev)
+warning_builds=()  # preset:compiler, each built in a tree of its own
 setup=(tools/setup.sh)
 selection=(-LE slow)
 arguments=()
@@ -16,6 +18,7 @@ for argument in "$@"; do
   case "$argument" in
     --all)
       presets=(dev asan tsan fuzz)
+      warning_builds=(release:g++ gpu:g++ dev:clang++ release:clang++ gpu:clang++)  # dev:g++ is the preset's own
       setup+=(--all)
       selection=()
       continue
@@ -33,6 +36,15 @@ build() {
   if [[ -t 2 ]]; then quiet=(); fi  # on a terminal ninja shows its progress in one line
   log="$(cmake --preset "$1" 2>&1)" || { echo "$log" >&2; say "configuring preset $1 failed"; return 1; }
   cmake --build --preset "$1" "${quiet[@]}" >&2 || { say "building preset $1 failed"; return 1; }
+}
+
+# Builds preset $1 by compiler $2 in a tree of its own. A warning is a failure, a linker's too.
+build_without_warning() {
+  local tree="build/$1-$2" log
+  say "building preset $1 by $2: a warning is a failure"
+  log="$({ cmake --preset "$1" -B "$tree" "-DCMAKE_CXX_COMPILER=$2" -DGYRE_WARNINGS_AS_ERRORS=ON &&
+    cmake --build "$tree" -- --quiet; } 2>&1)" && ! grep -q 'warning:' <<<"$log" ||
+    { echo "$log" >&2; say "building preset $1 by $2 failed, or warned"; return 1; }
 }
 
 # Adds ctest's results in file $1 to passed, failed and skipped.
@@ -82,6 +94,13 @@ trap 'echo "$passed passed, $failed failed, $skipped skipped"' EXIT  # however i
 "${setup[@]}"
 for preset in "${presets[@]}"; do
   test_preset "$preset" || status=1
+done
+for build in "${warning_builds[@]}"; do
+  if build_without_warning "${build%:*}" "${build#*:}"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1)) status=1
+  fi
 done
 if ((passed + failed == 0)); then
   say "no test ran"
