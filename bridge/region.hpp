@@ -44,9 +44,17 @@ struct alignas(128) HostLine {
   uint64_t d2h_credit;  ///< D2H tickets that the host is done with
 };
 
-/// Written by the host, read by one worker. In the region the H2D ring lies behind it.
+/// Written by the host, read by one worker. In the region the H2D ring lies behind it. One word, so that a
+/// worker reads both in one access.
 struct alignas(128) CommandLine {
-  uint64_t command;  ///< CommandWord::word
+  uint64_t command;  ///< low half: CommandWord::word; high half: the host's clock, see host_us_in
+
+  /// Microseconds of the host's clock, their low 32 bits, when the host last said the time: it is that or
+  /// later now. Engines that read the host's clock themselves are not told.
+  GYRE_DEVICE static constexpr uint32_t host_us_in(uint64_t command) { return uint32_t(command >> 32); }
+  GYRE_DEVICE static constexpr uint64_t both(CommandWord word, uint32_t host_us) {
+    return word.word | uint64_t(host_us) << 32;
+  }
 };
 
 /// Written by one worker, read by the host. Counters are published with h2d_credit, which is stored last

@@ -79,7 +79,7 @@ struct WorkerShared {
   // What the polling threads found, for the rest of a group that has others.
   Decision decision;
   uint32_t command;  ///< CommandWord::word
-  uint32_t now_us;   ///< the worker's clock when it last looked
+  uint32_t now_us;   ///< Lookout::now_us
   uint32_t response_bytes;
   const uint32_t* request;
   const CommandLine* command_line;

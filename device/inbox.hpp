@@ -121,7 +121,9 @@ GYRE_DEVICE constexpr uint32_t message_words(const RingShape& shape) {
 class Lookout {
  public:
   GYRE_DEVICE CommandWord command() const { return {command_}; }
-  /// The worker's clock when it last looked, in microseconds.
+  /// The host's clock when the worker last looked, in microseconds: the worker's estimate, by its own clock
+  /// since the host last said the time. Good enough to suspect that a message is late, not to refuse it:
+  /// clocks drift, and a GPU's may step.
   GYRE_DEVICE uint32_t now_us() const { return now_us_; }
 
   /// clock_ticks() at the last time this asked, or read_clock_again().
@@ -135,12 +137,12 @@ class Lookout {
     const bool due = PollGroup::any(uint32_t(ticks_) - looked_at_ >= look_interval);
     if (due) {
       looked_at_ = uint32_t(ticks_);
-      now_us_ = uint32_t(now_ns() / 1000);
+      now_us_ = uint32_t(now_ns() / 1000) + host_ahead_us_;
     }
     if (due || looks_at_each_poll) {
       asked_ = true;
       due_ = due;
-      answer_ = uint32_t(Memory::load_relaxed(command_line.command));
+      answer_ = Memory::load_relaxed(command_line.command);
     }
   }
   /// Takes the answer, if one was asked for; true where the look was due, or the command is another than
@@ -149,16 +151,26 @@ class Lookout {
     if (!asked_) return false;
     asked_ = false;
     const uint32_t before = command_;
-    command_ = PollGroup::broadcast(answer_);
+    command_ = PollGroup::broadcast(uint32_t(answer_));
+    if constexpr (!shares_host_clock) hear(PollGroup::broadcast(CommandLine::host_us_in(answer_)));
     return !looks_at_each_poll || due_ || command_ != before;
   }
 
  private:
+  GYRE_DEVICE void hear(uint32_t host_us) {
+    if (host_us == heard_us_) return;
+    heard_us_ = host_us;
+    host_ahead_us_ += host_us - now_us_;
+    now_us_ = host_us;
+  }
+
   uint32_t command_ = 0;  // CommandWord::word
   uint32_t now_us_ = 0;
+  uint32_t heard_us_ = 0;       // what the host last said
+  uint32_t host_ahead_us_ = 0;  // of the worker's clock, by the estimate
   uint64_t ticks_ = 0;
   uint32_t looked_at_ = 0;  // low bits of ticks_, when a look was due
-  uint32_t answer_ = 0;
+  uint64_t answer_ = 0;     // CommandLine::command
   bool asked_ = false;
   bool due_ = false;  // the look that was asked for
 };

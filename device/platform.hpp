@@ -175,6 +175,8 @@ __device__ inline uint64_t now_ns() {
 inline constexpr uint32_t look_interval = 56'000;
 __device__ inline uint64_t clock_ticks() { return uint64_t(clock64()); }
 inline constexpr bool looks_at_each_poll = false;
+/// Whether now_ns() is the host's clock, by which deadlines are.
+inline constexpr bool shares_host_clock = false;
 /// The same clock, read where it stands: accesses to memory stay on their side of it.
 __device__ inline uint64_t clock_ticks_here() {
   uint64_t value;
@@ -262,6 +264,7 @@ inline uint64_t clock_ticks_here() {
 }
 /// On the CPU the command word is in the cache.
 inline constexpr bool looks_at_each_poll = true;
+inline constexpr bool shares_host_clock = true;
 inline constexpr bool delays_first_look = false;
 inline void wait_ticks(uint32_t) {}
 

@@ -253,7 +253,7 @@ class Worker {
     if constexpr (HandlerGroup::only_polls()) return inbox_.head();
     return head_;
   }
-  // The worker's clock when it last looked.
+  // Lookout::now_us.
   GYRE_DEVICE uint32_t now_us() const {
     if constexpr (HandlerGroup::only_polls()) return inbox_.lookout().now_us();
     return now_us_;
@@ -572,13 +572,28 @@ class Worker {
     WorkerNotes& notes = shared_->notes;
     if (command_.command() == Command::inactive) {
       notes.refused = Status::inactive;
-    } else if (envelope.deadline_us != 0 && int32_t(now_us() - envelope.deadline_us) > 0) {
+    } else if (const uint32_t late_us = lateness_us(envelope); late_us != 0) {
       notes.refused = Status::expired;
-      notes.detail = now_us() - envelope.deadline_us;
+      notes.detail = late_us;
       notes.where = envelope.key;
     } else {
       find_actor(envelope);
     }
+  }
+  // How late the message is by the host's clock, at least; 0: it is in time. The worker's own clock only
+  // raises the suspicion. What the host last said is no later than the host's clock, whatever the GPU's does,
+  // so no message is refused early; while the host says nothing, one may be handled late.
+  GYRE_DEVICE uint32_t lateness_us(const Envelope& envelope) const {
+    if (envelope.deadline_us == 0 || int32_t(now_us() - envelope.deadline_us) <= 0) return 0;
+    uint32_t late_us = now_us() - envelope.deadline_us;
+    if constexpr (!shares_host_clock) {
+      // Before it sent the message the host said the time: no older one is read than that, and the two are
+      // near enough to compare.
+      Memory::fence();
+      late_us =
+          CommandLine::host_us_in(Memory::load_relaxed(bridge_.command_line->command)) - envelope.deadline_us;
+    }
+    return int32_t(late_us) > 0 ? late_us : 0;
   }
 
   // After the handler, where there was one, and a barrier: what becomes of a message that is not simply

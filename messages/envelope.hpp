@@ -34,12 +34,11 @@ inline constexpr uint16_t stop = 0xfffe;   ///< the actor is gone afterwards; no
 /// body_bytes lies in the first 12 bytes, so a slot's first packet alone says how many packets the message
 /// needs.
 struct Envelope {
-  uint64_t correlation;  ///< the ask's call slot and generation; echoed by its reply; 0 for a tell
-  uint32_t body_bytes;   ///< a multiple of 8
-  uint32_t
-      deadline_us;      ///< microseconds of the worker's clock, their low 32 bits, compared serially; 0: none
-  uint64_t key;         ///< the actor's key
-  uint16_t actor_type;  ///< index in the launched actor set
+  uint64_t correlation;   ///< the ask's call slot and generation; echoed by its reply; 0 for a tell
+  uint32_t body_bytes;    ///< a multiple of 8
+  uint32_t deadline_us;   ///< microseconds of the host's clock, their low 32 bits, compared serially; 0: none
+  uint64_t key;           ///< the actor's key
+  uint16_t actor_type;    ///< index in the launched actor set
   uint16_t message_type;  ///< index among the actor's handlers
   uint16_t origin;        ///< who sent it; 0: the host
   uint8_t priority;

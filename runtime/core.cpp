@@ -126,7 +126,10 @@ void Core::wait_until_started() {
 }
 
 void Core::calibrate_clock() {
-  if (engine_->shares_host_clock()) return clock_.set_same();
+  if (engine_->shares_host_clock()) {
+    for (HostBridge& worker : bridges_) worker.needs_no_time();
+    return;
+  }
   HostBridge& bridge = bridges_.front();
   const int64_t deadline_ns = after(host_now_ns(), options_.timeout);
   Backoff backoff(WaitPolicy::spin);
@@ -145,7 +148,7 @@ void Core::calibrate_clock() {
   }
 }
 
-// Now and then, so that drift does not make deadlines late.
+// Now and then, for the age of heartbeats.
 void Core::sample_clock(int64_t now_ns) {
   if (engine_->shares_host_clock()) return;
   const std::unique_lock lock(clock_mutex_, std::try_to_lock);

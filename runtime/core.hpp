@@ -212,6 +212,15 @@ class Core : public std::enable_shared_from_this<Core> {
   void take_reply_in_block(const Envelope& envelope, const OutOfLineReply& reply, bool wanted);
   void take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted);
   void expire(CallId call);
+  uint32_t worker_deadline_us(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns) {
+    // An engine that shares the host's clock is never due.
+    if (now_ns - bridge.time_said_ns() > time_interval_ns) [[unlikely]]
+      return say_time_first(bridge, now_ns, deadline_ns);
+    return deadline_us(now_ns, deadline_ns);
+  }
+  static uint32_t say_time_first(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns);
+  void say_time(int64_t now_ns);
+  static constexpr int64_t time_interval_ns = 2'000'000;  // between times that the host says to a worker
   void calibrate_clock();
   void sample_clock(int64_t now_ns);
   std::string last_words() const;

@@ -169,8 +169,8 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
   calls_.arm(*call, to.worker, deadline_ns, timeout_us);
   calls_.set_ticket(*call, ticket);
   bridge.publish(
-      ticket, with_heads({*call, message.bytes(), clock_.deadline_us(sent.now_ns, sent.deadline_ns()), to.key,
-                          to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
+      ticket, with_heads({*call, message.bytes(), worker_deadline_us(bridge, sent.now_ns, sent.deadline_ns()),
+                          to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
                          message, room, block));
   // The clock is read while the message is on its way. Nobody else gives the call back.
   if (deadline_ns == never) calls_.set_deadline(*call, after(host_now_ns(), limits.timeout));
@@ -216,8 +216,9 @@ Result<void> Core::tell(const Destination& to, Outgoing message, const TellLimit
   }
   books_.add(Count::tells_accepted);
   if (block) bridge.keep_tell_block(ticket, block->id, [this](BlockId id) { arena_.free(id, 0); });
-  const uint32_t deadline_us =
-      limits.expires_after.count() <= 0 ? 0 : clock_.deadline_us(now_ns, after(now_ns, limits.expires_after));
+  const uint32_t deadline_us = limits.expires_after.count() <= 0
+                                   ? 0
+                                   : worker_deadline_us(bridge, now_ns, after(now_ns, limits.expires_after));
   bridge.publish(
       ticket, with_heads({0, message.bytes(), deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
                          message, room, block));
@@ -268,9 +269,9 @@ size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, Ca
   }
   const SendTime sent_at = SendTime::now(limits.timeout);
   const uint64_t timeout_us = microseconds(limits.timeout);
-  const uint32_t worker_deadline_us = clock_.deadline_us(sent_at.now_ns, sent_at.deadline_ns());
   int64_t deadline_ns = sent_at.exact() ? sent_at.deadline_ns() : never;
   HostBridge& bridge = bridges_[run.front().to.worker];
+  const uint32_t deadline_us = worker_deadline_us(bridge, sent_at.now_ns, sent_at.deadline_ns());
   size_t sent = 0;
   while (sent < run.size()) {
     uint32_t acquired = 0, prepaid = 0, claimed = 0;
@@ -301,7 +302,7 @@ size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, Ca
     }
     bridge.publish_run(ticket, claimed, [&](uint32_t i) {
       const auto& [to, message] = run[sent + i];
-      return with_heads({calls[sent + i], message.bytes(), worker_deadline_us, to.key, to.actor_type,
+      return with_heads({calls[sent + i], message.bytes(), deadline_us, to.key, to.actor_type,
                          to.message_type, 0, 0, envelope_flags::ask},
                         message, Room{}, std::nullopt);
     });
@@ -339,13 +340,13 @@ size_t Core::tell_run(std::span<const Addressed> run, const TellLimits& limits, 
     refused = Failure{Status::forked};
     return 0;
   }
-  uint32_t worker_deadline_us = 0;
+  HostBridge& bridge = bridges_[run.front().to.worker];
+  uint32_t deadline_us = 0;
   if (limits.expires_after.count() > 0) {
     const int64_t now_ns = host_now_ns();
-    worker_deadline_us = clock_.deadline_us(now_ns, after(now_ns, limits.expires_after));
+    deadline_us = worker_deadline_us(bridge, now_ns, after(now_ns, limits.expires_after));
   }
   int64_t deadline_ns = never;
-  HostBridge& bridge = bridges_[run.front().to.worker];
   size_t sent = 0;
   while (sent < run.size()) {
     uint64_t ticket = 0;
@@ -360,9 +361,8 @@ size_t Core::tell_run(std::span<const Addressed> run, const TellLimits& limits, 
     books_.add(Count::tells_accepted, claimed);
     bridge.publish_run(ticket, claimed, [&](uint32_t i) {
       const auto& [to, message] = run[sent + i];
-      return with_heads(
-          {0, message.bytes(), worker_deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0}, message,
-          Room{}, std::nullopt);
+      return with_heads({0, message.bytes(), deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
+                        message, Room{}, std::nullopt);
     });
     sent += claimed;
   }
@@ -528,6 +528,22 @@ void Core::expire(CallId call) {
   calls_.complete_failed(call, Failure{Status::timed_out, 0, timeout_us, timeout_us});
 }
 
+// Envelope::deadline_us, after the worker was told the time. None where that failed for so long that the
+// worker could take a deadline that is far away for one that is past.
+uint32_t Core::say_time_first(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns) {
+  constexpr int64_t comparable_ns = 60'000'000'000;
+  bridge.say_time(now_ns);
+  return now_ns - bridge.time_said_ns() > comparable_ns ? 0 : deadline_us(now_ns, deadline_ns);
+}
+
+// To workers with something to do.
+void Core::say_time(int64_t now_ns) {
+  if (engine_->shares_host_clock()) return;
+  for (HostBridge& bridge : bridges_) {
+    if (bridge.may_have_work()) bridge.say_time(now_ns);
+  }
+}
+
 // What somebody must do now and then: whoever waits, the first to come each millisecond.
 void Core::look_after(int64_t now_ns) {
   int64_t next = next_look_ns_.load(std::memory_order_relaxed);
@@ -541,6 +557,7 @@ void Core::look_after(int64_t now_ns) {
                                                                 std::memory_order_relaxed)) {
     calls_.for_each_overdue(now_ns, [this](CallId call) { expire(call); });
   }
+  say_time(now_ns);
   sample_clock(now_ns);
   check_engine();
 }

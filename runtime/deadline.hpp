@@ -41,4 +41,13 @@ struct SendTime {
   }
 };
 
+/// Envelope::deadline_us for a message sent at `now_ns`: 0, none, if the deadline is so far away that half
+/// the range of the serial comparison, 35 minutes, would not do.
+inline uint32_t deadline_us(int64_t now_ns, int64_t deadline_ns) {
+  constexpr int64_t comparable_ns = int64_t(30) * 60 * 1'000'000'000;
+  if (deadline_ns - now_ns > comparable_ns) return 0;
+  const uint32_t deadline = uint32_t(uint64_t(deadline_ns) / 1000);
+  return deadline == 0 ? 1 : deadline;
+}
+
 }  // namespace gyre::detail

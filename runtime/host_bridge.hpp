@@ -249,6 +249,8 @@ class HostBridge {
   bool closed() const { return claim_.closed(); }
   bool try_claim_closed(uint64_t& ticket) { return claim_.try_claim_closed(ticket) == ClaimOutcome::claimed; }
   uint64_t claimed() const { return claim_.claimed(); }
+  /// False if the worker is known to be done with all that was claimed. Reads the host's own memory alone.
+  bool may_have_work() const { return claimed() > consumed_seen_.load(std::memory_order_relaxed); }
   /// Tickets the worker is done with, as last published.
   uint64_t consumed() const { return Memory::load_acquire(bridge_.worker_line->h2d_credit); }
 
@@ -268,6 +270,19 @@ class HostBridge {
     const std::lock_guard lock(command_mutex_);
     return send(commanded_.next(commanded_.command()));
   }
+  /// The worker reads the host's clock itself: nobody says the time.
+  void needs_no_time() { time_said_ns_.store(INT64_MAX, std::memory_order_relaxed); }
+  /// Says the time to the worker, which expires messages by it alone, unless a later one was said, or another
+  /// thread commands the worker just now. `now_ns`: the host's clock, now or before.
+  void say_time(int64_t now_ns) {
+    const std::unique_lock lock(command_mutex_, std::try_to_lock);
+    if (!lock || now_ns <= time_said_ns()) return;
+    said_us_ = uint32_t(uint64_t(now_ns) / 1000);
+    (void)send(commanded_);
+    time_said_ns_.store(now_ns, std::memory_order_release);  // a message sent after this is read after it
+  }
+  /// The last time that was said.
+  int64_t time_said_ns() const { return time_said_ns_.load(std::memory_order_acquire); }
   /// The last command that the worker obeys.
   CommandWord acknowledged() const {
     return {uint32_t(Memory::load_acquire(bridge_.worker_line->acknowledged))};
@@ -337,7 +352,7 @@ class HostBridge {
   CommandWord send(CommandWord word) {
     commanded_ = word;
     CommandLine* const line = bar_.command_line != nullptr ? bar_.command_line : bridge_.command_line;
-    Memory::store_release(line->command, word.word);
+    Memory::store_release(line->command, CommandLine::both(word, said_us_));
     if (bar_.command_line != nullptr) Memory::store_fence();
     return word;
   }
@@ -416,10 +431,12 @@ class HostBridge {
   SlotPages slot_pages_;  // of bar_.h2d
   std::mutex command_mutex_;
   CommandWord commanded_;
+  uint32_t said_us_ = 0;  // with commanded_
   TicketClaim<Memory> claim_;
   alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
   std::atomic<uint32_t> returned_seen_{0};
   std::atomic<uint64_t> depth_high_water_{0};
+  std::atomic<int64_t> time_said_ns_{INT64_MIN / 2};  // written each 2 ms at the most
   // Who waits reads the first of these lines at each turn; who drains writes it once a drain, and the second
   // for each reply.
   alignas(128) std::atomic<bool> draining_{false};

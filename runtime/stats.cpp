@@ -72,7 +72,7 @@ WorkerStats Core::worker_stats(uint32_t worker, int64_t now_ns) const {
   const uint64_t heartbeat_ns = Memory::load_relaxed(bridge.worker_line->heartbeat_ns);
   if (heartbeat_ns != 0 && !stopped) {
     stats.heartbeat_age_s =
-        double(std::max<int64_t>(0, clock_.latest(now_ns) - int64_t(heartbeat_ns))) * 1e-9;
+        double(std::max<int64_t>(0, now_ns - clock_.host_ns(int64_t(heartbeat_ns)))) * 1e-9;
   }
   const std::vector<Handler>& handlers = actors_.handlers();
   for (size_t n = 0; n <= handlers.size(); ++n) {

@@ -82,34 +82,124 @@ TEST_CASE("an expired message that has its body in the arena gives its block bac
 }
 
 TEST_CASE("deadlines too far away to be compared are none") {
-  detail::WorkerClock clock;
-  clock.set_same();
   using namespace std::chrono;
-  CHECK(clock.deadline_us(0, nanoseconds(hours(2)).count()) == 0);
-  CHECK(clock.deadline_us(0, nanoseconds(minutes(1)).count()) == 60'000'000);
+  using detail::deadline_us;
+  CHECK(deadline_us(0, nanoseconds(hours(2)).count()) == 0);
+  CHECK(deadline_us(0, nanoseconds(minutes(1)).count()) == 60'000'000);
   const int64_t late = int64_t(1) << 52;
-  CHECK(clock.deadline_us(late - 5'000'000, late) == uint32_t(late / 1000));
+  CHECK(deadline_us(late - 5'000'000, late) == uint32_t(late / 1000));
   const int64_t zero = (int64_t(1) << 32) * 1000;  // 2^32 us: 0 would say that there is no deadline
-  CHECK(clock.deadline_us(zero - 1000, zero) == 1);
+  CHECK(deadline_us(zero - 1000, zero) == 1);
 }
 
-TEST_CASE("a worker's clock is never taken for earlier than it is, however it drifts") {
-  // A clock that is 7 s ahead and gains 150 millionths, sampled 40 us late each second.
-  const auto theirs = [](int64_t host_ns) { return 7'000'000'000 + host_ns + host_ns * 150 / 1'000'000; };
-  detail::WorkerClock clock;
+namespace {
+
+// Workers with a clock of their own, as a GPU's; they are moved when the host asks whether the engine failed,
+// until the test holds them.
+class OwnClockEngine final : public Engine {
+ public:
+  explicit OwnClockEngine(const Options& options) : engine_(probe_actors(), options) {}
+  bool shares_host_clock() const override { return false; }
+  EngineKind kind() const override { return engine_.kind(); }
+  TransportKind transport() const override { return engine_.transport(); }
+  std::string device_name() const override { return engine_.device_name(); }
+  void* region() override { return engine_.region(); }
+  BarInbound bar_inbound() const override { return engine_.bar_inbound(); }
+  BufferMemory& buffer_memory() override { return engine_.buffer_memory(); }
+  double compile_ms() const override { return 0; }
+  void launch() override { engine_.launch(); }
+  bool finished() override { return engine_.finished(); }
+  std::optional<std::string> failure() override {
+    if (!held) engine_.step();
+    return std::nullopt;
+  }
+  void leak() override {}
+
+  bool held = false;
+
+ private:
+  SteppedEngine engine_;
+};
+
+// A runtime with one such worker, held.
+struct OwnClock {
+  explicit OwnClock(TransportKind transport)
+      : options{.transport = transport, .slots = 4, .timeout = 5s}, layout(options.region_layout(2)) {
+    auto made = std::make_unique<OwnClockEngine>(options);
+    engine = made.get();
+    core = detail::make_core(probe_actors(), options, std::move(made));
+    engine->held = true;
+    client = std::make_unique<Client>(core);
+  }
+  ~OwnClock() {
+    engine->held = false;
+    core->terminate(5s);
+  }
+  uint32_t said_us() const {
+    const BarInbound bar = engine->bar_inbound();
+    const CommandLine* const line = bar.address == nullptr
+                                        ? Bridge::of(engine->region(), core->layout(), 0).command_line
+                                        : bar.of_worker(core->layout(), 0).command_line;
+    return CommandLine::host_us_in(Memory::load_acquire(line->command));
+  }
+  Envelope sent(uint64_t ticket) const {
+    std::vector<uint32_t> payload(core->shape().packets() * words_a_packet);
+    const Bridge bridge = Bridge::of(engine->region(), core->layout(), 0);
+    REQUIRE(receive<Memory>(bridge.h2d, bridge.shape, ticket, payload.data()) == ReceiveOutcome::message);
+    return envelope_of(payload.data());
+  }
+  static uint32_t now_us() { return uint32_t(uint64_t(detail::host_now_ns()) / 1000); }
+
+  Options options;
+  RegionLayout layout;
+  OwnClockEngine* engine;
+  std::shared_ptr<detail::Core> core;
+  std::unique_ptr<Client> client;
+};
+
+}  // namespace
+
+TEST_CASE("deadlines are by the host's clock, and it says the time before it sends one") {
+  const auto transport = GENERATE(TransportKind::automatic, TransportKind::bar);
+  OwnClock s(transport);
+  const uint32_t begin_us = OwnClock::now_us();
+  auto ask = s.client->ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 500ms);
+  CHECK(int32_t(s.said_us() - begin_us) >= 0);
+  CHECK(int32_t(OwnClock::now_us() - s.said_us()) >= 0);
+  CHECK(int32_t(s.sent(0).deadline_us - (begin_us + 500'000)) >= 0);
+  CHECK(int32_t(OwnClock::now_us() + 500'000 - s.sent(0).deadline_us) >= 0);
+  pass(3ms);
+  const uint32_t later_us = OwnClock::now_us();
+  REQUIRE(s.client->tell<ProbeNote>(probe, noting(1), TellOptions{{}, 1h}));
+  CHECK(s.sent(1).deadline_us == 0);  // too far away
+  REQUIRE(s.client->tell<ProbeNote>(probe, noting(1), TellOptions{{}, 20min}));
+  CHECK(int32_t(s.said_us() - later_us) >= 0);
+  CHECK(s.sent(2).deadline_us - later_us >= 1'200'000'000);
+  s.engine->held = false;
+  CHECK(ask.get().value()->getValue() == 3);
+}
+
+TEST_CASE("whoever waits says the time to the workers, so that what is late behind a long handler expires") {
+  OwnClock s(TransportKind::automatic);
+  auto ask = s.client->ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 20ms);
+  const uint32_t before_us = s.said_us();
+  CHECK(ask.get().error().status == Status::timed_out);
+  CHECK(int32_t(s.said_us() - before_us) > 0);
+  s.engine->held = false;
+}
+
+TEST_CASE("the age of a heartbeat is known again soon after a GPU's clock has stepped") {
   constexpr int64_t second = 1'000'000'000, begin = 5000 * second;
-  for (int64_t t = begin; t < begin + 1000 * second; t += second) {
-    clock.sample(t, theirs(t + 40'000));
-    for (const int64_t later : {int64_t(0), second / 2, second}) {
-      REQUIRE(clock.latest(t + later) >= theirs(t + later));
-      REQUIRE(clock.latest(t + later) <= theirs(t + later) + 40'000 + second / 5000);
+  for (const int64_t step : {10 * second, -10 * second}) {
+    detail::WorkerClock clock;
+    int64_t t = begin;
+    const auto theirs = [&](int64_t host_ns) { return 7 * second + host_ns; };
+    for (; t < begin + 100 * second; t += second) {
+      // One in four was delayed by a handler.
+      clock.sample(t, theirs(t + (t / second % 4 == 0 ? 2 * second : 40'000)));
+      if (t > begin + second) REQUIRE(clock.host_ns(theirs(t)) == t - 40'000);
     }
+    for (int n = 0; n < 8; ++n, t += second) clock.sample(t, theirs(t + 40'000) + step);
+    CHECK(clock.host_ns(theirs(t) + step) == t - 40'000);
   }
-  // It steps ahead by a second: some samples later it is known.
-  for (int64_t t = begin + 1000 * second; t < begin + 1070 * second; t += second) {
-    clock.sample(t, theirs(t) + second);
-  }
-  CHECK(clock.latest(begin + 1070 * second) >= theirs(begin + 1070 * second) + second);
-  // Nobody sampled for an hour.
-  CHECK(clock.latest(begin + 4600 * second) >= theirs(begin + 4600 * second));
 }

@@ -175,6 +175,13 @@ struct Answer {
   Words body;       // of an answer that is no error
 };
 
+// The worker's clock steps from now on, until this ends.
+class SteppedClock {
+ public:
+  ~SteppedClock() { worker_clock_ahead_ns = 0; }
+  void step(int64_t ms) const { worker_clock_ahead_ns = uint64_t(ms * 1'000'000); }
+};
+
 // A worker of a warp with those actors and Echo, and its host, which take turns.
 class WarpUnderTest {
  public:
@@ -215,6 +222,7 @@ class WarpUnderTest {
     }
     while (bridge_.worker_line->started == 0) let_run(1);
     if (in_pages_) slot_pages_ = {bridge_.shape, bridge_.worker_line->slot_pages};
+    say_time(1'000'000);
   }
   ~WarpUnderTest() {
     command(Command::stop);
@@ -279,9 +287,13 @@ class WarpUnderTest {
   }
   // Until the worker has taken up nothing for so long that it looks for short messages again.
   static void let_idle() { let_run(20'000); }
+  void say_time(uint32_t host_us) {
+    bridge_.command_line->command = CommandLine::both({uint32_t(bridge_.command_line->command)}, host_us);
+  }
   void command(Command command) {
-    const CommandWord next = CommandWord{uint32_t(bridge_.command_line->command)}.next(command);
-    bridge_.command_line->command = next.word;
+    const uint64_t before = bridge_.command_line->command;
+    const CommandWord next = CommandWord{uint32_t(before)}.next(command);
+    bridge_.command_line->command = CommandLine::both(next, CommandLine::host_us_in(before));
     while (bridge_.worker_line->acknowledged != next.word) let_run(1);
   }
 
@@ -359,6 +371,46 @@ Words payload_of(const Words& body, uint64_t& sequence) {
 }
 
 }  // namespace
+
+TEST_CASE(
+    "no message is refused before the host says that its deadline is past, whatever the worker's clock") {
+  const bool elsewhere = GENERATE(false, true);
+  // What a host clock that is slewed at NTP's limit makes of a minute, a step, and a step back.
+  const int64_t ahead_ms = GENERATE(20, 10'000, -10'000);
+  const SteppedClock clock;
+  WarpUnderTest worker(elsewhere);
+  constexpr uint32_t now_us = 50'000'000, deadline_us = now_us + 5000;
+  uint64_t total = 0;
+  const auto send = [&] { worker.send(counter, {root_of(1), 1}, 7, deadline_us); };
+  const auto takes = [&] {
+    const Answer answer = worker.take();
+    CHECK(answer.status == Status::ok);
+    CHECK(answer.body == Words{root_of(1), ++total});
+  };
+  worker.say_time(now_us);
+  for (int i = 0; i < 3; ++i) {
+    send();
+    takes();
+  }
+  clock.step(ahead_ms);
+  for (int burst = 0; burst < 20; ++burst) {
+    const int count = burst % 2 == 0 ? 1 : 8;
+    for (int i = 0; i < count; ++i) send();
+    for (int i = 0; i < count; ++i) takes();
+    if (burst % 4 == 3) worker.let_idle();
+    if (burst == 10) worker.say_time(deadline_us);
+  }
+  worker.say_time(deadline_us + 700);
+  worker.let_idle();
+  for (int i = 0; i < 8; ++i) send();
+  for (int i = 0; i < 8; ++i) {
+    const Answer answer = worker.take();
+    CHECK(answer.status == Status::expired);
+    CHECK(answer.detail == 700);  // us late
+  }
+  worker.send(counter, {root_of(1), 1}, 7, deadline_us + 1000);
+  takes();
+}
 
 TEST_CASE("each message gets its own answer, alike or not, alone and in streams, late and in time") {
   const bool elsewhere = GENERATE(false, true);

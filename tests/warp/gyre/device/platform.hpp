@@ -61,18 +61,20 @@ inline bool uniform(bool truth) {
 }
 inline float ratio(uint64_t a, uint64_t b) { return float(a) / float(b); }
 
+// Ahead of the host's clock by this much.
+inline uint64_t worker_clock_ahead_ns = 0;
 inline uint64_t now_ns() {
   static uint64_t at_barrier[gyre_test::warp::lanes + 1] = {}, readings[gyre_test::warp::lanes + 1] = {};
   const uint32_t lane = gyre_test::warp::fibers.running;
   const uint64_t passed = gyre_test::warp::fibers.barriers[gyre_test::warp::lanes].passed;
   if (at_barrier[lane] != passed) readings[lane] = 0;
   at_barrier[lane] = passed;
-  return 1'000'000'000 + passed * 200 + ++readings[lane];
+  return worker_clock_ahead_ns + 1'000'000'000 + passed * 200 + ++readings[lane];
 }
 inline constexpr uint32_t look_interval = 50'000;
 inline uint64_t clock_ticks() { return now_ns() * 2; }
 inline uint64_t clock_ticks_here() { return clock_ticks(); }
-inline constexpr bool looks_at_each_poll = false, delays_first_look = true;
+inline constexpr bool looks_at_each_poll = false, shares_host_clock = false, delays_first_look = true;
 inline void wait_ticks(uint32_t) {}
 
 inline void add_soon(uint64_t& word, uint64_t n) { word += n; }
