@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   std::function<int()> chosen;
   gyre::bench::add_rtt(app, chosen);
   gyre::bench::add_api(app, chosen);
+  gyre::bench::add_frames(app, chosen);
   gyre::bench::add_idle(app, chosen);
   gyre::bench::add_launch(app, chosen);
   gyre::bench::add_launch_samples(app, chosen);

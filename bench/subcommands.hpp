@@ -12,6 +12,7 @@ namespace gyre::bench {
 
 void add_rtt(CLI::App& app, std::function<int()>& chosen);
 void add_api(CLI::App& app, std::function<int()>& chosen);
+void add_frames(CLI::App& app, std::function<int()>& chosen);
 void add_idle(CLI::App& app, std::function<int()>& chosen);
 void add_launch(CLI::App& app, std::function<int()>& chosen);
 /// The processes that launch starts; not shown by --help.

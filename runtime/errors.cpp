@@ -128,6 +128,13 @@ std::string Failure::message() const {
             "and release replies, or launch with more --slots",
             limit);
       case Status::too_large:
+        if (detail == unpacks_to_too_much) {
+          return fmt::format(
+              "reading a packed message: it claims to unpack to {} bytes, and so few packed bytes may unpack "
+              "to {} at "
+              "most; send it unpacked, as a stream",
+              asked, limit);
+        }
         return fmt::format(
             "sending a message: it needs at least {} bytes, its reply's room included, and the most there "
             "can be is "

@@ -30,6 +30,9 @@ struct Failure {
         file(file),
         actor_name(actor_name) {}
 
+  /// The detail of a too_large where packed bytes claim to unpack to more than so few may.
+  static constexpr uint32_t unpacks_to_too_much = 1;
+
   Status status = Status::ok;
   uint32_t detail = 0;  ///< see ErrorBody::detail
   uint64_t asked = 0;   ///< the number that was too much: bytes, slots, microseconds; by status

@@ -116,18 +116,17 @@ class Scratch {
     return {};
   }
 
-  /// As build_and_send, with `place(capnp::word*)` writing the whole body into `capacity` zeroed bytes; it
-  /// returns a Result of the body's bytes.
+  /// Sends a body that `place(capnp::word*, uint64_t& written_bytes)` writes as a whole into `capacity`
+  /// zeroed bytes. It returns a Result of the body's bytes, and sets `written_bytes` to those from the start
+  /// that may not be zero any more, before it writes them. Fails and throws as build_and_send.
   template <class Place, class Send>
   auto place_and_send(uint64_t capacity, Place&& place, Send&& send) -> decltype(send(Outgoing{})) {
     if (in_use_) return Failure{Status::nested_fill};
     start_over();
     reserve(capacity);
-    Placed placed(*this, capacity);
-    const Result<uint32_t> bytes = place(body());
+    Placed placed(*this);
+    const Result<uint32_t> bytes = place(body(), placed.written_bytes);
     if (!bytes) return bytes.error();
-    placed.dirty_bytes = bytes.value();
-    placed.all_touched = true;
     return send(Outgoing{body(), bytes.value()});
   }
 
@@ -219,10 +218,9 @@ class Scratch {
   };
   // The same for a body that is placed, not built, and cleared at once.
   struct Placed : Use {
-    Placed(Scratch& scratch, uint64_t bytes) : Use(scratch), dirty_bytes(bytes) {}
-    ~Placed() { scratch.clear(dirty_bytes, all_touched); }
-    uint64_t dirty_bytes;
-    bool all_touched = false;  // else these bytes are only where something may have been written
+    explicit Placed(Scratch& scratch) : Use(scratch) {}
+    ~Placed() { scratch.clear(written_bytes, true); }
+    uint64_t written_bytes = 0;
   };
 
   static constexpr size_t body_offset = 128;  // room for heads in front

@@ -98,6 +98,16 @@ assert [row["name"] for row in rows] == ["nothing launched", "workers idle"], ro
 assert all(row["seconds"] >= 0.1 and row["processors"] >= 0 and "watts" not in row for row in rows), rows
 CHECK
 
+measures frames --frames 2000 <<'CHECK'
+assert [row["name"] for row in rows] == ["stream", "packed"], rows
+for row in rows:
+    assert row["frames"] == 2000 == row["sent"] + row["malformed"] + row["too_large"], row
+    assert row["sent"] > 0 and row["malformed"] > 0 and row["bytes"] > 100 * 2000, row
+    assert 0 < row["p50_ns"] <= row["p999_ns"] <= row["time_ns"]["worst"], row
+    assert row["memory_bytes"]["over_bound"] == 0 < row["memory_bytes"]["worst"], row
+    assert row["memory_bytes"]["worst"] <= 64 * 1024 + 16 * row["memory_bytes"]["worst_frame_bytes"], row
+CHECK
+
 # exits_with CODE TEXT ARGUMENTS...: that exit status, and an error that says TEXT.
 exits_with() {
   local code=$1 text=$2 status=0
@@ -119,7 +129,8 @@ exits_with 2 "--loads" sweep --engine cpu --loads 0
 exits_with 2 "--packets 2-4: must be a number or a range, 3 to 32" soak --engine cpu --packets 2-4
 exits_with 2 "--packets 5-4: must be" soak --engine cpu --packets 5-4
 exits_with 2 "--seconds" idle --engine cpu --seconds 0
-for command in api throughput payload launch workers sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
+exits_with 2 "--frames" frames --engine cpu --frames 0
+for command in api throughput payload launch frames workers sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
 status=0
 "$bench" --help | grep -q sample && status=1
 [ "$status" = 0 ] || { echo "gyre-bench --help shows what is not for users"; exit 1; }

@@ -1,12 +1,15 @@
 // Any bytes as a message from outside, in each encoding: decoding them writes only where it may, takes memory
-// in proportion to the capacity, and what comes out says what the official library reads in the bytes.
+// in proportion to their number, and what comes out says what the official library reads in the bytes.
 //
-// An input is the capacity in units of 8 words, the encoding, and the message.
+// An input is the capacity in units of 8 words (of 64 Ki words, where the encoding's byte is 128 or more),
+// the encoding, and the message.
 #include <capnp/serialize-packed.h>
 #include <capnp/serialize.h>
 #include <kj/io.h>
+#include <sanitizer/allocator_interface.h>
 #include <gyre/runtime/encoded.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -43,9 +46,35 @@ Opinion opinion_of(const Encoded& encoded) {
   return opinion;
 }
 
+// What is allocated, while it counts: libFuzzer has one thread.
+bool counting = false;
+int64_t live_bytes = 0, peak_bytes = 0;
+
+void count_malloc(const volatile void*, size_t bytes) {
+  if (!counting) return;
+  live_bytes += int64_t(bytes);
+  peak_bytes = std::max(peak_bytes, live_bytes);
+}
+void count_free(const volatile void* memory) {
+  if (counting && memory != nullptr) live_bytes -= int64_t(__sanitizer_get_allocated_size(memory));
+}
+
 void check(const Encoded& encoded, size_t capacity_words) {
+  static const bool hooked = __sanitizer_install_malloc_and_free_hooks(count_malloc, count_free) != 0;
+  if (!hooked) found("the allocator takes no hooks");
   const std::unique_ptr<capnp::word[]> place(new capnp::word[capacity_words]());  // no byte more
-  const auto decoded = gyre::detail::decode(encoded, place.get(), capacity_words * 8);
+  uint64_t written_bytes = 0;
+  live_bytes = peak_bytes = 0;
+  counting = true;
+  const auto decoded = gyre::detail::decode(encoded, place.get(), capacity_words * 8, written_bytes);
+  counting = false;
+  const uint64_t memory = uint64_t(peak_bytes) + written_bytes;
+  if (memory > (64 << 10) + 16 * encoded.bytes.size())
+    found(memory, " bytes of memory for ", encoded.bytes.size(), " bytes");
+  for (uint64_t at = written_bytes; at < capacity_words * 8; ++at) {
+    if (reinterpret_cast<const char*>(place.get())[at] != 0)
+      found("written behind ", written_bytes, " bytes");
+  }
   if (!decoded) {
     const gyre::Status status = decoded.error().status;
     if (status != gyre::Status::malformed && status != gyre::Status::too_large) found("status ", int(status));

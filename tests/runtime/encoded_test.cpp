@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/hostile_frames.hpp"
 #include "support/stepped.hpp"
 
 using namespace gyre;
@@ -124,8 +125,7 @@ TEST_CASE("a message with an empty segment in its middle is one of several all t
 TEST_CASE("a message many times too large is too large, not malformed, in both encodings") {
   Stepped s({.slots = 4, .arena_bytes = 0});
   capnp::MallocMessageBuilder message(16384);
-  build(message, 0);
-  message.getRoot<ProbeRequest>().initFiller(10'000);
+  build(message, 10'000);
   for (const Failure& failure : {outcome(s, {stream_of(message), Encoding::stream}),
                                  outcome(s, {packed_of(message), Encoding::packed})}) {
     CHECK(failure.status == Status::too_large);
@@ -157,11 +157,58 @@ TEST_CASE("a body is taken as it is: the worker says what is wrong with it") {
   CHECK(s.core->books().asks.accepted == 2);
 }
 
-TEST_CASE("a few packed bytes that claim to be gigabytes are refused") {
+TEST_CASE("a table that claims more than the bytes hold is malformed, whatever there is room for") {
   Stepped s;
-  const std::vector<std::byte> bomb = {std::byte{0x70}, std::byte{0xff}, std::byte{0xff},
+  capnp::MallocMessageBuilder message;
+  build(message, 12);
+  std::vector<std::byte> stream = stream_of(message), packed = packed_of(message);
+  const uint32_t claims[] = {uint32_t(stream.size() / 8), 4'000'000, 0xffffffff};
+  for (const uint32_t words : claims) {
+    std::memcpy(stream.data() + 4, &words, sizeof words);
+    CHECK(outcome(s, {stream, Encoding::stream}).status == Status::malformed);
+  }
+  // Two packed bytes stand for 256 words at the most: these cannot be a segment of 536,870,911.
+  const std::vector<std::byte> bomb = {std::byte{0xf0}, std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
                                        std::byte{0x1f}, std::byte{0x00}, std::byte{0xff}};
-  CHECK_FALSE(outcome(s, {bomb, Encoding::packed}).status == Status::ok);
+  CHECK(outcome(s, {bomb, Encoding::packed}).status == Status::malformed);
+  CHECK(s.core->books().asks.accepted == 0);
+}
+
+TEST_CASE(
+    "packed zeros are unpacked up to a bound, and beyond it are too large, with both numbers and a remedy") {
+  Stepped s;
+  const auto zeros = [](uint32_t words, uint32_t first_segment) {
+    capnp::MallocMessageBuilder message(first_segment, capnp::AllocationStrategy::FIXED_SIZE);
+    auto request = message.initRoot<ProbeRequest>();
+    request.setAction(Action::ECHO);
+    request.initFiller(words);
+    return std::pair(packed_of(message), stream_of(message));
+  };
+  const auto answered = [&](const Encoded& encoded, uint32_t words) {
+    auto future = s.client->ask<ProbeRequest>(probe, encoded);
+    s.work();
+    const auto reply = future.get();
+    return reply && reply.value()->getFiller().size() == words;
+  };
+  CHECK(answered({zeros(6000, 8192).first, Encoding::packed}, 6000));
+  CHECK(answered({zeros(2000, 1).first, Encoding::packed}, 2000));  // of several segments
+  for (const uint32_t first_segment : {8192u, 1u}) {
+    const auto [packed, stream] = zeros(8000, first_segment);
+    REQUIRE(packed.size() < 200);
+    const Failure failure = outcome(s, {packed, Encoding::packed});
+    CHECK(failure.status == Status::too_large);
+    CHECK(failure.asked > 64'000);
+    CHECK(failure.limit == detail::most_unpacked_bytes(packed.size(), first_segment == 1));
+    CHECK_THAT(failure.message(), containing("send it unpacked, as a stream"));
+    CHECK(answered({stream, Encoding::stream}, 8000));
+  }
+}
+
+TEST_CASE("of several segments, pointers that lead to one object again and again are malformed") {
+  Stepped s;
+  const std::vector<std::byte> bytes = repeated_lists();
+  CHECK(outcome(s, {bytes, Encoding::stream}).status == Status::malformed);
+  CHECK(s.core->books().asks.accepted == 0);
 }
 
 TEST_CASE("a message larger than the arena is too large, with both numbers") {

@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 
 #include "support/actors/probe.hpp"
 #include "support/catch.hpp"
+#include "support/hostile_frames.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define GYRE_TEST_SANITIZED 1
@@ -41,10 +43,13 @@ namespace {
 
 // Of the calling thread alone, and only while `counting`.
 thread_local bool counting = false;
-thread_local uint64_t allocations = 0, locks = 0;
+thread_local uint64_t allocations = 0, allocated_bytes = 0, locks = 0;
 
-void* counted(void* memory) {
-  if (counting) ++allocations;
+void* counted(void* memory, size_t bytes) {
+  if (counting) {
+    ++allocations;
+    allocated_bytes += bytes;
+  }
   return memory;
 }
 
@@ -57,11 +62,13 @@ void* __real_realloc(void* memory, size_t bytes);
 void* __real_aligned_alloc(size_t alignment, size_t bytes);
 int __real_pthread_mutex_lock(pthread_mutex_t* mutex);
 int __real_pthread_mutex_trylock(pthread_mutex_t* mutex);
-void* __wrap_malloc(size_t bytes) { return counted(__real_malloc(bytes)); }
-void* __wrap_calloc(size_t count, size_t bytes) { return counted(__real_calloc(count, bytes)); }
-void* __wrap_realloc(void* memory, size_t bytes) { return counted(__real_realloc(memory, bytes)); }
+void* __wrap_malloc(size_t bytes) { return counted(__real_malloc(bytes), bytes); }
+void* __wrap_calloc(size_t count, size_t bytes) {
+  return counted(__real_calloc(count, bytes), count * bytes);
+}
+void* __wrap_realloc(void* memory, size_t bytes) { return counted(__real_realloc(memory, bytes), bytes); }
 void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
-  return counted(__real_aligned_alloc(alignment, bytes));
+  return counted(__real_aligned_alloc(alignment, bytes), bytes);
 }
 int __wrap_pthread_mutex_lock(pthread_mutex_t* mutex) {
   if (counting) ++locks;
@@ -269,6 +276,39 @@ TEST_CASE("a spinning caller's warm messages make no system call") {
   CHECK(WTERMSIG(calling) == SIGSYS);
 }
 #endif
+
+TEST_CASE("a frame from outside takes memory in proportion to its bytes, whatever it claims") {
+  const auto pages_touched = [] {
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    return uint64_t(usage.ru_minflt);
+  };
+  // As Client::ask takes a frame, with an arena of 64 MiB.
+  const auto take = [](const HostileFrame& frame) {
+    const auto sent =
+        gyre::detail::send_encoded({frame.bytes, frame.encoding}, uint64_t(64) << 20,
+                                   [](const gyre::detail::Outgoing&) -> Result<void> { return success(); });
+    return sent ? Status::ok : sent.error().status;
+  };
+  for (const HostileFrame& frame : hostile_frames()) {
+    INFO(frame.what << ", " << frame.bytes.size() << " bytes");
+    const Status first = take(frame);  // what a thread's first message takes is not the frame's
+    CHECK(first != Status::ok);
+    const uint64_t pages_before = pages_touched();
+    allocated_bytes = 0;
+    counting = true;
+    const Status again = take(frame);
+    counting = false;
+    const uint64_t pages = pages_touched() - pages_before;
+    CHECK(again == first);
+    CHECK(allocated_bytes <= (64 << 10) + 16 * frame.bytes.size());
+#if !defined(GYRE_TEST_SANITIZED)
+    CHECK(pages * 4096 <= (64 << 10) + 16 * frame.bytes.size());
+#else
+    (void)pages;
+#endif
+  }
+}
 
 TEST_CASE("each line of the region has one writer") {
   // Offsets within a worker's part, in order; the writer of all up to the next.

@@ -188,13 +188,14 @@ TEST_CASE("messages of a run are each as if built alone, whatever lies between r
       // Bytes that were there already go where messages were, and leave nothing.
       const auto placed = scratch().place_and_send(
           capacity,
-          [&](capnp::word* place) -> Result<uint32_t> {
+          [&](capnp::word* place, uint64_t& written_bytes) -> Result<uint32_t> {
             for (size_t i = 0; i < capacity / sizeof *place; ++i) {
               uint64_t word;
               std::memcpy(&word, place + i, sizeof word);
               if (word != 0) return Failure{Status::malformed};
             }
-            std::memset(static_cast<void*>(place), 0x77, 4096);
+            written_bytes = 4096;
+            std::memset(static_cast<void*>(place), 0x77, written_bytes);
             return 4096;
           },
           [](const Outgoing& message) -> Result<bool> { return message.bytes() == 4096; });
