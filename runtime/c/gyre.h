@@ -151,8 +151,9 @@ GYRE_API gyre_status gyre_schema_parse(const gyre_text* files, size_t count, gyr
 /** The 64-bit id of a struct by its name, "VectorAddRequest", "Outer.Inner", or "file.capnp:Name" where
    several files have one of that name. GYRE_UNKNOWN_TYPE. */
 GYRE_API gyre_status gyre_schema_type_id(gyre_schema schema, const char* name, uint64_t* id);
-/** All structs, as JSON: {"<id in decimal>": {"name": …, "fields": {"<name>": <type>}}}, where a type is
-   "Int32" and so on as schemas spell it, "Enum", {"list": <type>} or {"struct": "<id>"}; a group is a struct.
+/** All structs, as JSON: {"<id in decimal>": {"name": …, "fields": {"<name>": <type>}, "union": ["<name>", …]}}, where
+   a type is "Int32" and so on as schemas spell it, {"enum": ["<name>", …]}, {"list": <type>} or {"struct": "<id>"}; a
+   group is a struct. "union" names the fields of which a message holds one; it is not there where there are none.
    Text (6). */
 GYRE_API gyre_status gyre_schema_describe(gyre_schema schema, char* buffer, size_t capacity, size_t* size);
 /** View number `index` of the files that were given: the C++ header that actors include, <file.view.hpp> for

@@ -2,7 +2,6 @@
 #include <capnp/dynamic.h>
 #include <capnp/message.h>
 #include <capnp/schema-parser.h>
-#include <capnp/serialize-packed.h>
 #include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <gyre/messages/compiler/names.hpp>
@@ -193,6 +192,13 @@ void collect(const capnp::ParsedSchema& scope, std::map<uint64_t, capnp::Schema>
 }
 
 std::string type_json(capnp::Type type) {
+  if (type.isEnum()) {
+    std::string names;
+    for (const auto enumerant : type.asEnum().getEnumerants()) {
+      names += fmt::format("{}\"{}\"", names.empty() ? "" : ",", enumerant.getProto().getName().cStr());
+    }
+    return "{\"enum\":[" + names + "]}";
+  }
   if (type.isList()) return "{\"list\":" + type_json(type.asList().getElementType()) + "}";
   if (type.isStruct()) return fmt::format("{{\"struct\":\"{}\"}}", type.asStruct().getProto().getId());
   switch (type.which()) {
@@ -224,8 +230,6 @@ std::string type_json(capnp::Type type) {
       return "\"Text\"";
     case capnp::schema::Type::DATA:
       return "\"Data\"";
-    case capnp::schema::Type::ENUM:
-      return "\"Enum\"";
     default:
       return "\"AnyPointer\"";
   }
@@ -243,13 +247,15 @@ std::string describe(const std::map<uint64_t, capnp::Schema>& nodes) {
           fmt::format("{}\"{}\":{}", between, field.getProto().getName().cStr(), type_json(field.getType()));
       between = ",";
     }
-    text += "}}";
+    text += "}";
+    std::string members;
+    for (const auto field : node.asStruct().getUnionFields()) {
+      members += fmt::format("{}\"{}\"", members.empty() ? "" : ",", field.getProto().getName().cStr());
+    }
+    if (!members.empty()) text += fmt::format(",\"union\":[{}]", members);
+    text += "}";
   }
   return text + "}";
-}
-
-kj::ArrayPtr<const kj::byte> as_kj(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
 }
 
 // JSON without escapes by number of what is no ASCII: version 0.9 of the library reads those wrongly. Throws
@@ -449,33 +455,23 @@ std::vector<std::byte> Schema::from_json(uint64_t type_id, std::string_view json
 
 std::string Schema::to_json(uint64_t type_id, const Encoded& message) const {
   const capnp::StructSchema type = parsed_->struct_of(type_id);
+  const auto why = [&](std::string_view what) {
+    return fmt::format("reading {} bytes as {}: {}", message.bytes.size(), type.getShortDisplayName().cStr(),
+                       what);
+  };
   const Quiet quiet;
   try {
-    const size_t size = message.bytes.size();
-    capnp::ReaderOptions options;
-    options.traversalLimitInWords = std::max<uint64_t>(options.traversalLimitInWords, size);
-    const auto written = [&](capnp::MessageReader& reader) {
-      const auto text = parsed_->json.encode(reader.getRoot<capnp::DynamicStruct>(type));
-      return std::string(text.cStr(), text.size());
-    };
-    if (message.encoding == Encoding::packed) {
-      kj::ArrayInputStream in(as_kj(message.bytes));
-      capnp::PackedMessageReader reader(in, options);
-      return written(reader);
-    }
-    auto words = kj::heapArray<capnp::word>(size / sizeof(capnp::word));
-    if (words.size() != 0)
-      std::memcpy(static_cast<void*>(words.begin()), message.bytes.data(), words.asBytes().size());
-    if (message.encoding == Encoding::stream) {
-      capnp::FlatArrayMessageReader reader(words, options);
-      return written(reader);
-    }
-    const kj::ArrayPtr<const capnp::word> segment = words;
-    capnp::SegmentArrayMessageReader reader(kj::arrayPtr(&segment, 1), options);
-    return written(reader);
+    detail::Frame frame(message);
+    if (const Failure failure = frame.open(); failure.status != Status::ok)
+      throw BadMessage(why(failure.message()));
+    std::vector<kj::ArrayPtr<const capnp::word>> segments;
+    if (!frame.take_segments(segments)) throw BadMessage(why("its segments are not what its table claims"));
+    capnp::SegmentArrayMessageReader reader(kj::arrayPtr(segments.data(), segments.size()),
+                                            frame.reading_once());
+    const auto text = parsed_->json.encode(reader.getRoot<capnp::DynamicStruct>(type));
+    return std::string(text.cStr(), text.size());
   } catch (const kj::Exception& error) {
-    throw BadMessage(fmt::format("reading {} bytes as {}: {}", message.bytes.size(),
-                                 type.getShortDisplayName().cStr(), error.getDescription().cStr()));
+    throw BadMessage(why(error.getDescription().cStr()));
   }
 }
 

@@ -31,6 +31,19 @@ struct Point {
 }
 """
 
+BATCH = """@0xe1d2c3b4a596877a;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("test");
+struct Batch { orders @0 :List(Order); tags @1 :List(List(Text)); raw @2 :Data; rate @3 :Float32; on @4 :Bool; }
+struct Order {
+  id @0 :UInt64;
+  price :group { cents @1 :Int16; unit @2 :Unit; }
+  union { limit @3 :Int32; market @4 :Void; stop @5 :Price; }
+}
+struct Price { cents @0 :Int16; }
+enum Unit { euro @0; dollar @1; }
+"""
+
 COUNTER = """@0xe1d2c3b4a5968779;
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("my");
@@ -101,6 +114,56 @@ class Messages(unittest.TestCase):
         with self.assertRaises(gyre.BadArgument):
             schema.encode("Point", {}, "zipped")
 
+    def test_a_value_that_its_field_does_not_take_is_named_by_path_value_and_what_is_expected(self):
+        schema = gyre.Schema({"batch.capnp": BATCH})
+
+        def order(**fields):
+            return {"orders": [{}, {}, {}, fields]}
+
+        for message, says in (
+            (order(price={"cents": "x"}), "orders[3].price.cents is 'x'; give an integer from -32768 to 32767, for a Int16"),
+            (order(price={"cents": 40000}), "orders[3].price.cents is 40000; give an integer from -32768 to 32767"),
+            (order(price={"cents": 2.5}), "orders[3].price.cents is 2.5; give an integer"),
+            (order(id=-1), f"orders[3].id is -1; give an integer from 0 to {2**64 - 1}, for a UInt64"),
+            (order(id=2**64), f"orders[3].id is {2**64}; give"),
+            (order(id=True), "orders[3].id is True; give an integer"),
+            (order(id=None), "orders[3].id is None; give an integer"),
+            (order(price={"unit": "pound"}), "orders[3].price.unit is 'pound'; give one of euro, dollar"),
+            (order(price={"unit": 1}), "orders[3].price.unit is 1; give one of euro, dollar"),
+            (order(price=5), "orders[3].price is 5; give a dict of fields"),
+            (order(stop=[1]), "orders[3].stop is [1]; give a dict of fields, for a Price"),
+            (order(market=1), "orders[3].market is 1; give None"),
+            (order(limit=1, market=None), "orders[3]: limit and market are fields of one union of Order"),
+            (order(prise=5), "orders[3]: Order has no field 'prise' (given 5); is it price? It has id, price, limit"),
+            ({"order": []}, "Batch has no field 'order' (given []); is it orders?"),
+            ({"orders": "abc"}, "orders is 'abc'; give a list or an array, for a List(Order)"),
+            ({"orders": {"id": 1}}, "orders is {'id': 1}; give a list"),
+            ({"orders": 7}, "orders is 7; give a list"),
+            ({"tags": [["a"], ["b", b"c"]]}, "tags[1][1] is b'c'; give a str, for a Text"),
+            ({"tags": [["\ud800"]]}, "tags[0][0] is '\\ud800'; give a str of whole characters"),
+            ({"raw": "text"}, "raw is 'text'; give bytes, for Data"),
+            ({"raw": 3}, "raw is 3; give bytes, for Data"),
+            ({"raw": [256]}, "raw is [256]; give bytes, for Data"),
+            ({"rate": "1"}, "rate is '1'; give a number, for a Float32"),
+            ({"rate": 1e300}, "rate is 1e+300; give a number that a Float32 holds"),
+            ({"on": 1}, "on is 1; give True or False, for a Bool"),
+        ):
+            with self.subTest(message=message), self.assertRaises(gyre.BadArgument) as raised:
+                schema.encode("Batch", message)
+            self.assertIn("making a message Batch: " + says, str(raised.exception))
+            self.assertEqual(raised.exception.name, "bad_json")
+        whole = {
+            "orders": [{"id": numpy.uint64(2**64 - 1), "price": {"cents": numpy.int16(-5), "unit": "dollar"}, "market": None}],
+            "tags": [["a"], []], "raw": bytearray(b"\x01\xff"), "rate": numpy.float32(0.5), "on": numpy.bool_(True),
+        }
+        self.assertEqual(
+            schema.decode("Batch", schema.encode("Batch", whole)),
+            {
+                "orders": [{"id": 2**64 - 1, "price": {"cents": -5, "unit": "dollar"}, "market": None}],
+                "tags": [["a"], []], "raw": b"\x01\xff", "rate": 0.5, "on": True,
+            },
+        )
+
 
 class Asks(unittest.TestCase):
     def setUp(self):
@@ -141,6 +204,11 @@ class Asks(unittest.TestCase):
         self.assertEqual((raised.exception.name, raised.exception.status), ("unknown_actor", 4))
         with self.assertRaisesRegex(gyre.Error, "payload of EchoRequest"):
             self.client.ask(ECHO, 0, "EchoRequest", struct.pack("<QQQ", 1 << 32 | 1 << 48, 0, 1 | 5 << 32 | 9 << 35))
+        with self.assertRaisesRegex(gyre.BadArgument, "sequence is 'x'; give an integer from 0"):
+            self.client.ask(ECHO, 0, "EchoRequest", {"sequence": "x"})
+        for message in (5, "text", None, [1]):
+            with self.assertRaisesRegex(gyre.BadArgument, "give a dict of its fields, or bytes"):
+                self.client.tell(ECHO, 0, "EchoRequest", message)
         with self.assertRaises(gyre.BadArgument):
             self.client.ask(ECHO, 0, "EchoRequest", {}, timeout=-1)
         with self.assertRaises(gyre.BadArgument):

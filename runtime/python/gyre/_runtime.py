@@ -329,7 +329,11 @@ class Client:
             return actor.encode(), type_id, schema.encode(type_id, message), ENCODINGS["body"]
         if encoding not in ENCODINGS:
             raise BadArgument(f"encoding {encoding!r}: give one of {', '.join(ENCODINGS)}")
-        return actor.encode(), type_id, bytes(message), ENCODINGS[encoding]
+        try:
+            content = memoryview(message).tobytes()
+        except TypeError:
+            raise BadArgument(f"a message is {message!r:.80}: give a dict of its fields, or bytes") from None
+        return actor.encode(), type_id, content, ENCODINGS[encoding]
 
     @staticmethod
     def _options(encoding, timeout):

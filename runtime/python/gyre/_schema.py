@@ -1,17 +1,40 @@
 """Schemas, and messages as dicts."""
 
+import collections.abc
 import ctypes
+import difflib
 import json
 import math
+import operator
 
-from ._errors import TOO_SMALL, BadArgument, check, text_of
+from ._errors import BAD_JSON, TOO_SMALL, BadArgument, check, text_of
 from ._library import Handle, Text, lib
 
 BODY, STREAM, PACKED = 0, 1, 2
 ENCODINGS = {"body": BODY, "stream": STREAM, "packed": PACKED}
 
-_INTEGERS = {"Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"}
-_FLOATS = {"Float32", "Float64"}
+_INTEGERS = {
+    f"{sign}Int{bits}": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    for sign in ("", "U")
+    for bits in (8, 16, 32, 64)
+}
+_FLOATS = {"Float32": float.fromhex("0x1.fffffefffffffp+127"), "Float64": math.inf}  # the largest that rounds to one
+
+
+class _Wrong(Exception):
+    """A value that its field does not take. `path` is completed by the structs and lists around it."""
+
+    def __init__(self, value, expected):
+        super().__init__()
+        self.value, self.expected, self.path = value, expected, ""
+
+    def below(self, step):
+        self.path = step + ("." if self.path and not self.path.startswith("[") else "") + self.path
+        return self
+
+
+class _WrongFields(_Wrong):
+    """Fields that a struct does not take together, or not at all: `expected` says which."""
 
 
 class Schema:
@@ -58,9 +81,10 @@ class Schema:
         return found
 
     def encode(self, type_name, fields, encoding="body"):
-        """The message as bytes."""
+        """The message as bytes. BadArgument where a value is not what its field takes: it names the field by its path
+        ("orders[3].price"), the value, and what is expected."""
         type_id = self.type_id(type_name)
-        text = json.dumps(self._to_json(fields, {"struct": str(type_id)}), ensure_ascii=False, allow_nan=False).encode()
+        text = self._json_of(type_id, fields).encode()
         size = ctypes.c_size_t()
         capacity = 2 * len(text) + 256
         while True:
@@ -82,31 +106,110 @@ class Schema:
         text = text_of(lib.gyre_message_to_json, self._handle, type_id, address, size, encoding)
         return self._from_json(json.loads(text), {"struct": str(type_id)})
 
+    def _json_of(self, type_id, fields):
+        struct = self._structs.get(str(type_id))
+        if struct is None:
+            return "{}"  # for the library to say that there is no such type
+        try:
+            value = self._to_json(fields, {"struct": str(type_id)})
+            return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except RecursionError:
+            what = "it lies too deep, or holds itself; write it flatter"
+        except _WrongFields as wrong:
+            what = f"{wrong.path}: {wrong.expected}" if wrong.path else wrong.expected
+        except _Wrong as wrong:
+            what = f"{wrong.path or 'the message'} is {_shown(wrong.value)}; {wrong.expected}"
+        raise BadArgument(f"making a message {struct['name']}: {what}", BAD_JSON, "bad_json")
+
     def _to_json(self, value, of):
         if isinstance(of, dict):
             if "list" in of:
-                if hasattr(value, "tolist"):
-                    value = value.tolist()
-                return [self._to_json(element, of["list"]) for element in value]
-            if hasattr(value, "handle"):
-                value = value.handle()
-            fields = self._structs.get(of["struct"], {"fields": {}})["fields"]
-            return {name: self._to_json(field, fields.get(name)) for name, field in value.items()}
+                return self._list_to_json(value, of["list"])
+            if "enum" in of:
+                if not isinstance(value, str) or value not in of["enum"]:
+                    raise _Wrong(value, f"give one of {', '.join(of['enum'])}")
+                return value
+            return self._struct_to_json(value, of["struct"])
         if of in _INTEGERS:
-            return str(int(value)) if of.endswith("64") else int(value)
+            return _integer(value, of)
         if of in _FLOATS:
-            value = float(value)
-            if math.isnan(value):
-                return "NaN"
-            return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
+            return _float(value, of)
+        if of == "Text":
+            if not isinstance(value, str):
+                raise _Wrong(value, "give a str, for a Text")
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise _Wrong(value, f"give a str of whole characters: {error.reason} at {error.start}") from None
+            return value
         if of == "Data":
-            return list(bytes(value))
-        return value
+            if isinstance(value, (int, str)):
+                raise _Wrong(value, "give bytes, for Data")
+            try:
+                return list(bytes(value))
+            except (TypeError, ValueError):
+                raise _Wrong(value, "give bytes, for Data") from None
+        if of == "Bool":
+            if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
+                return bool(value)
+            raise _Wrong(value, "give True or False, for a Bool")
+        if of == "Void":
+            if value is not None:
+                raise _Wrong(value, "give None, for a Void")
+            return None
+        raise _Wrong(value, f"give none: a field of type {of} cannot be set from Python")
+
+    def _struct_to_json(self, value, of):
+        if hasattr(value, "handle"):
+            value = value.handle()
+        struct = self._structs.get(of)
+        if not isinstance(value, collections.abc.Mapping):
+            raise _Wrong(value, f"give a dict of fields, for a {struct['name'] if struct else 'struct'}")
+        if struct is None:
+            return dict(value)  # a generic struct's: the library says what it does not take
+        types = struct["fields"]
+        chosen = [name for name in struct.get("union", ()) if name in value]
+        if len(chosen) > 1:
+            raise _WrongFields(
+                None, f"{' and '.join(chosen)} are fields of one union of {struct['name']}, which holds one of them; "
+                "give one"
+            )
+        found = {}
+        for name, field in value.items():
+            if name not in types:
+                raise _WrongFields(None, _no_such_field(name, field, struct))
+            try:
+                found[name] = self._to_json(field, types[name])
+            except _Wrong as wrong:
+                raise wrong.below(name)
+        return found
+
+    def _list_to_json(self, value, of):
+        if hasattr(value, "tolist"):
+            value = value.tolist()
+        if isinstance(value, (str, collections.abc.Mapping)) or not isinstance(value, collections.abc.Iterable):
+            raise _Wrong(value, f"give a list or an array, for a List({self._name_of(of)})")
+        found = []
+        for element in value:
+            try:
+                found.append(self._to_json(element, of))
+            except _Wrong as wrong:
+                raise wrong.below(f"[{len(found)}]")
+        return found
+
+    def _name_of(self, of):
+        if not isinstance(of, dict):
+            return of
+        if "list" in of:
+            return f"List({self._name_of(of['list'])})"
+        return "enum" if "enum" in of else self._structs.get(of["struct"], {"name": "struct"})["name"]
 
     def _from_json(self, value, of):
         if isinstance(of, dict):
             if "list" in of:
                 return [self._from_json(element, of["list"]) for element in value]
+            if "enum" in of:
+                return value
             fields = self._structs[of["struct"]]["fields"]
             return {name: self._from_json(field, fields[name]) for name, field in value.items()}
         if of in _INTEGERS:
@@ -116,6 +219,49 @@ class Schema:
         if of == "Data":
             return bytes(value)
         return value
+
+
+def _integer(value, of):
+    lowest, highest = _INTEGERS[of]
+    expected = f"give an integer from {lowest} to {highest}, for a {of}"
+    if isinstance(value, bool):
+        raise _Wrong(value, expected)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise _Wrong(value, expected) from None
+    if not lowest <= number <= highest:
+        raise _Wrong(value, expected)
+    return str(number) if of.endswith("64") else number
+
+
+def _float(value, of):
+    if isinstance(value, (bool, str, bytes, bytearray)):
+        raise _Wrong(value, f"give a number, for a {of}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _Wrong(value, f"give a number, for a {of}") from None
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    if abs(number) > _FLOATS[of]:
+        raise _Wrong(value, f"give a number that a {of} holds, or an infinity")
+    return number
+
+
+def _no_such_field(name, value, struct):
+    text = f"{struct['name']} has no field {_shown(name)} (given {_shown(value)})"
+    near = difflib.get_close_matches(str(name), struct["fields"], 1)
+    if near:
+        text += f"; is it {near[0]}?"
+    return text + f" It has {', '.join(struct['fields']) or 'none'}"
+
+
+def _shown(value):
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "…"
 
 
 def _encoding(name):
