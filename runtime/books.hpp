@@ -15,6 +15,7 @@ struct AskAccounts {
   uint64_t dead_letters = 0;
   uint64_t cancelled = 0;
   uint64_t late_replies = 0;  ///< replies to asks that had another outcome: outside the sum
+  uint64_t inferred = 0;      ///< of the dead letters: nobody knows whether a worker handled them
 
   uint64_t in_flight() const {
     return accepted - answered - error_replies - timed_out - dead_letters - cancelled;
@@ -26,12 +27,16 @@ struct TellAccounts {
   uint64_t accepted = 0;
   uint64_t processed = 0;
   uint64_t dead_letters = 0;
+  uint64_t inferred = 0;  ///< of the dead letters: nobody knows whether a worker handled them
 
   uint64_t in_flight() const { return accepted - processed - dead_letters; }
 };
 
 /// A value. Exact once the runtime has terminated; while it runs, workers report their counts with their
 /// credits.
+///
+/// After a fault, or where a worker or a thread of the program was given up (Termination), some messages have
+/// no outcome that anybody knows. They count as dead letters, and as `inferred`: 0 wherever all ended well.
 struct Books {
   AskAccounts asks;
   TellAccounts tells;
@@ -39,6 +44,7 @@ struct Books {
       0;                       ///< dead letters, and asks that expired, that the bounded log had no room for
   uint64_t corrupt_slots = 0;  ///< slots that held no message: 0 unless memory was overwritten
 
+  uint64_t inferred() const { return asks.inferred + tells.inferred; }
   /// Every message has its outcome, no slot was corrupt, and no more replies came late than asks were given
   /// up: one more would be a reply that came twice.
   bool balanced() const {

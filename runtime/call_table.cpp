@@ -93,14 +93,6 @@ void CallTable::watch(CallId call, detail::Deliverable& deliverable) {
   if ((before & phase_mask) == decided) completed_.push(deliverable);
 }
 
-void CallTable::settle() const {
-  for (const SlotPage& page : pages_) {
-    for (const CallSlot& s : page.slots) {
-      while ((s.word.load(std::memory_order_acquire) & phase_mask) == deciding) std::this_thread::yield();
-    }
-  }
-}
-
 uint32_t CallTable::held() const {
   uint32_t count = 0;
   for (const SlotPage& page : pages_) {

@@ -22,6 +22,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 namespace gyre {
@@ -90,8 +91,20 @@ class CallTable {
   void complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes);
   void complete_failed(CallId call, const Failure& failure);
 
-  /// Waits until every outcome that has begun is there: as long as copying a reply takes.
-  void settle() const;
+  /// Waits until every outcome that has begun is there: as long as copying a reply takes. False where
+  /// `give_up()` says so before that.
+  template <class GiveUp>
+  bool settle(GiveUp&& give_up) const {
+    for (const SlotPage& page : pages_) {
+      for (const CallSlot& s : page.slots) {
+        while ((s.word.load(std::memory_order_acquire) & phase_mask) == deciding) {
+          if (give_up()) return false;
+          std::this_thread::yield();
+        }
+      }
+    }
+    return true;
+  }
   /// True once the outcome is there; acquires it.
   bool done(CallId call) const;
   int64_t deadline_ns(CallId call) const { return slot(call).deadline_ns.load(std::memory_order_relaxed); }

@@ -68,7 +68,7 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
       unprocessed_(size_t(layout_.workers) * layout_.counts_a_worker()),
       dead_letters_(actors_),
       drain_sent_(options.workers, false),
-      failed_tells_seen_(options.workers, 0),
+      failed_tells_seen_(options.workers),
       buried_(layout_.shape.packets()) {
   initialise_region(engine_->region(), layout_);
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
@@ -178,6 +178,10 @@ void Core::abandon_launch() noexcept {
 // Where a launch fails for lack of memory after the workers started, nobody has terminated it.
 Core::~Core() {
   if (!forked() && !terminating_.load(std::memory_order_acquire)) abandon_launch();
+  if (const std::string* const failure = failure_.load(std::memory_order_acquire);
+      failure != &out_of_memory_) {
+    delete failure;
+  }
 }
 
 void Core::refuse_if_forked(const char* doing) const {
@@ -195,38 +199,64 @@ std::optional<std::string> Core::engine_failure() noexcept {
 
 double Core::uptime_s() const { return double(host_now_ns() - launched_at_ns_) * 1e-9; }
 
+// What a message is refused for once the rings are closed: whatever closes them says so first.
+Status Core::refusal() const {
+  const Lifecycle state = state_.load(std::memory_order_acquire);
+  if (state == Lifecycle::failed) return Status::engine_failed;
+  const bool draining = state == Lifecycle::draining && !terminating_.load(std::memory_order_acquire);
+  return draining ? Status::draining : Status::terminated;
+}
+
+// False where the runtime has failed or has terminated: nothing follows those.
+bool Core::change_state(Lifecycle to) noexcept {
+  Lifecycle from = state_.load(std::memory_order_acquire);
+  do {
+    if (from == Lifecycle::failed || from == Lifecycle::terminated) return false;
+  } while (!state_.compare_exchange_weak(from, to, std::memory_order_acq_rel, std::memory_order_acquire));
+  return true;
+}
+
 void Core::check_engine() {
   const Lifecycle state = state_.load(std::memory_order_acquire);
   if (state == Lifecycle::failed || state == Lifecycle::terminated) {
     // Calls that were being sent when it ended.
-    end_calls_in_flight(refusal_.load(std::memory_order_acquire));
+    end_calls_in_flight(refusal());
   } else if (!terminating_.load(std::memory_order_acquire)) {
     if (const auto cause = engine_failure()) fail(*cause);
   }
 }
 
+// Each step may be done by several threads at once, and again: one that is suspended here holds nobody up.
 void Core::fail(std::string_view cause) noexcept {
-  {
-    const std::lock_guard lock(failure_mutex_);
-    if (!failure_.empty()) return;
-    try {
-      failure_ = std::string(cause) + last_words();
-    } catch (const std::exception&) {
-      failure_ = "out of memory";  // short texts need no allocation
-    }
-  }
-  refusal_.store(Status::engine_failed, std::memory_order_release);
-  state_.store(Lifecycle::failed, std::memory_order_release);
+  if (const Lifecycle now = state(); now == Lifecycle::failed || now == Lifecycle::terminated) return;
+  const bool first = record_failure(cause);
+  change_state(Lifecycle::failed);
   for (HostBridge& bridge : bridges_) bridge.close();
   drain_replies();
-  end_calls_in_flight(Status::engine_failed);
-  log(LogLevel::error, [this] { return "the engine failed: " + failure(); });
+  end_calls_in_flight(refusal());
+  if (first) log(LogLevel::error, [this] { return "the engine failed: " + failure(); });
 }
 
+// False where there is one already: the first stays.
+bool Core::record_failure(std::string_view cause) noexcept {
+  if (failure_.load(std::memory_order_acquire) != nullptr) return false;
+  const std::string* text = &out_of_memory_;
+  try {
+    text = new std::string(std::string(cause) + last_words());
+  } catch (const std::exception&) {
+  }
+  const std::string* none = nullptr;
+  if (failure_.compare_exchange_strong(none, text, std::memory_order_acq_rel)) return true;
+  if (text != &out_of_memory_) delete text;
+  return false;
+}
+
+// Of calls whose request or reply nobody has: whether they were handled is not known.
 void Core::end_calls_in_flight(Status reason) {
   calls_.for_each_in_flight([&](CallId call) {
     if (!calls_.begin_outcome(call)) return;
     books_.add(Count::asks_dead);
+    books_.add(Count::asks_inferred);
     calls_.complete_failed(
         call, reason == Status::engine_failed ? engine_failed(calls_.worker(call)) : Failure{reason});
   });
@@ -265,17 +295,23 @@ std::string Core::last_words() const {
 Result<void> Core::set_active(bool active, std::chrono::nanoseconds timeout) {
   if (forked()) return Failure{Status::forked};
   const int64_t deadline_ns = after(host_now_ns(), timeout);
-  const std::lock_guard lock(lifecycle_mutex_);
-  if (termination_) return Failure{Status::terminated};
-  Lifecycle before = active ? Lifecycle::inactive : Lifecycle::active;
-  const Lifecycle now = active ? Lifecycle::active : Lifecycle::inactive;
-  if (!state_.compare_exchange_strong(before, now, std::memory_order_acq_rel) && before != now) {
-    if (before == Lifecycle::failed) return Failure{Status::engine_failed};
-    return Failure{before == Lifecycle::draining ? Status::draining : Status::terminated};
-  }
+  const Failure late{Status::worker_stuck, 0, 0, microseconds(timeout) / 1000};
   std::vector<CommandWord> words;
-  for (HostBridge& bridge : bridges_)
-    words.push_back(bridge.command(active ? Command::run : Command::inactive));
+  words.reserve(layout_.workers);
+  {
+    // Two calls that overlap must not leave workers with different commands.
+    std::unique_lock lock(active_mutex_, std::defer_lock);
+    if (!lock.try_lock_until(steady_time(deadline_ns))) return late;
+    if (terminating_.load(std::memory_order_acquire)) return Failure{Status::terminated};
+    Lifecycle before = active ? Lifecycle::inactive : Lifecycle::active;
+    const Lifecycle now = active ? Lifecycle::active : Lifecycle::inactive;
+    if (!state_.compare_exchange_strong(before, now, std::memory_order_acq_rel) && before != now) {
+      if (before == Lifecycle::failed) return Failure{Status::engine_failed};
+      return Failure{before == Lifecycle::draining ? Status::draining : Status::terminated};
+    }
+    for (HostBridge& bridge : bridges_)
+      words.push_back(bridge.command(active ? Command::run : Command::inactive));
+  }
   Backoff backoff(options_.wait);
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     while (!bridges_[worker].obeys(words[worker])) {
@@ -285,7 +321,7 @@ Result<void> Core::set_active(bool active, std::chrono::nanoseconds timeout) {
         look_after(now_ns);
         if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
         if (terminating_.load(std::memory_order_acquire)) return Failure{Status::terminated};
-        if (now_ns >= deadline_ns) return Failure{Status::worker_stuck, 0, 0, microseconds(timeout) / 1000};
+        if (now_ns >= deadline_ns) return late;
       }
       backoff.pause();
     }
@@ -296,35 +332,13 @@ Result<void> Core::set_active(bool active, std::chrono::nanoseconds timeout) {
 Result<void> Core::drain(std::chrono::nanoseconds timeout) {
   if (forked()) return Failure{Status::forked};
   const int64_t deadline_ns = after(host_now_ns(), timeout);
-  const std::lock_guard lock(lifecycle_mutex_);
-  if (termination_) return Failure{Status::terminated};
-  if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
-  Lifecycle before = state();
-  while (before == Lifecycle::active || before == Lifecycle::inactive) {
-    if (!state_.compare_exchange_weak(before, Lifecycle::draining, std::memory_order_acq_rel)) continue;
-    refusal_.store(Status::draining, std::memory_order_release);
-    break;
-  }
-  if (before == Lifecycle::failed) return Failure{Status::engine_failed};
+  if (terminating_.load(std::memory_order_acquire)) return Failure{Status::terminated};
+  if (!change_state(Lifecycle::draining)) return Failure{refusal()};
   for (HostBridge& bridge : bridges_) bridge.close();
 
   Backoff backoff(options_.wait);
-  const auto drained = [this] {
-    bool all_sent = true;
-    for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
-      uint64_t ticket = 0;
-      if (!drain_sent_[worker] && bridges_[worker].try_claim_closed(ticket)) {
-        const Envelope envelope{0, 0, 0, 0, 0, uint16_t(Control::drain), 0, 0, envelope_flags::control};
-        uint32_t payload[packets_for(0) * words_a_packet] = {};
-        std::memcpy(payload, &envelope, sizeof envelope);
-        bridges_[worker].publish(ticket, {payload, 0});
-        drain_sent_[worker] = true;
-      }
-      all_sent = all_sent && drain_sent_[worker];
-    }
-    return all_sent && drain_acknowledgements_.load(std::memory_order_acquire) == layout_.workers;
-  };
-  while (!drained()) {
+  while (drain_acknowledgements_.load(std::memory_order_acquire) != layout_.workers) {
+    send_drain_messages();
     if (drain_replies() != 0) backoff.reset();
     if (backoff.worth_a_look()) {
       const int64_t now = host_now_ns();
@@ -336,6 +350,24 @@ Result<void> Core::drain(std::chrono::nanoseconds timeout) {
     backoff.pause();
   }
   return success();
+}
+
+// To each worker one, as soon as its ring has room.
+void Core::send_drain_messages() {
+  const std::unique_lock lock(drain_mutex_, std::try_to_lock);
+  if (!lock) return;
+  for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+    uint64_t ticket = 0;
+    if (drain_sent_[worker] ||
+        !bridges_[worker].try_claim_closed(ticket)) {
+      continue;
+    }
+    const Envelope envelope{0, 0, 0, 0, 0, uint16_t(Control::drain), 0, 0, envelope_flags::control};
+    uint32_t payload[packets_for(0) * words_a_packet] = {};
+    std::memcpy(payload, &envelope, sizeof envelope);
+    bridges_[worker].publish(ticket, {payload, 0});
+    drain_sent_[worker] = true;
+  }
 }
 
 Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
@@ -360,68 +392,75 @@ Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
 Termination Core::terminate(std::chrono::nanoseconds timeout) {
   refuse_if_forked("terminating a runtime");
   timeout = std::max<std::chrono::nanoseconds>(timeout, terminate_grace);
-  Termination report = end_workers(timeout);
-  // Not under the lock: callbacks may terminate too.
-  report.callback_stuck = !poller_.end(after(host_now_ns(), timeout));
+  Termination report = end_workers(timeout, after(host_now_ns(), timeout));
+  if (report.unfinished) return report;
+  const int64_t deadline_ns = after(host_now_ns(), timeout);
+  report.callback_stuck = !poller_.end(deadline_ns);
   return report;
 }
 
-Termination Core::end_workers(std::chrono::nanoseconds timeout) {
-  terminating_.store(true, std::memory_order_release);
-  const std::lock_guard lock(lifecycle_mutex_);
-  if (termination_) return *termination_;
+// Of a call beside the one that ends the workers.
+Termination Core::wait_for_end(int64_t deadline_ns) const {
   const int64_t begin_ns = host_now_ns();
+  Backoff backoff(options_.wait);
+  while (!ended_.load(std::memory_order_acquire)) {
+    if (const int64_t now_ns = host_now_ns(); now_ns >= deadline_ns) {
+      Termination report;
+      report.books = count_books();
+      report.uptime_s = uptime_s();
+      report.terminate_ms = double(now_ns - begin_ns) * 1e-6;
+      report.unfinished = true;
+      return report;
+    }
+    backoff.pause();
+  }
+  return termination_;
+}
+
+Termination Core::end_workers(std::chrono::nanoseconds timeout, int64_t deadline_ns) {
+  if (terminating_.exchange(true, std::memory_order_acq_rel)) return wait_for_end(deadline_ns);
+  const int64_t begin_ns = host_now_ns();
+  const auto late = [deadline_ns] { return host_now_ns() >= deadline_ns; };
   Termination report;
   report.uptime_s = uptime_s();
 
-  bool failed = state() == Lifecycle::failed;
-  if (!failed) refusal_.store(Status::terminated, std::memory_order_release);
   for (HostBridge& bridge : bridges_) {
     bridge.close();
     bridge.command(Command::stop);
   }
+  const auto note_failure = [this] {
+    if (state() == Lifecycle::failed) return;
+    if (const auto cause = engine_failure()) fail(*cause);
+  };
   Backoff backoff(options_.wait);
   while (!engine_->finished()) {
     if (drain_replies() != 0) backoff.reset();
-    if (!failed) {
-      if (const auto cause = engine_failure()) {
-        fail(*cause);
-        failed = true;
-      }
-    }
-    if (host_now_ns() >= after(begin_ns, timeout)) {
+    note_failure();
+    if (late()) {
       report.worker_stuck = true;
       break;
     }
     backoff.pause();
   }
-  if (!failed) {
-    if (const auto cause = engine_failure()) fail(*cause);
-  }
-  failed = state() == Lifecycle::failed;
-  // What another thread has in hand must be settled before anything is buried.
+  note_failure();
+  // What another thread has in hand is settled before anything is called dead.
   for (HostBridge& bridge : bridges_) {
-    bridge.drain_after_others([&](const ArrivedReply* reply) { take_reply(bridge, reply, no_call); });
+    const auto take = [&](const ArrivedReply* reply) { take_reply(bridge, reply, no_call); };
+    if (!bridge.drain_after_others(take, late)) report.reader_stuck = true;
   }
-
-  const Status reason = failed ? Status::engine_failed : Status::terminated;
+  const bool failed = state() == Lifecycle::failed;
   if (!failed && !report.worker_stuck) {
     for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
-      bury_unprocessed(worker, reason);
+      if (!bury_unprocessed(worker, Status::terminated, deadline_ns)) report.sender_stuck = true;
       bridges_[worker].take_tell_blocks([this](BlockId id) { arena_.free(id, 0); });
     }
   }
-  end_calls_in_flight(reason);
-  calls_.settle();
-  collect_failed_tells();
+  end_calls_in_flight(refusal());
+  if (!calls_.settle(late)) report.reader_stuck = true;
+  std::unique_lock lock(failed_tells_mutex_, std::defer_lock);
+  if (lock.try_lock_until(steady_time(deadline_ns))) collect_failed_tells();
   report.books = count_books();
-  if (failed || report.worker_stuck) {
-    // Workers that died or hang never said what they did last: what they did not report is not known to be
-    // done, and is a dead letter that nobody can read.
-    const uint64_t unknown = report.books.tells.in_flight();
-    report.books.tells.dead_letters += unknown;
-    report.books.dead_letters_dropped += unknown;
-  }
+  if (failed || report.worker_stuck || report.sender_stuck || report.reader_stuck) infer(report.books);
   if (report.worker_stuck) {
     engine_->leak();
     log(LogLevel::error, [&] {
@@ -429,6 +468,15 @@ Termination Core::end_workers(std::chrono::nanoseconds timeout) {
           "terminating: a worker did not stop within {} ms; {} bytes of the region stay "
           "allocated, for it may still use them",
           microseconds(timeout) / 1000, region_bytes());
+    });
+  }
+  if (report.sender_stuck || report.reader_stuck) {
+    log(LogLevel::error, [&] {
+      return fmt::format(
+          "terminating: a thread did not finish {} within {} ms; {} messages have no outcome that is known, "
+          "and count as dead letters; was it suspended, or ended in the middle?",
+          report.sender_stuck ? "sending" : "taking replies", microseconds(timeout) / 1000,
+          report.books.inferred());
     });
   }
   if (const uint64_t dropped = report.books.dead_letters_dropped; dropped != 0) {
@@ -441,23 +489,38 @@ Termination Core::end_workers(std::chrono::nanoseconds timeout) {
   }
   buffers_.workers_ended(report.worker_stuck);
   report.terminate_ms = double(host_now_ns() - begin_ns) * 1e-6;
-  {
-    const std::lock_guard report_lock(report_mutex_);
-    termination_ = report;
-  }
-  if (!failed) state_.store(Lifecycle::terminated, std::memory_order_release);
+  termination_ = report;
+  ended_.store(true, std::memory_order_release);
+  change_state(Lifecycle::terminated);
   return report;
 }
 
-// The requests that a stopped worker never took: each was claimed, so each is or will be published.
-void Core::bury_unprocessed(uint32_t worker, Status reason) {
+// What nobody reported is not known to be done: a dead letter that nobody can read.
+void Core::infer(Books& books) {
+  const uint64_t asks = books.asks.in_flight(), tells = books.tells.in_flight();
+  books.asks.dead_letters += asks;
+  books.asks.inferred += asks;
+  books.tells.dead_letters += tells;
+  books.tells.inferred += tells;
+  books.dead_letters_dropped += tells;
+}
+
+// The requests that a stopped worker never took. Each was claimed, so each is or will be published; false
+// where the deadline passed before one was.
+bool Core::bury_unprocessed(uint32_t worker, Status reason, int64_t deadline_ns) {
   const HostBridge& bridge = bridges_[worker];
   uint32_t* const payload = buried_.front().data;
   const uint64_t claimed = bridge.claimed();
+  bool all = true;
   for (uint64_t ticket = bridge.consumed(); ticket < claimed; ++ticket) {
     ReceiveOutcome outcome;
-    while ((outcome = bridge.read_back(ticket, payload)) == ReceiveOutcome::nothing) {
+    while ((outcome = bridge.read_back(ticket, payload)) == ReceiveOutcome::nothing &&
+           host_now_ns() < deadline_ns) {
       std::this_thread::yield();  // its producer is between claim and publish
+    }
+    if (outcome == ReceiveOutcome::nothing) {
+      all = false;
+      continue;
     }
     if (outcome == ReceiveOutcome::corrupt) {
       books_.add(Count::corrupt_unprocessed);
@@ -481,6 +544,7 @@ void Core::bury_unprocessed(uint32_t worker, Status reason) {
       calls_.complete_failed(envelope.correlation, Failure{reason});
     }
   }
+  return all;
 }
 
 void Core::count_unprocessed(uint32_t worker, const Envelope& envelope) {
@@ -488,28 +552,36 @@ void Core::count_unprocessed(uint32_t worker, const Envelope& envelope) {
       1, std::memory_order_relaxed);
 }
 
-// Moves what the workers' logs of failed tells hold to the dead letters.
-void Core::collect_failed_tells() {
-  const std::lock_guard lock(failed_tells_mutex_);
-  for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
-    const Bridge& bridge = bridges_[worker].bridge();
-    (void)Memory::load_acquire(bridge.worker_line->h2d_credit);  // count and log were stored before it
-    const uint64_t failed = Memory::load_relaxed(bridge.worker_line->tells_failed);
-    dead_letters_.collect(bridge, failed_tells_seen_[worker], failed);
-    failed_tells_seen_[worker] = failed;
-  }
+// Moves what the workers' logs of failed tells hold to the dead letters. Under failed_tells_mutex_.
+void Core::collect_failed_tells() noexcept {
+  for (uint32_t worker = 0; worker < layout_.workers; ++worker) collect_failed_tells(worker);
+}
+
+void Core::collect_failed_tells(uint32_t worker) noexcept {
+  const uint64_t failed = failed_tells(worker);
+  dead_letters_.collect(bridges_[worker].bridge(), failed_tells_seen_[worker].load(std::memory_order_relaxed),
+                        failed);
+  failed_tells_seen_[worker].store(failed, std::memory_order_relaxed);
+}
+
+uint64_t Core::failed_tells(uint32_t worker) const noexcept {
+  const WorkerLine& line = *bridges_[worker].bridge().worker_line;
+  (void)Memory::load_acquire(line.h2d_credit);  // count and log were stored before it
+  return Memory::load_relaxed(line.tells_failed);
 }
 
 std::vector<DeadLetter> Core::take_dead_letters() {
   refuse_if_forked("taking dead letters");
-  collect_failed_tells();
+  {
+    const std::lock_guard lock(failed_tells_mutex_);
+    collect_failed_tells();
+  }
   return dead_letters_.take();
 }
 
 Books Core::books() const {
   refuse_if_forked("reading the books");
-  const std::lock_guard lock(report_mutex_);
-  return termination_ ? termination_->books : count_books();
+  return ended_.load(std::memory_order_acquire) ? termination_.books : count_books();
 }
 
 Books Core::count_books() const {
@@ -520,6 +592,7 @@ Books Core::count_books() const {
   books.asks.error_replies = books_.sum(Count::asks_error_replies);
   books.asks.timed_out = books_.sum(Count::asks_timed_out);
   books.asks.dead_letters = books_.sum(Count::asks_dead);
+  books.asks.inferred = books_.sum(Count::asks_inferred);
   books.asks.cancelled = books_.sum(Count::asks_cancelled);
   books.asks.late_replies = books_.sum(Count::asks_late);
   books.tells.dead_letters = books_.sum(Count::tells_unprocessed);
@@ -538,8 +611,8 @@ Books Core::count_books() const {
 
 std::string Core::failure() const {
   refuse_if_forked("asking why the engine failed");
-  const std::lock_guard lock(failure_mutex_);
-  return failure_;
+  const std::string* const failure = failure_.load(std::memory_order_acquire);
+  return failure == nullptr ? std::string() : *failure;
 }
 
 }  // namespace detail

@@ -32,7 +32,12 @@ struct Termination {
   double uptime_s = 0;
   double terminate_ms = 0;
   bool worker_stuck = false;    ///< a worker did not stop in time; its memory was left allocated
+  bool sender_stuck = false;    ///< a thread did not finish sending in time: Books::inferred has its message
+  bool reader_stuck = false;    ///< a thread did not finish taking replies in time: Books::inferred has what
+                                ///< lies behind it
   bool callback_stuck = false;  ///< a callback did not return in time: others may still come, or never
+  bool unfinished = false;      ///< the time was up while another call was still ending the workers: the
+                                ///< books are of that moment, and a later call has the rest
 };
 
 namespace detail {
@@ -60,6 +65,7 @@ enum class Count {
   asks_error_replies,
   asks_timed_out,
   asks_dead,
+  asks_inferred,
   asks_cancelled,
   asks_late,
   tells_accepted,
@@ -97,6 +103,8 @@ class Core : public std::enable_shared_from_this<Core> {
   const RingShape& shape() const { return layout_.shape; }
   const Arena& arena() const { return arena_; }
   const RegionLayout& layout() const { return layout_; }
+  /// A worker's bridge, for tests that stand for a thread that is suspended at it.
+  HostBridge& bridge(uint32_t worker) { return bridges_[worker]; }
   /// Largest request body that could be sent, in bytes.
   uint64_t max_body_bytes() const { return max_body_bytes_; }
   uint64_t region_bytes() const { return layout_.region_bytes(); }
@@ -117,6 +125,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Throws Error with Status::forked in such a child.
   void refuse_if_forked(const char* doing) const;
   Lifecycle state() const { return state_.load(std::memory_order_acquire); }
+  /// Why a message is refused once the rings are closed.
+  Status refusal() const;
   double uptime_s() const;
 
   /// Sends a request, in a slot if it fits one and in a block of the arena if not. Takes nothing and loses
@@ -142,16 +152,17 @@ class Core : public std::enable_shared_from_this<Core> {
   /// been given back.
   bool cancel(CallId call);
 
-  /// Commands the workers to take messages or to answer `inactive`, and waits until all obey. Failure:
-  /// worker_stuck, draining, terminated, engine_failed.
+  /// Commands the workers to take messages or to answer `inactive`, and waits until all obey, at most the
+  /// timeout, whatever other threads do. Failure: worker_stuck, draining, terminated, engine_failed.
   Result<void> set_active(bool active, std::chrono::nanoseconds timeout);
-  /// Refuses new messages, and waits until the workers have done all they accepted. Failure: worker_stuck,
-  /// engine_failed, terminated.
+  /// Refuses new messages, and waits until the workers have done all they accepted, at most the timeout,
+  /// whatever other threads do. Failure: worker_stuck, engine_failed, terminated.
   Result<void> drain(std::chrono::nanoseconds timeout);
   /// The least time that terminate allows its workers: a healthy one needs some of it, whatever the timeout.
   static constexpr std::chrono::milliseconds terminate_grace{250};
   /// Ends the workers after the message in hand; the rest become dead letters. Then waits for callbacks.
-  /// Repeatable: later calls report the first. Throws Error in a forked child, and nothing else.
+  /// Each of the two waits ends with its deadline, whatever other threads do; Termination says what was given
+  /// up. Repeatable: later calls report the first. Throws Error in a forked child, and nothing else.
   Termination terminate(std::chrono::nanoseconds timeout);
 
   /// Waits until every worker is past all that was sent before the call, and completes what it finds
@@ -168,12 +179,13 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<DeadLetter> take_dead_letters();
   /// Dead letters that the bounded log had no room for.
   uint64_t dead_letters_dropped() const { return dead_letters_.dropped(); }
-  /// Why the engine failed; empty if it did not.
+  /// Why the engine failed, for the first time; empty if it did not.
   std::string failure() const;
 
  private:
   friend class Poller;
-  Termination end_workers(std::chrono::nanoseconds timeout);
+  Termination end_workers(std::chrono::nanoseconds timeout, int64_t deadline_ns);
+  Termination wait_for_end(int64_t deadline_ns) const;
   void wait_until_started();
   void abandon_launch() noexcept;
   std::optional<std::string> engine_failure() noexcept;
@@ -228,8 +240,14 @@ class Core : public std::enable_shared_from_this<Core> {
   void look_after(int64_t now_ns);
   void check_engine();
   void fail(std::string_view cause) noexcept;
-  void collect_failed_tells();
-  void bury_unprocessed(uint32_t worker, Status reason);
+  bool change_state(Lifecycle to) noexcept;
+  bool record_failure(std::string_view cause) noexcept;
+  void send_drain_messages();
+  void collect_failed_tells() noexcept;
+  void collect_failed_tells(uint32_t worker) noexcept;
+  uint64_t failed_tells(uint32_t worker) const noexcept;
+  bool bury_unprocessed(uint32_t worker, Status reason, int64_t deadline_ns);
+  static void infer(Books& books);
   void end_calls_in_flight(Status reason);
   Books count_books() const;
   size_t handler_number(const Envelope& envelope) const;
@@ -249,7 +267,6 @@ class Core : public std::enable_shared_from_this<Core> {
   CallTable calls_;
 
   std::atomic<Lifecycle> state_{Lifecycle::launched};
-  std::atomic<Status> refusal_{Status::terminated};  // what a message sent after the rings closed is told
   std::atomic<uint32_t> drain_acknowledgements_{0};
   std::atomic<int64_t> next_look_ns_{0};
   std::atomic<int64_t> next_overdue_ns_{0};
@@ -266,16 +283,17 @@ class Core : public std::enable_shared_from_this<Core> {
   Timings timings_;
 
   DeadLetters dead_letters_;
-  mutable std::mutex lifecycle_mutex_;  // drain and terminate, one at a time; never on the message path
-  mutable std::mutex report_mutex_;     // termination_ alone
-  std::atomic<bool> terminating_{false};
-  std::optional<Termination> termination_;
-  std::vector<bool> drain_sent_;
-  std::mutex failed_tells_mutex_;  // of failed_tells_seen_
-  std::vector<uint64_t> failed_tells_seen_;
+  std::timed_mutex active_mutex_;         // set_active's state and commands belong together
+  std::mutex drain_mutex_;                // of drain_sent_; tried, never waited for
+  std::vector<bool> drain_sent_;          // by worker
+  std::atomic<bool> terminating_{false};  // whoever set it ends the workers, alone
+  Termination termination_;               // that thread's, until ended_
+  std::atomic<bool> ended_{false};
+  std::timed_mutex failed_tells_mutex_;  // who stores failed_tells_seen_
+  std::vector<std::atomic<uint64_t>> failed_tells_seen_;
   std::vector<Packet> buried_;  // what terminate reads back: it must not fail for lack of memory
-  mutable std::mutex failure_mutex_;
-  std::string failure_;
+  std::atomic<const std::string*> failure_{nullptr};  // of the first fail(), for good; owned
+  const std::string out_of_memory_{"out of memory"};  // a failure_ that needs no allocation
   Poller poller_{*this};
 };
 

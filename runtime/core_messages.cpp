@@ -111,7 +111,7 @@ HostBridge::Message Core::with_block_heads(Envelope envelope, Outgoing message, 
 }
 
 Status Core::full_or_closed(const HostBridge& bridge, Status full) const {
-  return bridge.closed() ? refusal_.load(std::memory_order_acquire) : full;
+  return bridge.closed() ? refusal() : full;
 }
 
 Status Core::status_of(ClaimOutcome outcome) const {
@@ -123,7 +123,7 @@ Status Core::status_of(ClaimOutcome outcome) const {
     case ClaimOutcome::closed:
       break;
   }
-  return refusal_.load(std::memory_order_acquire);
+  return refusal();
 }
 
 uint32_t Core::reply_bytes(const AskLimits& limits, uint32_t request_bytes) const {

@@ -18,6 +18,11 @@ inline int64_t after(int64_t now_ns, std::chrono::nanoseconds timeout) {
   return now_ns + std::clamp<int64_t>(timeout.count(), 0, centuries - now_ns);
 }
 
+/// The same moment for the standard library, whose steady clock is the host's.
+inline std::chrono::steady_clock::time_point steady_time(int64_t time_ns) {
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time_ns));
+}
+
 inline uint64_t microseconds(std::chrono::nanoseconds timeout) {
   return uint64_t(std::max<int64_t>(timeout.count(), 0)) / 1000;
 }

@@ -260,25 +260,25 @@ class HostBridge {
     return receive<Memory>(bridge_.h2d, bridge_.shape, ticket, payload);
   }
 
-  /// Commands the worker; what it will acknowledge. Waits for another thread that does the same.
+  /// Commands the worker; what it will acknowledge. Nothing follows Command::stop: commanded later, that is
+  /// commanded once more. Any thread; lock-free.
   CommandWord command(Command command) {
-    const std::lock_guard lock(command_mutex_);
-    return send(commanded_.next(command));
+    return command_next([command](Command) { return command; });
   }
   /// Commands once more what was commanded last.
   CommandWord command_again() {
-    const std::lock_guard lock(command_mutex_);
-    return send(commanded_.next(commanded_.command()));
+    return command_next([](Command last) { return last; });
   }
   /// The worker reads the host's clock itself: nobody says the time.
   void needs_no_time() { time_said_ns_.store(INT64_MAX, std::memory_order_relaxed); }
   /// Says the time to the worker, which expires messages by it alone, unless a later one was said, or another
-  /// thread commands the worker just now. `now_ns`: the host's clock, now or before.
+  /// thread says it just now. `now_ns`: the host's clock, now or before.
   void say_time(int64_t now_ns) {
-    const std::unique_lock lock(command_mutex_, std::try_to_lock);
+    const std::unique_lock lock(time_mutex_, std::try_to_lock);
     if (!lock || now_ns <= time_said_ns()) return;
-    said_us_ = uint32_t(uint64_t(now_ns) / 1000);
-    (void)send(commanded_);
+    change_line([now_ns](uint64_t last) {
+      return CommandLine::both({uint32_t(last)}, uint32_t(uint64_t(now_ns) / 1000));
+    });
     time_said_ns_.store(now_ns, std::memory_order_release);  // a message sent after this is read after it
   }
   /// The last time that was said.
@@ -313,13 +313,17 @@ class HostBridge {
     draining_.store(false, std::memory_order_release);
     return count;
   }
-  /// The same when no other thread is at it any more: for the end, when no more messages come.
-  template <class Take>
-  uint32_t drain_after_others(Take&& take) {
-    while (draining_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-    const uint32_t count = drain_alone(take, ~uint32_t(0));
+  /// The same when no other thread is at it any more: for the end, when no more messages come. False where
+  /// another still is when `give_up()` says so: then nothing was taken.
+  template <class Take, class GiveUp>
+  bool drain_after_others(Take&& take, GiveUp&& give_up) {
+    while (draining_.exchange(true, std::memory_order_acquire)) {
+      if (give_up()) return false;
+      std::this_thread::yield();
+    }
+    drain_alone(take, ~uint32_t(0));
     draining_.store(false, std::memory_order_release);
-    return count;
+    return true;
   }
 
  private:
@@ -349,12 +353,37 @@ class HostBridge {
 #else
   static const Line& own_line(const Packet* packets) { return *reinterpret_cast<const Line*>(packets); }
 #endif
-  CommandWord send(CommandWord word) {
-    commanded_ = word;
+  template <class Choose>
+  CommandWord command_next(Choose&& choose) {
+    return {uint32_t(change_line([&](uint64_t line) {
+      const CommandWord last{uint32_t(line)};
+      const Command before = last.command();
+      return CommandLine::both(last.next(before == Command::stop ? before : choose(before)),
+                               CommandLine::host_us_in(line));
+    }))};
+  }
+  // Makes of CommandLine::command what `change` says; that. Lock-free.
+  template <class Change>
+  uint64_t change_line(Change&& change) {
+    uint64_t last = commanded_.load(std::memory_order_acquire), changed;
+    do {
+      changed = change(last);
+    } while (!commanded_.compare_exchange_weak(last, changed, std::memory_order_acq_rel,
+                                               std::memory_order_acquire));
+    // Another thread's later change may have been stored before this one: it is stored again then. Of two
+    // threads at least one sees the other's, by the fence between its store and its load.
+    for (uint64_t sent = changed;;) {
+      store_line(sent);
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      const uint64_t newest = commanded_.load(std::memory_order_acquire);
+      if (newest == sent) return changed;
+      sent = newest;
+    }
+  }
+  void store_line(uint64_t command) {
     CommandLine* const line = bar_.command_line != nullptr ? bar_.command_line : bridge_.command_line;
-    Memory::store_release(line->command, CommandLine::both(word, said_us_));
+    Memory::store_release(line->command, command);
     if (bar_.command_line != nullptr) Memory::store_fence();
-    return word;
   }
 
   // In a conversation replies say that the ring is empty. Only where they do not is the worker's own line
@@ -428,10 +457,9 @@ class HostBridge {
 
   Bridge bridge_;
   BarBridge bar_;
-  SlotPages slot_pages_;  // of bar_.h2d
-  std::mutex command_mutex_;
-  CommandWord commanded_;
-  uint32_t said_us_ = 0;  // with commanded_
+  SlotPages slot_pages_;                // of bar_.h2d
+  std::atomic<uint64_t> commanded_{0};  // the last CommandLine::command
+  std::mutex time_mutex_;               // who says the time; tried, never waited for
   TicketClaim<Memory> claim_;
   alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
   std::atomic<uint32_t> returned_seen_{0};

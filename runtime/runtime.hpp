@@ -33,7 +33,8 @@ class Runtime {
   }
 
   /// From now on each message is answered Status::inactive instead of being handled; a tell becomes a dead
-  /// letter. Waits until every worker does so. Failures: worker_stuck, draining, terminated, engine_failed.
+  /// letter. Blocks until every worker does so, at most the timeout, whatever other threads do. Failures:
+  /// worker_stuck, draining, terminated, engine_failed.
   Result<void> deactivate(std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {
     return core()->set_active(false, timeout);
   }
@@ -62,14 +63,18 @@ class Runtime {
     return core()->buffers().ledger();
   }
 
-  /// Refuses new messages and waits until all accepted ones are done. May be repeated after a time-out.
-  /// Failures: worker_stuck, engine_failed, terminated.
+  /// Refuses new messages and blocks until all accepted ones are done, at most the timeout, whatever other
+  /// threads do. May be repeated after a time-out. Failures: worker_stuck, engine_failed, terminated.
   Result<void> drain(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
   /// Lets each worker finish the message in hand and ends them; the rest become dead letters. Every future in
   /// flight completes, and its callback has returned; called from a callback, it does not wait for the
-  /// others. Repeatable: later calls report what the first did. A worker is called stuck when it did not stop
-  /// within the timeout, and within 250 ms at least; a callback likewise, after that. Throws Error in a
-  /// forked child alone.
+  /// others. From then on then() calls its callback itself.
+  ///
+  /// Blocks at most the timeout, 250 ms at least, for workers and for threads that are sending or taking
+  /// replies, and as long again for callbacks, whatever other threads do. What it did not wait for the report
+  /// names: worker_stuck, sender_stuck, reader_stuck, callback_stuck, or unfinished beside another call that
+  /// still waits; the books count what no longer has a known outcome as inferred. Repeatable: later calls
+  /// report what the first did. Throws Error in a forked child alone.
   Termination terminate(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
 
   /// Where the messages are; exact after terminate(). Any thread.

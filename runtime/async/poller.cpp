@@ -52,6 +52,13 @@ void Poller::start() {
 bool Poller::expect() {
   if (core_.forked()) return false;
   if (!started_.load(std::memory_order_acquire)) start();
+  if (this_threads == this) {
+    // In a callback, whose own promise keeps the thread from ending.
+    expected_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  // Looked at first: threads that ask again and again after the end must not keep the count from zero.
+  if (expected_.load(std::memory_order_acquire) >= closed) return false;
   if (expected_.fetch_add(1, std::memory_order_seq_cst) >= closed) {
     expected_.fetch_sub(1, std::memory_order_relaxed);
     return false;
@@ -85,9 +92,9 @@ void Poller::wake() {
 void Poller::sleep() {
   do {
     sleeping_.store(true, std::memory_order_seq_cst);
-    if (expected_.load(std::memory_order_seq_cst) != 0 || ending_.load(std::memory_order_seq_cst)) break;
+    if (expected_.load(std::memory_order_seq_cst) != 0) break;  // or it is closed
     sleeping_.wait(true, std::memory_order_acquire);
-  } while (expected_.load(std::memory_order_relaxed) == 0 && !ending_.load(std::memory_order_relaxed));
+  } while (expected_.load(std::memory_order_relaxed) == 0);
   sleeping_.store(false, std::memory_order_relaxed);
 }
 
@@ -97,10 +104,10 @@ void Poller::run() {
   Backoff backoff(core_.options().wait);
   uint32_t busy_turns = 0;
   for (;;) {
-    const bool ending = ending_.load(std::memory_order_acquire);
-    uint64_t expected = expected_.load(std::memory_order_relaxed);
-    if (expected == 0) {
-      if (ending && expected_.compare_exchange_strong(expected, closed, std::memory_order_seq_cst)) break;
+    const uint64_t expected = expected_.load(std::memory_order_acquire);
+    const bool ending = expected >= closed;
+    if ((expected & ~closed) == 0) {
+      if (ending) break;
       if (polite && backoff.sleeps()) {
         sleep();
         backoff.reset();
@@ -115,7 +122,7 @@ void Poller::run() {
       continue;
     }
     // Of calls that were being sent when the runtime ended: no reply will come.
-    if (ending) core_.end_calls_in_flight(core_.refusal_.load(std::memory_order_acquire));
+    if (ending) core_.end_calls_in_flight(core_.refusal());
     if (backoff.worth_a_look()) look();
     backoff.pause();
   }
@@ -169,14 +176,9 @@ void Poller::deliver_one(Deliverable& ready) noexcept {
 }
 
 bool Poller::end(int64_t deadline_ns) {
-  {
-    const std::lock_guard lock(start_mutex_);
-    if (!started_.load(std::memory_order_relaxed)) {
-      expected_.fetch_or(closed, std::memory_order_seq_cst);
-      return true;
-    }
-  }
-  ending_.store(true, std::memory_order_seq_cst);
+  // Whoever has been promised a delivery before this has started the thread before it.
+  expected_.fetch_or(closed, std::memory_order_seq_cst);
+  if (!started_.load(std::memory_order_acquire)) return true;
   wake();
   if (this_threads == this) return true;
   Backoff backoff(WaitPolicy::polite);
@@ -184,8 +186,8 @@ bool Poller::end(int64_t deadline_ns) {
     if (backoff.worth_a_look() && host_now_ns() >= deadline_ns) return false;
     backoff.pause();
   }
-  const std::lock_guard lock(start_mutex_);
-  if (thread_.joinable()) thread_.join();
+  const std::unique_lock lock(start_mutex_, std::try_to_lock);
+  if (lock && thread_.joinable()) thread_.join();
   return true;
 }
 

@@ -35,9 +35,9 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  /// Promises one watch() or deliver(), which the runtime's end waits for. False where it has ended, or the
-  /// process is a forked child: nothing is delivered any more. Starts the thread; throws Error where there
-  /// can be none, std::bad_alloc.
+  /// Promises one watch() or deliver(), which the runtime's end waits for. False once end() has been called,
+  /// but in a callback, and in a forked child: nothing is delivered then. Starts the thread; throws Error
+  /// where there can be none, std::bad_alloc.
   bool expect();
   /// The one of a call's slot; its owner's until it is watched.
   Continuation& continuation_of(CallId call);
@@ -46,8 +46,9 @@ class Poller {
   /// Delivers it on the poller's thread, soon.
   void deliver(Deliverable& ready);
 
-  /// Waits until all that is expected was delivered, and ends the thread; on the poller's own thread it does
-  /// not wait. False if that took beyond `deadline_ns`: a callback does not return. Repeatable.
+  /// Promises nothing more, waits until all that was promised is delivered, and ends the thread; on the
+  /// poller's own thread it does not wait. False if that took beyond `deadline_ns`: a callback does not
+  /// return, or goes on asking. Repeatable.
   bool end(int64_t deadline_ns);
 
   CallbackFailures failures() const;
@@ -70,7 +71,6 @@ class Poller {
   alignas(64) std::atomic<uint64_t> expected_{0};  // promised and not yet delivered; `closed`: no more
   std::atomic<bool> sleeping_{false};
   std::atomic<int64_t> next_due_ns_{INT64_MAX};  // no later than the first deadline of what is watched
-  std::atomic<bool> ending_{false};
   std::atomic<bool> finished_{false};
   std::mutex start_mutex_;  // starting and ending, never a message
   std::thread thread_;

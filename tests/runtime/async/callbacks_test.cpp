@@ -219,6 +219,68 @@ TEST_CASE("terminate() returns when every callback has returned, each with an ou
   CHECK_FALSE(report.callback_stuck);
 }
 
+TEST_CASE("a thread that always has a callback to come does not keep terminate() from ending", "[gpu]") {
+  Runtime runtime = launch();
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> issued{0}, entered{0};
+  std::thread asker([&] {
+    Client client = runtime.client();
+    const auto own = std::this_thread::get_id();
+    for (uint64_t n = 1; !stop; ++n) {
+      // Each callback on the poller's thread returns once the next is promised.
+      ask(client, Action::ANSWER, n).then([&, n, own](Outcome) {
+        entered = n;
+        while (std::this_thread::get_id() != own && issued <= n && !stop) std::this_thread::yield();
+      });
+      issued = n;
+      while (entered != n) std::this_thread::yield();
+    }
+    ++issued;
+  });
+  while (issued < 10) std::this_thread::yield();
+  const Termination report = runtime.terminate(std::chrono::seconds(3));
+  stop = true;
+  asker.join();
+  CHECK_FALSE(report.callback_stuck);
+  CHECK_FALSE(runtime.terminate().callback_stuck);
+}
+
+TEST_CASE("threads that go on asking with then() do not keep terminate() from ending, nor count as stuck",
+          "[gpu]") {
+  Runtime runtime = launch({.workers = 2, .slots = 32});
+  constexpr size_t threads = 16;
+  std::atomic<bool> stop{false};
+  std::atomic<size_t> asking_now{0};
+  std::atomic<uint64_t> asked{0}, called{0}, wrong{0};
+  std::vector<std::thread> askers;
+  for (size_t t = 0; t < threads; ++t) {
+    askers.emplace_back([&, t] {
+      Client client = runtime.client();
+      for (uint64_t i = 0; !stop; ++i) {
+        auto future =
+            client.ask<ProbeRequest>(Address<Probe>{t}, asking(Action::ANSWER, i), std::chrono::minutes(1));
+        std::move(future).then([&, i](Outcome outcome) {
+          const Said got = said(outcome);
+          if (got.status == Status::ok ? got.value != 2 * i + 1 : got.status != Status::terminated) ++wrong;
+          ++called;
+        });
+        ++asked;
+        if (i == 0) ++asking_now;
+      }
+    });
+  }
+  while (asking_now != threads) std::this_thread::yield();
+  const Termination report = runtime.terminate(std::chrono::seconds(8));
+  stop = true;
+  for (std::thread& asker : askers) asker.join();
+  CHECK_FALSE(report.callback_stuck);
+  CHECK_FALSE(report.worker_stuck);
+  CHECK(report.books.balanced());
+  CHECK_FALSE(runtime.terminate().callback_stuck);
+  CHECK(called == asked);
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a callback may terminate its runtime: it does not wait for the callbacks that come after it",
           "[gpu]") {
   Runtime runtime = launch({.slots = 16});
