@@ -81,20 +81,23 @@ struct alignas(128) LastWords {
 };
 
 /// The tells that failed in a worker, kept for the dead-letter log: two packets with the ErrorBody, then the
-/// slot's as they were, as many as the message needed. Overwritten in a circle: failure n (from 1) lies in
-/// entry (n - 1) mod 16, and its packets' stamps are n as 32 bits.
+/// slot's as they were, as many as the message needed. A circle of as many entries as the H2D ring has slots:
+/// failure n (from 1) lies in entry (n - 1) mod slots, and its packets' stamps are n as 32 bits. The host
+/// reads the log before it gives credited slots out again (TicketClaim), so that a worker cannot come to an
+/// entry again that the host has not read.
 struct FailureLog {
-  static constexpr uint32_t entries = 16;
   static constexpr uint32_t error_packets = 2;
+
+  GYRE_DEVICE static constexpr uint32_t entries(const RingShape& shape) { return shape.slots; }
 
   GYRE_DEVICE static constexpr uint32_t entry_packets(const RingShape& shape) {
     return error_packets + shape.packets();
   }
   GYRE_DEVICE static constexpr uint64_t bytes(const RingShape& shape) {
-    return (uint64_t(entries) * entry_packets(shape) * sizeof(Packet) + 127) / 128 * 128;
+    return (uint64_t(entries(shape)) * entry_packets(shape) * sizeof(Packet) + 127) / 128 * 128;
   }
   GYRE_DEVICE static constexpr uint64_t first_packet(const RingShape& shape, uint64_t failure) {
-    return (failure - 1) % entries * entry_packets(shape);
+    return ((failure - 1) & (entries(shape) - 1)) * entry_packets(shape);
   }
 };
 
@@ -119,7 +122,7 @@ static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(RegionHeader, inbo
               "the region's fields lie alike on both sides");
 
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
-inline constexpr uint32_t region_version = 6;
+inline constexpr uint32_t region_version = 7;
 
 /// What the host says handler n is for, actor by actor: Cap'n Proto type ids of its request and its response
 /// (0: it takes tells only). Each worker holds it against its own handlers before it starts.

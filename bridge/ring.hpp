@@ -280,16 +280,28 @@ class TicketClaim {
   /// `credit`: the consumer's credit word. `slots`: the ring's.
   TicketClaim(const typename Memory::Word& credit, uint32_t slots) : credit_(&credit), slots_(slots) {}
 
-  /// Claims the next ticket, or says why not; claims nothing unless `claimed`. Any thread. Never blocks.
-  ClaimOutcome try_claim(uint64_t& ticket) { return claim(ticket, false); }
+  /// What is called before slots that the consumer is done with are given out again, unless the caller has
+  /// something to do then: about once a lap, by the thread that reads the credit.
+  struct Nothing {
+    void operator()() const {}
+  };
+
+  /// Claims the next ticket, or says why not; claims nothing unless `claimed`. Any thread. Blocks only as
+  /// `before_reuse()` does.
+  template <class BeforeReuse = Nothing>
+  ClaimOutcome try_claim(uint64_t& ticket, BeforeReuse&& before_reuse = {}) {
+    return claim(ticket, false, before_reuse);
+  }
 
   /// Claims up to `most` tickets in a row, at least 1, as many as there is room for: `first` and the `count`
   /// - 1 after it. Otherwise as try_claim. Each must be published.
-  ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count) {
+  template <class BeforeReuse = Nothing>
+  ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count,
+                             BeforeReuse&& before_reuse = {}) {
     uint64_t tail = Memory::load_relaxed(tail_);
     for (;;) {
       if ((tail & closed_bit) != 0) return ClaimOutcome::closed;
-      const uint32_t granted = room(tail, most);
+      const uint32_t granted = room(tail, most, before_reuse);
       if (granted == 0) return ClaimOutcome::full;
       const uint64_t next = tail;
       if (Memory::compare_exchange(tail_, tail, next + granted)) {
@@ -303,20 +315,24 @@ class TicketClaim {
   /// Lets no later try_claim succeed; claims made before it stand. Any thread, any number of times.
   void close() { Memory::fetch_or(tail_, closed_bit); }
 
-  /// Claims a ticket after close(), for the one message that must still go in. Only the thread that closed.
-  ClaimOutcome try_claim_closed(uint64_t& ticket) { return claim(ticket, true); }
+  /// Claims a ticket after close(), for the one message that must still go in. Otherwise as try_claim.
+  template <class BeforeReuse = Nothing>
+  ClaimOutcome try_claim_closed(uint64_t& ticket, BeforeReuse&& before_reuse = {}) {
+    return claim(ticket, true, before_reuse);
+  }
 
   bool closed() const { return (Memory::load_acquire(tail_) & closed_bit) != 0; }
   /// Tickets claimed so far.
   uint64_t claimed() const { return Memory::load_acquire(tail_) & ~closed_bit; }
 
  private:
-  ClaimOutcome claim(uint64_t& ticket, bool after_close) {
+  template <class BeforeReuse>
+  ClaimOutcome claim(uint64_t& ticket, bool after_close, BeforeReuse& before_reuse) {
     uint64_t tail = Memory::load_relaxed(tail_);
     for (;;) {
       if ((tail & closed_bit) != 0 && !after_close) return ClaimOutcome::closed;
       const uint64_t next = tail & ~closed_bit;
-      if (room(next, 1) == 0) return ClaimOutcome::full;
+      if (room(next, 1, before_reuse) == 0) return ClaimOutcome::full;
       if (Memory::compare_exchange(tail_, tail, tail + 1)) {
         ticket = next;
         return ClaimOutcome::claimed;
@@ -326,12 +342,14 @@ class TicketClaim {
 
   // How many of `wanted` tickets from `next` on have room. Signed: `next` may be stale and lie below the
   // credit; then the compare-and-swap fails and we look again.
-  uint32_t room(uint64_t next, uint32_t wanted) {
+  template <class BeforeReuse>
+  uint32_t room(uint64_t next, uint32_t wanted, BeforeReuse& before_reuse) {
     const int64_t slots = int64_t(slots_);
     if (int64_t(next - Memory::load_acquire(credit_seen_)) + int64_t(wanted) <= slots) return wanted;
     const uint64_t credit = Memory::load_acquire(*credit_);
     const int64_t left = slots - int64_t(next - credit);
     if (left <= 0) return 0;
+    before_reuse();
     Memory::store_release(credit_seen_, credit);
     return left < int64_t(wanted) ? uint32_t(left) : wanted;
   }

@@ -359,7 +359,7 @@ void Core::send_drain_messages() {
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     uint64_t ticket = 0;
     if (drain_sent_[worker] ||
-        !bridges_[worker].try_claim_closed(ticket)) {
+        !bridges_[worker].try_claim_closed(ticket, [&] { collect_before_reuse(worker); })) {
       continue;
     }
     const Envelope envelope{0, 0, 0, 0, 0, uint16_t(Control::drain), 0, 0, envelope_flags::control};
@@ -562,6 +562,15 @@ void Core::collect_failed_tells(uint32_t worker) noexcept {
   dead_letters_.collect(bridges_[worker].bridge(), failed_tells_seen_[worker].load(std::memory_order_relaxed),
                         failed);
   failed_tells_seen_[worker].store(failed, std::memory_order_relaxed);
+}
+
+// Of a sender that is about to use slots again that the worker is done with. What their messages left in the
+// worker's log is read first: the messages that come after them could overwrite it. Where another thread
+// reads a log just now, it is not waited for.
+void Core::collect_before_reuse(uint32_t worker) noexcept {
+  if (failed_tells(worker) == failed_tells_seen_[worker].load(std::memory_order_relaxed)) return;
+  const std::unique_lock lock(failed_tells_mutex_, std::try_to_lock);
+  if (lock) collect_failed_tells(worker);
 }
 
 uint64_t Core::failed_tells(uint32_t worker) const noexcept {

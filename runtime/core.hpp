@@ -245,6 +245,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void send_drain_messages();
   void collect_failed_tells() noexcept;
   void collect_failed_tells(uint32_t worker) noexcept;
+  void collect_before_reuse(uint32_t worker) noexcept;
   uint64_t failed_tells(uint32_t worker) const noexcept;
   bool bury_unprocessed(uint32_t worker, Status reason, int64_t deadline_ns);
   static void infer(Books& books);

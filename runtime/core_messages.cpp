@@ -149,6 +149,7 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
   std::optional<ArenaBlock> block;
   bool prepaid = false;
   uint64_t ticket = 0;
+  const auto collect = [&] { collect_before_reuse(to.worker); };
   const Status status = attempt_until(
       [&]() __attribute__((always_inline)) {
         if (room.any() && !block && !(block = take_block(room, message))) [[unlikely]]
@@ -156,7 +157,7 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
         if (!call && !(call = calls_.acquire())) return full_or_closed(bridge, Status::call_table_full);
         if (!prepaid && !(prepaid = bridge.try_prepay_replies(1) != 0))
           return full_or_closed(bridge, Status::ring_full);
-        return status_of(bridge.try_claim(ticket));
+        return status_of(bridge.try_claim(ticket, collect));
       },
       limits.timeout, deadline_ns, when_full);
   if (status != Status::ok) {
@@ -207,7 +208,7 @@ Result<void> Core::tell(const Destination& to, Outgoing message, const TellLimit
       [&] {
         if (room.any() && !block && !(block = take_block(room, message)))
           return full_or_closed(bridge, Status::arena_full);
-        return status_of(bridge.try_claim(ticket));
+        return status_of(bridge.try_claim(ticket, [&] { collect_before_reuse(to.worker); }));
       },
       limits.timeout, deadline_ns, when_full);
   if (status != Status::ok) {
@@ -270,8 +271,10 @@ size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, Ca
   const SendTime sent_at = SendTime::now(limits.timeout);
   const uint64_t timeout_us = microseconds(limits.timeout);
   int64_t deadline_ns = sent_at.exact() ? sent_at.deadline_ns() : never;
-  HostBridge& bridge = bridges_[run.front().to.worker];
+  const uint32_t worker = run.front().to.worker;
+  HostBridge& bridge = bridges_[worker];
   const uint32_t deadline_us = worker_deadline_us(bridge, sent_at.now_ns, sent_at.deadline_ns());
+  const auto collect = [&] { collect_before_reuse(worker); };
   size_t sent = 0;
   while (sent < run.size()) {
     uint32_t acquired = 0, prepaid = 0, claimed = 0;
@@ -286,7 +289,7 @@ size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, Ca
           if (acquired == 0) return full_or_closed(bridge, Status::call_table_full);
           if (prepaid == 0) prepaid = bridge.try_prepay_replies(acquired);
           if (prepaid == 0) return full_or_closed(bridge, Status::ring_full);
-          return status_of(bridge.try_claim_run(prepaid, ticket, claimed));
+          return status_of(bridge.try_claim_run(prepaid, ticket, claimed, collect));
         },
         limits.timeout, deadline_ns, WhenFull::wait);
     if (prepaid != claimed) bridge.return_prepaid(prepaid - claimed);
@@ -340,19 +343,23 @@ size_t Core::tell_run(std::span<const Addressed> run, const TellLimits& limits, 
     refused = Failure{Status::forked};
     return 0;
   }
-  HostBridge& bridge = bridges_[run.front().to.worker];
+  const uint32_t worker = run.front().to.worker;
+  HostBridge& bridge = bridges_[worker];
   uint32_t deadline_us = 0;
   if (limits.expires_after.count() > 0) {
     const int64_t now_ns = host_now_ns();
     deadline_us = worker_deadline_us(bridge, now_ns, after(now_ns, limits.expires_after));
   }
   int64_t deadline_ns = never;
+  const auto collect = [&] { collect_before_reuse(worker); };
   size_t sent = 0;
   while (sent < run.size()) {
     uint64_t ticket = 0;
     uint32_t claimed = 0;
     const Status status = attempt_until(
-        [&] { return status_of(bridge.try_claim_run(uint32_t(run.size() - sent), ticket, claimed)); },
+        [&] {
+          return status_of(bridge.try_claim_run(uint32_t(run.size() - sent), ticket, claimed, collect));
+        },
         limits.timeout, deadline_ns, WhenFull::wait);
     if (status != Status::ok) {
       refused = this->refused(status, microseconds(limits.timeout), Room{});

@@ -58,9 +58,9 @@ void DeadLetters::collect(const Bridge& bridge, uint64_t seen, uint64_t failed) 
     dropped_.fetch_add(failed - seen, std::memory_order_relaxed);
     return;
   }
-  if (failed - seen > FailureLog::entries) {
-    dropped_.fetch_add(failed - seen - FailureLog::entries, std::memory_order_relaxed);
-    seen = failed - FailureLog::entries;
+  if (const uint64_t entries = FailureLog::entries(bridge.shape); failed - seen > entries) {
+    dropped_.fetch_add(failed - seen - entries, std::memory_order_relaxed);
+    seen = failed - entries;
   }
   for (uint64_t n = seen + 1; n <= failed; ++n) {
     const Packet* const entry = bridge.failure_log + FailureLog::first_packet(bridge.shape, n);

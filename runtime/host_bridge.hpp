@@ -129,13 +129,17 @@ class HostBridge {
     }
   }
 
-  ClaimOutcome try_claim(uint64_t& ticket) {
-    const ClaimOutcome outcome = claim_.try_claim(ticket);
+  /// `before_reuse()` is called before slots that the worker is done with are given out again.
+  template <class BeforeReuse = TicketClaim<Memory>::Nothing>
+  ClaimOutcome try_claim(uint64_t& ticket, BeforeReuse&& before_reuse = {}) {
+    const ClaimOutcome outcome = claim_.try_claim(ticket, before_reuse);
     if (outcome == ClaimOutcome::claimed) note_depth(ticket + 1);
     return outcome;
   }
-  ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count) {
-    const ClaimOutcome outcome = claim_.try_claim_run(most, first, count);
+  template <class BeforeReuse = TicketClaim<Memory>::Nothing>
+  ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count,
+                             BeforeReuse&& before_reuse = {}) {
+    const ClaimOutcome outcome = claim_.try_claim_run(most, first, count, before_reuse);
     if (outcome == ClaimOutcome::claimed) note_depth(first + count);
     return outcome;
   }
@@ -247,7 +251,10 @@ class HostBridge {
 
   void close() { claim_.close(); }
   bool closed() const { return claim_.closed(); }
-  bool try_claim_closed(uint64_t& ticket) { return claim_.try_claim_closed(ticket) == ClaimOutcome::claimed; }
+  template <class BeforeReuse>
+  bool try_claim_closed(uint64_t& ticket, BeforeReuse&& before_reuse) {
+    return claim_.try_claim_closed(ticket, before_reuse) == ClaimOutcome::claimed;
+  }
   uint64_t claimed() const { return claim_.claimed(); }
   /// False if the worker is known to be done with all that was claimed. Reads the host's own memory alone.
   bool may_have_work() const { return claimed() > consumed_seen_.load(std::memory_order_relaxed); }

@@ -87,7 +87,8 @@ class Runtime {
   std::function<Stats()> stats_reader() const {
     return [core = core()] { return core->stats(); };
   }
-  /// The dead letters since the last call, at most 1,024 kept. Any thread.
+  /// The dead letters since the last call, oldest first. 1,024 are kept, failed tells among them, whether or
+  /// not somebody asks; later ones are dropped, and counted in the books. Any thread.
   std::vector<DeadLetter> take_dead_letters() { return core()->take_dead_letters(); }
 
   /// How many callbacks and coroutines threw, and what the first of them did. Any thread.

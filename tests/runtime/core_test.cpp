@@ -376,15 +376,47 @@ TEST_CASE("failed tells are counted as dead letters and kept with their reason a
   CHECK(s.core->take_dead_letters().empty());
 }
 
-TEST_CASE("a worker's log of failed tells keeps the newest; the rest are counted as dropped") {
+TEST_CASE("every tell of a burst of failed ones is kept, though nobody asks for dead letters meanwhile") {
+  for (const bool one_by_one : {false, true}) {
+    Stepped s({.slots = 8});
+    constexpr uint64_t count = 1000;
+    for (uint64_t i = 0; i < count; ++i) {
+      REQUIRE(tell_raw(*s.core, 0, 9, {0}, i));
+      if (one_by_one || i % 8 == 7) s.work();
+    }
+    s.work();
+    CHECK(s.core->books().dead_letters_dropped == 0);
+    const auto letters = s.core->take_dead_letters();
+    REQUIRE(letters.size() == count);
+    for (uint64_t i = 0; i < count; ++i) REQUIRE(letters[i].envelope.key == i);
+  }
+}
+
+TEST_CASE("failed tells that were sent in one batch are all kept") {
+  Stepped s({.slots = 32});
+  std::vector<Raw> bodies(20, Raw(std::vector<uint64_t>{0}));
+  std::vector<detail::Addressed> messages;
+  for (uint64_t i = 0; i < 20; ++i) messages.push_back({{0, 0, 9, i}, bodies[i].message()});
+  for (int turn = 0; turn < 10; ++turn) {
+    Failure refused{};
+    REQUIRE(s.core->tell_many(messages, {std::chrono::seconds(10), {}}, refused) == messages.size());
+    s.work();
+  }
+  CHECK(s.core->take_dead_letters().size() == 200);
+  CHECK(s.core->books().dead_letters_dropped == 0);
+}
+
+TEST_CASE("dead letters beyond 1,024 are dropped, and counted") {
   Stepped s({.slots = 64});
-  for (uint64_t i = 0; i < 40; ++i) REQUIRE(tell_raw(*s.core, 0, 9, {0}, i));
-  s.work();
+  for (uint64_t i = 0; i < 1100; ++i) {
+    REQUIRE(tell_raw(*s.core, 0, 9, {0}, i));
+    s.work();
+  }
   const auto letters = s.core->take_dead_letters();
-  CHECK(letters.size() == FailureLog::entries);
-  for (uint64_t i = 0; i < letters.size(); ++i)
-    CHECK(letters[i].envelope.key == 40 - FailureLog::entries + i);
-  CHECK(s.core->books().dead_letters_dropped == 40 - FailureLog::entries);
+  CHECK(letters.size() == 1024);
+  CHECK(letters[0].envelope.key == 0);
+  CHECK(s.core->books().dead_letters_dropped == 1100 - 1024);
+  CHECK(s.core->books().tells.dead_letters == 1100);
 }
 
 TEST_CASE("terminate dead-letters what no worker took, asks and tells, and every future completes") {
@@ -485,6 +517,8 @@ TEST_CASE("when the engine dies every pending ask ends with engine_failed, and t
   const Termination report = s.core->terminate(1s);
   CHECK(report.books.asks.dead_letters == 2);
   CHECK(report.books.tells.dead_letters == 1);
+  CHECK(report.books.asks.inferred == 2);
+  CHECK(report.books.tells.inferred == 1);
   CHECK(report.books.balanced());
   CHECK(s.core->state() == Lifecycle::failed);
 }
