@@ -216,6 +216,10 @@ bool Core::change_state(Lifecycle to) noexcept {
   return true;
 }
 
+void Core::watch_engine() {
+  if (engine_->may_die()) watcher_.start();
+}
+
 void Core::check_engine() {
   const Lifecycle state = state_.load(std::memory_order_acquire);
   if (state == Lifecycle::failed || state == Lifecycle::terminated) {
@@ -395,6 +399,7 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
   Termination report = end_workers(timeout, after(host_now_ns(), timeout));
   if (report.unfinished) return report;
   const int64_t deadline_ns = after(host_now_ns(), timeout);
+  watcher_.end(deadline_ns);
   report.callback_stuck = !poller_.end(deadline_ns);
   return report;
 }

@@ -15,6 +15,7 @@
 #include <gyre/runtime/scratch.hpp>
 #include <gyre/runtime/stats.hpp>
 #include <gyre/runtime/tally.hpp>
+#include <gyre/runtime/watcher.hpp>
 #include <gyre/runtime/worker_clock.hpp>
 
 #include <atomic>
@@ -165,6 +166,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// up. Repeatable: later calls report the first. Throws Error in a forked child, and nothing else.
   Termination terminate(std::chrono::nanoseconds timeout);
 
+  /// Notices from now on that the engine died, though nobody waits; for an engine that can die by itself.
+  /// Ends with terminate(), which must be called. Throws Error where there can be no thread.
+  void watch_engine();
+
   /// Waits until every worker is past all that was sent before the call, and completes what it finds
   /// meanwhile. Failures: worker_stuck, engine_failed.
   Result<void> wait_for_workers(std::chrono::nanoseconds timeout);
@@ -184,6 +189,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   friend class Poller;
+  friend class Watcher;
   Termination end_workers(std::chrono::nanoseconds timeout, int64_t deadline_ns);
   Termination wait_for_end(int64_t deadline_ns) const;
   void wait_until_started();
@@ -296,6 +302,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<const std::string*> failure_{nullptr};  // of the first fail(), for good; owned
   const std::string out_of_memory_{"out of memory"};  // a failure_ that needs no allocation
   Poller poller_{*this};
+  Watcher watcher_{*this};
 };
 
 }  // namespace detail

@@ -45,6 +45,8 @@ class Engine {
   virtual bool finished() = 0;
   /// Why the workers died, if they did. Thread-safe; costs a driver call on CUDA.
   virtual std::optional<std::string> failure() = 0;
+  /// Whether workers may die by themselves, so that somebody must ask for failure() now and then.
+  virtual bool may_die() const { return false; }
   /// Workers that do not stop may still write: leaves all memory allocated, for good.
   virtual void leak() = 0;
 };

@@ -38,6 +38,7 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
   core->set_timings({compile_ms, total_ms - compile_ms, from_cache});
   detail::log_launch(*core);
   Runtime runtime(std::move(core));  // from here on it is ended, whatever else fails
+  runtime.core_->watch_engine();
   if (options.publish_stats) {
     runtime.published_ = detail::StatsPublisher::start(runtime.stats_reader(), options.stats_interval);
   }

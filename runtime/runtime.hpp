@@ -104,6 +104,7 @@ class Runtime {
   /// Where `auto` did not choose BAR on CUDA: why; else empty.
   std::string transport_reason() const { return core()->engine().transport_reason(); }
   std::string device_name() const { return core()->engine().device_name(); }
+  /// A fault of the device is seen here 5 ms after the driver knows of it, whatever the program does.
   Lifecycle state() const { return core()->state(); }
   /// Why the engine failed; empty if it did not. Any thread.
   std::string failure() const { return core()->failure(); }

@@ -40,6 +40,7 @@ class CudaEngine final : public Engine {
   void launch() override;
   bool finished() override;
   std::optional<std::string> failure() override;
+  bool may_die() const override { return true; }
   void leak() override;
 
  private:

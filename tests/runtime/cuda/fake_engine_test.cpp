@@ -1,9 +1,19 @@
 // The CUDA engine on the fake driver: launch, traffic, faults, terminate.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <gyre/runtime/core.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "support/actors/faulty.hpp"
+#include "support/arrivals.hpp"
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
 #include "support/stepped.hpp"
@@ -35,6 +45,32 @@ std::string refusal(const ActorSet& actors, const Options& options) {
     return error.what();
   }
   return "it launched";
+}
+
+// Polls: whatever comes of itself, from another thread.
+template <class Holds>
+bool within_a_minute(Holds holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+// The signals that each of this process's threads blocks that watch an engine.
+std::vector<uint64_t> watchers() {
+  std::vector<uint64_t> blocked;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string line;
+    std::ifstream name(task.path() / "comm");
+    if (!std::getline(name, line) || line != "gyre-watcher") continue;
+    std::ifstream status(task.path() / "status");
+    while (std::getline(status, line)) {
+      if (line.rfind("SigBlk:", 0) == 0) blocked.push_back(std::stoull(line.substr(7), nullptr, 16));
+    }
+  }
+  return blocked;
 }
 
 bool says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
@@ -132,12 +168,19 @@ TEST_CASE("a device fault in a handler ends every pending ask with its cause, an
     Runtime runtime = Runtime::launch(faulty_actors(), on_cuda());
     Client client = runtime.client();
     CHECK(client.ask<ProbeRequest>(faulty, asking(Action::ANSWER, 1)).get().value()->getValue() == 3);
-    auto fatal = client.ask<ProbeRequest>(faulty, asking(Action::FAIL, 1), 60s);
+    const Address<Faulty> seventh{7};
+    auto fatal = client.ask<ProbeRequest>(seventh, asking(Action::FAIL, 1), 60s);
     auto behind = client.ask<ProbeRequest>(faulty, asking(Action::ANSWER, 1), 60s);
-    CHECK(fatal.get().error().status == Status::engine_failed);
+    const auto failed = fatal.get();
+    CHECK(failed.error().status == Status::engine_failed);
+    CHECK(std::string(failed.error().actor_name) == "gyre_test::Faulty");
+    CHECK(std::string(failed.error().struct_name) == "ProbeRequest");
+    CHECK(says(failed.error().message(), "last busy with gyre_test::Faulty, message ProbeRequest"));
     CHECK(behind.get().error().status == Status::engine_failed);
     CHECK(runtime.state() == Lifecycle::failed);
     CHECK(says(runtime.failure(), "CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+    CHECK(says(runtime.failure(),
+               "; worker 0 was last busy with gyre_test::Faulty, key 7, message ProbeRequest"));
     CHECK(client.ask<ProbeRequest>(faulty, asking(Action::ANSWER, 1)).get().error().status ==
           Status::engine_failed);
     CHECK(runtime.drain().error().status == Status::engine_failed);
@@ -145,6 +188,7 @@ TEST_CASE("a device fault in a handler ends every pending ask with its cause, an
     CHECK_FALSE(report.worker_stuck);
     CHECK(report.books.balanced());
     CHECK(report.books.asks.dead_letters == 2);
+    CHECK(report.books.asks.inferred == 2);
   }
   const std::string next = refusal(faulty_actors(), on_cuda());
   INFO(next);
@@ -168,6 +212,108 @@ TEST_CASE("a device fault between messages is found by the next ask, or by termi
     CHECK(runtime.state() == Lifecycle::failed);
     CHECK(says(runtime.failure(), "CUDA_ERROR_LAUNCH_FAILED (719)"));
   }
+}
+
+TEST_CASE("of several workers the last words are those of the one that died with messages in hand") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({faulty_actors()});
+  Runtime runtime = Runtime::launch(faulty_actors(), on_cuda({.workers = 3}));
+  Client client = runtime.client();
+  for (uint64_t key = 0; key < 3; ++key)
+    REQUIRE(client.ask<ProbeRequest>(Address<Faulty>{key}, asking(Action::ANSWER, 1)).get());
+  REQUIRE(runtime.failure().empty());
+  auto fatal = client.ask<ProbeRequest>(Address<Faulty>{40}, asking(Action::FAIL, 1), 60s);
+  CHECK(fatal.get().error().status == Status::engine_failed);
+  INFO(runtime.failure());
+  CHECK(says(runtime.failure(),
+             "; worker 1 was last busy with gyre_test::Faulty, key 40, message ProbeRequest"));
+  CHECK_FALSE(says(runtime.failure(), "worker 0"));
+  CHECK_FALSE(says(runtime.failure(), "worker 2"));
+}
+
+TEST_CASE("a device fault is noticed though nobody waits: state, metrics, callbacks and futures say so") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+  fake.hold(true);  // the workers take nothing any more
+  auto pending = runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s);
+  Arrivals<Said> arrived;
+  runtime.client()
+      .ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s)
+      .then([&](Result<Reply<ProbeResponse>> outcome) { arrived.add(said(outcome)); });
+  CHECK(runtime.stats().state == Lifecycle::active);
+  fake.fault();
+  CHECK(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
+  CHECK(says(runtime.failure(), "CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+  CHECK(runtime.stats().state == Lifecycle::failed);
+  CHECK(within_a_minute([&] { return runtime.stats().books.asks.inferred == 2; }));
+  CHECK(pending.ready());
+  REQUIRE(arrived.wait_for(1));
+  CHECK(arrived.take()[0].status == Status::engine_failed);
+  CHECK(pending.get().error().status == Status::engine_failed);
+}
+
+TEST_CASE("a program that only tells learns of a device fault, instead of a full ring for ever") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+  fake.hold(true);
+  Client client = runtime.client();
+  const auto refusal = [&] {
+    const auto told = client.try_tell<ProbeNote>(probe, noting(1));
+    return told ? Status::ok : told.error().status;
+  };
+  while (refusal() == Status::ok) {
+  }
+  CHECK(refusal() == Status::ring_full);
+  fake.fault(CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(within_a_minute([&] { return refusal() == Status::engine_failed; }));
+  const Books books = runtime.terminate().books;
+  CHECK(books.tells.accepted == 8);
+  CHECK(books.tells.inferred == books.tells.dead_letters);
+  CHECK(books.balanced());
+}
+
+TEST_CASE("the thread that watches the engine is there while the runtime lives, and takes no signals") {
+  if (without_nvrtc()) return;
+  STATIC_REQUIRE(detail::Watcher::interval <= 5ms);  // a fault is noticed within 10 ms
+  FakeDriver fake({probe_actors()});
+  const size_t before = watchers().size();
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+    const auto now = watchers();
+    REQUIRE(now.size() == before + 1);
+    uint64_t signals = uint64_t(1) << (SIGTERM - 1) | uint64_t(1) << (SIGUSR1 - 1);
+    CHECK((now.back() & signals) == signals);
+    CHECK_FALSE(runtime.terminate().worker_stuck);
+    CHECK(within_a_minute([&] { return watchers().size() == before; }));
+  }
+  // A worker that is stuck does not keep it.
+  {
+    fake.device.devices = 3;  // a device with a stuck worker is not used again: one for this test alone
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda({.device = 2}));
+    fake.hold(true);
+    CHECK(runtime.terminate(1ms).worker_stuck);
+    CHECK(within_a_minute([&] { return watchers().size() == before; }));
+  }
+}
+
+TEST_CASE("in a forked child nobody watches, and the parent's runtime goes on") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool alone = watchers().empty();
+    { Runtime moved = std::move(runtime); }  // leaves the parent's alone
+    _exit(alone ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)).get().value()->getValue() == 3);
+  fake.fault();
+  CHECK(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
 }
 
 TEST_CASE("a device fault while the runtime terminates ends it as failed, and what was pending with it") {

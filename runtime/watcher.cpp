@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+#include <pthread.h>
+#include <gyre/runtime/core.hpp>
+#include <gyre/runtime/signals_blocked.hpp>
+
+#include <new>
+#include <system_error>
+
+namespace gyre::detail {
+
+namespace {
+thread_local const Watcher* watcher_of_this_thread = nullptr;
+}  // namespace
+
+// The thread holds the Core: it is past its work here, or gone in a child of fork().
+Watcher::~Watcher() {
+  if (!thread_.joinable()) return;
+  if (core_.forked()) {
+    // Left as it is: its number may be that of a thread that the child has started since.
+    (void)new (std::nothrow) std::thread(std::move(thread_));
+  } else if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+}
+
+void Watcher::start() {
+  try {
+    const SignalsBlocked blocked;
+    thread_ = std::thread([core = core_.shared_from_this()] { core->watcher_.run(); });
+  } catch (const std::system_error& error) {
+    throw Error(
+        fmt::format("starting the thread that watches the engine: {}; end other threads or raise their limit "
+                    "(ulimit -u)",
+                    error.what()));
+  }
+  pthread_setname_np(thread_.native_handle(), "gyre-watcher");
+  started_.store(true, std::memory_order_release);
+}
+
+void Watcher::run() {
+  watcher_of_this_thread = this;
+  std::unique_lock lock(sleep_mutex_);
+  while (!wake_.wait_for(lock, interval, [this] { return ending_.load(std::memory_order_acquire); })) {
+    core_.check_engine();
+    if (core_.state() == Lifecycle::failed) break;
+  }
+  finished_.store(true, std::memory_order_release);
+}
+
+// Not under the thread's lock: a notification that comes just before it sleeps is lost, and it sleeps for an
+// interval more.
+bool Watcher::end(int64_t deadline_ns) {
+  if (!started_.load(std::memory_order_acquire)) return true;
+  ending_.store(true, std::memory_order_release);
+  wake_.notify_one();
+  if (watcher_of_this_thread == this) return true;
+  Backoff backoff(WaitPolicy::polite);
+  while (!finished_.load(std::memory_order_acquire)) {
+    if (host_now_ns() >= deadline_ns) return false;
+    backoff.pause();
+  }
+  const std::unique_lock lock(join_mutex_, std::try_to_lock);
+  if (lock && thread_.joinable()) thread_.join();
+  return true;
+}
+
+}  // namespace gyre::detail
