@@ -1,6 +1,6 @@
-// gyre-gpu-fault pinned|unified|bar: a handler writes through a wrong address. A process of its own, for CUDA
-// is lost to it afterwards. Exit 0 when all that was pending ended by name, and nothing hung; 77 without a
-// GPU.
+// gyre-gpu-fault pinned|unified|bar [tells]: a handler writes through a wrong address. A process of its own,
+// for CUDA is lost to it afterwards. With `tells` nobody waits for anything: the program only tells. Exit 0
+// when the fault was noticed, all that was pending ended by name, and nothing hung; 77 without a GPU.
 #include <unistd.h>
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/bridge/error.hpp>
@@ -21,6 +21,36 @@ void expect(bool held, const char* what) {
   std::printf("%s: %s\n", held ? "ok" : "WRONG", what);
   if (!held) wrong = 1;
 }
+
+bool names_last_words(const Runtime& runtime) {
+  return runtime.failure().find(
+             "; worker 0 was last busy with gyre_test::Faulty, key 7, message "
+             "ProbeRequest") != std::string::npos;
+}
+
+// The alarm ends a program that is told of a full ring for ever.
+int only_tells(const ActorSet& actors, Address<Faulty> faulty, TransportKind transport) {
+  Runtime runtime = Runtime::launch(
+      actors, {.engine = EngineKind::cuda, .transport = transport, .timeout = std::chrono::seconds(30)});
+  Client client = runtime.client();
+  const int64_t begin_ns = detail::host_now_ns();
+  Status refusal = Status::ok;
+  while (refusal == Status::ok || refusal == Status::ring_full) {
+    const auto told = client.try_tell<ProbeRequest>(faulty, asking(Action::FAIL, 1));
+    refusal = told ? Status::ok : told.error().status;
+  }
+  std::printf("refused after %.1f ms; %s\n", double(detail::host_now_ns() - begin_ns) * 1e-6,
+              runtime.failure().c_str());
+  expect(refusal == Status::engine_failed, "tells are refused with engine_failed");
+  expect(runtime.state() == Lifecycle::failed, "the state says so");
+  expect(runtime.stats().state == Lifecycle::failed, "the stats say so");
+  expect(names_last_words(runtime), "the failure names worker, actor, key and message");
+  const Termination report = runtime.terminate();
+  expect(!report.worker_stuck && report.books.balanced(), "the books balance, and nobody is stuck");
+  expect(report.books.tells.inferred == report.books.tells.dead_letters,
+         "every tell that is not known to be handled is inferred");
+  return wrong;
+}
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -34,7 +64,8 @@ int main(int argc, char** argv) {
                                                         : TransportKind::pinned;
   alarm(60);
   const ActorSet actors = ActorSet::of<Faulty>(gyre_test_actors::sources);
-  const Address<Faulty> faulty{};
+  const Address<Faulty> faulty{7};
+  if (argc > 2 && std::string(argv[2]) == "tells") return only_tells(actors, faulty, transport);
   {
     Runtime runtime = Runtime::launch(
         actors, {.engine = EngineKind::cuda, .transport = transport, .timeout = std::chrono::seconds(30)});
@@ -60,9 +91,11 @@ int main(int argc, char** argv) {
            "every pending ask that is not answered ends with engine_failed");
     std::printf("%s\n", runtime.failure().c_str());
     expect(runtime.failure().find("CUDA_ERROR") != std::string::npos, "the failure names the code");
+    expect(names_last_words(runtime), "the failure names worker, actor, key and message");
     const Termination report = runtime.terminate();
     std::printf("terminate took %.1f ms\n", report.terminate_ms);
     expect(!report.worker_stuck && report.books.balanced(), "the books balance, and nobody is stuck");
+    expect(report.books.asks.inferred == uint64_t(by_name), "what nobody answered is counted as inferred");
   }
   try {
     Runtime next = Runtime::launch(actors, {.engine = EngineKind::cuda});
