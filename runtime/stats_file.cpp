@@ -28,7 +28,7 @@ constexpr uint64_t largest_file = uint64_t(1) << 30;
 // meets half written has another checksum.
 struct Header {
   static constexpr uint64_t expected_magic = 0x31746174536579ull << 8 | 'G';  // "GyeStat1"
-  static constexpr uint64_t expected_version = 2;
+  static constexpr uint64_t expected_version = 3;
   uint64_t magic = expected_magic;
   uint64_t version = expected_version;
   uint64_t pid = 0;
@@ -148,9 +148,11 @@ void for_each_number(Books& books, Visit&& visit) {
   visit(books.asks.dead_letters);
   visit(books.asks.cancelled);
   visit(books.asks.late_replies);
+  visit(books.asks.inferred);
   visit(books.tells.accepted);
   visit(books.tells.processed);
   visit(books.tells.dead_letters);
+  visit(books.tells.inferred);
   visit(books.dead_letters_dropped);
   visit(books.corrupt_slots);
 }

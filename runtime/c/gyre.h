@@ -321,6 +321,9 @@ typedef struct gyre_stats {
   /** Memory of buffers by gyre_memory (device, pinned, unified), in use and freed: the latter until
    * termination. */
   uint64_t buffers_in_use[3], buffer_bytes_in_use[3], buffers_freed[3], buffer_bytes_freed[3];
+  /** Of the dead letters: those of which nobody knows whether a worker handled them, after a fault or where
+      a worker or a thread was given up (gyre_termination). 0 wherever all ended well. */
+  uint64_t asks_inferred, tells_inferred;
 } gyre_stats;
 GYRE_API gyre_status gyre_runtime_stats(gyre_runtime runtime, gyre_stats* stats);
 
@@ -330,10 +333,14 @@ typedef struct gyre_termination {
   int32_t balanced;     /**< not 0: every message has its outcome, and no slot was corrupt */
   double uptime_s;
   double terminate_ms;
+  int32_t sender_stuck; /**< not 0: a thread did not finish sending in time */
+  int32_t reader_stuck; /**< not 0: a thread did not finish taking replies in time */
+  int32_t unfinished;   /**< not 0: another call was still ending the workers when the time was up */
 } gyre_termination;
 /** Lets each worker finish the message in hand and ends them; the rest become dead letters, and every call in
    flight has its outcome. `report` or null. Blocks, at most the timeout, and 250 ms at least where that is
-   shorter. Later calls report what the first did. Stats and dead letters can still be read. */
+   shorter, whatever other threads do. Later calls report what the first did. Stats and dead letters can still
+   be read. */
 GYRE_API gyre_status gyre_terminate(gyre_runtime runtime, int64_t timeout_ns, gyre_termination* report);
 /** gyre_terminate with the runtime's timeout, unless it was called, and gives all back. Memory that calls,
    replies and buffers refer to is freed with the last of them. */
@@ -480,7 +487,8 @@ GYRE_API gyre_status gyre_buffer_release(gyre_buffer buffer);
 /* ---- Dead letters: messages that were accepted and not handled */
 
 typedef uint64_t gyre_dead_letters;
-/** Takes those since the last call, oldest first; 1,024 are kept at most. *count: how many. */
+/** Takes those since the last call, oldest first; 1,024 are kept at most, those of failed tells too. *count:
+   how many. */
 GYRE_API gyre_status gyre_take_dead_letters(gyre_runtime runtime, gyre_dead_letters* letters, size_t* count);
 typedef struct gyre_dead_letter {
   size_t struct_size;

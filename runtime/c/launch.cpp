@@ -261,8 +261,9 @@ gyre_status gyre_terminate(gyre_runtime runtime, int64_t timeout_ns, gyre_termin
     if (report != nullptr) GYRE_C_TRY(check_struct(doing, "report", report, sizeof *report));
     const Termination end = used->runtime.terminate(timeout);
     if (report != nullptr) {
-      write_struct(report, gyre_termination{0, end.worker_stuck, end.books.balanced(), end.uptime_s,
-                                            end.terminate_ms});
+      write_struct(report,
+                   gyre_termination{0, end.worker_stuck, end.books.balanced(), end.uptime_s, end.terminate_ms,
+                                    end.sender_stuck, end.reader_stuck, end.unfinished});
     }
     return GYRE_OK;
   });

@@ -31,6 +31,8 @@ gyre_stats stats_of(const Runtime& runtime) {
   stats.tells_in_flight = books.tells.in_flight();
   stats.dead_letters_dropped = books.dead_letters_dropped;
   stats.corrupt_slots = books.corrupt_slots;
+  stats.asks_inferred = books.asks.inferred;
+  stats.tells_inferred = books.tells.inferred;
   for (uint32_t kind = 0; kind < memory_kinds; ++kind) {
     stats.buffers_in_use[kind] = ledger.in_use[kind].buffers;
     stats.buffer_bytes_in_use[kind] = ledger.in_use[kind].bytes;
@@ -64,6 +66,8 @@ std::string json_of(const gyre_stats& stats) {
   GYRE_C_ADD(tells_in_flight);
   GYRE_C_ADD(dead_letters_dropped);
   GYRE_C_ADD(corrupt_slots);
+  GYRE_C_ADD(asks_inferred);
+  GYRE_C_ADD(tells_inferred);
 #undef GYRE_C_ADD
   add("buffers_in_use", list(stats.buffers_in_use));
   add("buffer_bytes_in_use", list(stats.buffer_bytes_in_use));

@@ -76,6 +76,11 @@ void add_books(std::vector<MetricFamily>& families, const Books& books) {
   MetricFamily& tells = add(families, "gyre_tells_total", "Tells by their outcome.", MetricType::Counter);
   count(tells, books.tells.processed, {{"outcome", "processed"}});
   count(tells, books.tells.dead_letters, {{"outcome", "dead_letter"}});
+  MetricFamily& inferred =
+      add(families, "gyre_inferred_dead_letters_total",
+          "Dead letters of which nobody knows whether a worker handled them.", MetricType::Counter);
+  count(inferred, books.asks.inferred, {{"kind", "ask"}});
+  count(inferred, books.tells.inferred, {{"kind", "tell"}});
   count(add(families, "gyre_dead_letters_dropped_total", "Dead letters that were counted and not kept.",
             MetricType::Counter),
         books.dead_letters_dropped);

@@ -86,6 +86,12 @@ void print(const std::string& path, const PublishedStats& published, bool worker
       stats.timings.launch_ms, books.asks.accepted, books.asks.answered, books.asks.error_replies,
       books.asks.timed_out, books.asks.dead_letters, books.asks.cancelled, books.asks.in_flight(),
       books.tells.accepted, books.tells.processed, books.tells.dead_letters, books.tells.in_flight());
+  if (books.inferred() != 0) {
+    std::cout << fmt::format(
+        "  inferred: of the dead letters {} asks and {} tells, of which nobody knows whether they were "
+        "handled\n",
+        books.asks.inferred, books.tells.inferred);
+  }
   const auto transfer = [](const char* what, const TransferStats& transfers) {
     if (transfers.copies == 0) return;
     std::cout << fmt::format("  {} {} copies, {} bytes, {} in all\n", what, transfers.copies, transfers.bytes,
@@ -175,13 +181,15 @@ nlohmann::json json_of(const std::string& path, const PublishedStats& published)
             {"error_replies", books.asks.error_replies},
             {"timed_out", books.asks.timed_out},
             {"dead_letters", books.asks.dead_letters},
+            {"inferred", books.asks.inferred},
             {"cancelled", books.asks.cancelled},
             {"in_flight", books.asks.in_flight()},
             {"late_replies", books.asks.late_replies}}},
           {"tells",
            {{"accepted", books.tells.accepted},
             {"processed", books.tells.processed},
-            {"dead_letters", books.tells.dead_letters}}},
+            {"dead_letters", books.tells.dead_letters},
+            {"inferred", books.tells.inferred}}},
           {"dead_letters_dropped", books.dead_letters_dropped},
           {"corrupt_slots", books.corrupt_slots},
           {"writes", json_of(stats.writes)},

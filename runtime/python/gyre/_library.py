@@ -99,6 +99,9 @@ class Termination(_Struct):
         ("balanced", c_int32),
         ("uptime_s", c_double),
         ("terminate_ms", c_double),
+        ("sender_stuck", c_int32),
+        ("reader_stuck", c_int32),
+        ("unfinished", c_int32),
     ]
 
 

@@ -246,6 +246,9 @@ class Runtime:
         check(lib.gyre_terminate(self._handle, nanoseconds(timeout), ctypes.byref(report)))
         return {
             "worker_stuck": bool(report.worker_stuck),
+            "sender_stuck": bool(report.sender_stuck),
+            "reader_stuck": bool(report.reader_stuck),
+            "unfinished": bool(report.unfinished),
             "balanced": bool(report.balanced),
             "uptime_s": report.uptime_s,
             "terminate_ms": report.terminate_ms,
