@@ -15,6 +15,7 @@ packages=(
   prometheus-cpp-dev         # the Prometheus endpoint (--metrics)
   libvulkan-dev              # headers, for device memory that the host writes (--transport bar)
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
+  libboost-context-dev       # the tests: a warp's threads as fibers
   python3                    # the tests: reads JSON and counts results
   clang                      # the tests: a project that uses the installed package, built by both compilers
   doxygen                    # the tests: the API reference, which must have no warnings
