@@ -601,7 +601,10 @@ int validate(const ValidateSettings& settings) {
     launches.push_back(validate_one_launch(settings, options, out));
     if (launches.back().interrupted) break;
   }
-  if (launches.empty()) return interrupted;
+  if (launches.empty()) {
+    fmt::print(out, "interrupted: no case ran\n");
+    return interrupted;
+  }
 
   const nlohmann::json document = to_json(launches);
   const auto& asks = document["asks"];
