@@ -226,9 +226,10 @@ void Core::fail(std::string_view cause) noexcept {
 void Core::end_calls_in_flight(Status reason) {
   calls_.for_each_in_flight([&](CallId call) {
     if (!calls_.begin_outcome(call)) return;
-    books_.add(Count::asks_dead);
-    calls_.complete_failed(
-        call, reason == Status::engine_failed ? engine_failed(calls_.worker(call)) : Failure{reason});
+    conclude(Count::asks_dead, [&] {
+      return calls_.complete_failed(
+          call, reason == Status::engine_failed ? engine_failed(calls_.worker(call)) : Failure{reason});
+    });
   });
 }
 
@@ -399,9 +400,12 @@ Termination Core::end_workers(std::chrono::nanoseconds timeout) {
     if (const auto cause = engine_failure()) fail(*cause);
   }
   failed = state() == Lifecycle::failed;
-  // What another thread has in hand must be settled before anything is buried.
+  // What another thread has in hand must be settled before anything is buried, unless it is suspended there.
+  const int64_t deadline_ns = after(begin_ns, timeout);
+  bool settled = true;
   for (HostBridge& bridge : bridges_) {
-    bridge.drain_after_others([&](const ArrivedReply* reply) { take_reply(bridge, reply, no_call); });
+    settled &= bridge.drain_after_others(
+        [&](const ArrivedReply* reply) { take_reply(bridge, reply, no_call); }, deadline_ns);
   }
 
   const Status reason = failed ? Status::engine_failed : Status::terminated;
@@ -412,9 +416,20 @@ Termination Core::end_workers(std::chrono::nanoseconds timeout) {
     }
   }
   end_calls_in_flight(reason);
-  calls_.settle();
+  settled &= calls_.settle(deadline_ns);
   collect_failed_tells();
   report.books = count_books();
+  if (!settled) {
+    // Replies that another thread has in hand: it does not go on before the runtime is gone.
+    report.books.asks.dead_letters += report.books.asks.in_flight();
+    log(LogLevel::error, [&] {
+      return fmt::format(
+          "terminating: a thread of the program that was taking replies did not go on within {} ms; asks "
+          "whose "
+          "replies it has in hand count as dead letters",
+          microseconds(timeout) / 1000);
+    });
+  }
   if (failed || report.worker_stuck) {
     // Workers that died or hang never said what they did last: what they did not report is not known to be
     // done, and is a dead letter that nobody can read.
@@ -475,10 +490,10 @@ void Core::bury_unprocessed(uint32_t worker, Status reason) {
       count_unprocessed(worker, envelope);
       dead_letters_.add(as_sent(envelope, payload), {reason, 0, 0}, body_in_slot(envelope, payload));
     } else if (calls_.begin_outcome(envelope.correlation)) {
-      books_.add(Count::asks_dead);
       count_unprocessed(worker, envelope);
       dead_letters_.add(as_sent(envelope, payload), {reason, 0, 0}, body_in_slot(envelope, payload));
-      calls_.complete_failed(envelope.correlation, Failure{reason});
+      conclude(Count::asks_dead,
+               [&] { return calls_.complete_failed(envelope.correlation, Failure{reason}); });
     }
   }
 }

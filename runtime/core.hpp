@@ -173,6 +173,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   friend class Poller;
+  friend struct SuspendedDrainer;  // of the tests
   Termination end_workers(std::chrono::nanoseconds timeout);
   void wait_until_started();
   void abandon_launch() noexcept;
@@ -212,6 +213,21 @@ class Core : public std::enable_shared_from_this<Core> {
   void take_reply_in_block(const Envelope& envelope, const OutOfLineReply& reply, bool wanted);
   void take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted);
   void expire(CallId call);
+  // Counts an outcome that this thread has begun, and completes it: whoever sees the outcome finds it in the
+  // books. False, and not counted, where the ask timed out while this thread was at it (CallTable::overrule).
+  template <class Complete>
+  bool conclude(Count count, Complete&& complete) {
+    books_.add(count);
+    if (complete()) [[likely]]
+      return true;
+    books_.take_back(count);
+    return false;
+  }
+  template <class Complete>
+  void conclude_answered(Complete&& complete) {
+    if (!conclude(Count::asks_answered, complete)) [[unlikely]]
+      books_.add(Count::asks_late);
+  }
   uint32_t worker_deadline_us(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns) {
     // An engine that shares the host's clock is never due.
     if (now_ns - bridge.time_said_ns() > time_interval_ns) [[unlikely]]

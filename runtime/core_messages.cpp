@@ -184,7 +184,7 @@ Result<void> Core::ask_lifecycle(const Destination& to, std::chrono::nanoseconds
   if (!call) return call.error();
   wait(call.value());
   const Failure failure = calls_.failure(call.value());
-  calls_.release(call.value());
+  calls_.abandon(call.value());
   if (failure.status != Status::ok) return failure;
   return success();
 }
@@ -410,9 +410,8 @@ bool Core::poll(CallId call) {
 
 bool Core::cancel(CallId call) {
   if (forked() || !calls_.begin_outcome(call)) return false;
-  books_.add(Count::asks_cancelled);
-  calls_.complete_failed(call, Failure{Status::cancelled});
-  return true;
+  return conclude(Count::asks_cancelled,
+                  [&] { return calls_.complete_failed(call, Failure{Status::cancelled}); });
 }
 
 uint32_t Core::drain_replies() {
@@ -443,9 +442,8 @@ void Core::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own)
     books_.add(calls_.complete_own(call, reply->body_bytes()) ? Count::asks_answered : Count::asks_late);
   } else if (calls_.begin_outcome(call)) {
     bridge.is_done_with(calls_.ticket(call));
-    books_.add(Count::asks_answered);
     reply->unpack(calls_.place(call));
-    calls_.complete_answered(call, reply->body_bytes());
+    conclude_answered([&] { return calls_.complete_answered(call, reply->body_bytes()); });
   } else {
     books_.add(Count::asks_late);
   }
@@ -476,12 +474,11 @@ void Core::take_special_reply(HostBridge& bridge, const ArrivedReply& reply) {
   if (error.status == Status::expired) return take_expired(envelope, error, wanted);
   if (!wanted) return;
   if (error.status == Status::ok) {
-    books_.add(Count::asks_answered);
     reply.unpack(calls_.place(call));
-    calls_.complete_answered(call, reply.body_bytes());
-  } else {
-    books_.add(Count::asks_error_replies);
-    calls_.complete_failed(call, actors_.failure_of(envelope, error));
+    conclude_answered([&] { return calls_.complete_answered(call, reply.body_bytes()); });
+  } else if (!conclude(Count::asks_error_replies,
+                       [&] { return calls_.complete_failed(call, actors_.failure_of(envelope, error)); })) {
+    books_.add(Count::asks_late);
   }
 }
 
@@ -489,8 +486,10 @@ void Core::take_special_reply(HostBridge& bridge, const ArrivedReply& reply) {
 void Core::take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted) {
   if (wanted) {
     const uint64_t timeout_us = calls_.timeout_us(envelope.correlation);
-    books_.add(Count::asks_timed_out);
-    calls_.complete_failed(envelope.correlation, Failure{Status::timed_out, 0, timeout_us, timeout_us});
+    conclude(Count::asks_timed_out, [&] {
+      return calls_.complete_failed(envelope.correlation,
+                                    Failure{Status::timed_out, 0, timeout_us, timeout_us});
+    });
   }
   // The reply's envelope says of the request what the worker could send back.
   Envelope sent = envelope;
@@ -504,8 +503,8 @@ void Core::take_reply_in_block(const Envelope& envelope, const OutOfLineReply& r
   const auto block = arena_.find(envelope.key);
   if (!block || reply.body_bytes > block->reply_capacity) {
     if (wanted) {
-      books_.add(Count::asks_dead);
-      calls_.complete_failed(envelope.correlation, Failure{Status::engine_failed});
+      conclude(Count::asks_dead,
+               [&] { return calls_.complete_failed(envelope.correlation, Failure{Status::engine_failed}); });
     }
     fail(
         "reading a reply: it names a block of the arena that its request did not bring; something wrote over "
@@ -514,8 +513,8 @@ void Core::take_reply_in_block(const Envelope& envelope, const OutOfLineReply& r
     return;
   }
   if (wanted) {
-    books_.add(Count::asks_answered);
-    calls_.complete_in_block(envelope.correlation, *block, reply.body_bytes);
+    conclude_answered(
+        [&] { return calls_.complete_in_block(envelope.correlation, *block, reply.body_bytes); });
   } else {
     arena_.free(block->id, reply.body_bytes);
   }
@@ -523,9 +522,14 @@ void Core::take_reply_in_block(const Envelope& envelope, const OutOfLineReply& r
 
 void Core::expire(CallId call) {
   const uint64_t timeout_us = calls_.timeout_us(call);
-  if (!calls_.begin_outcome(call)) return;
-  books_.add(Count::asks_timed_out);
-  calls_.complete_failed(call, Failure{Status::timed_out, 0, timeout_us, timeout_us});
+  if (calls_.begin_outcome(call)) {
+    conclude(Count::asks_timed_out, [&] {
+      return calls_.complete_failed(call, Failure{Status::timed_out, 0, timeout_us, timeout_us});
+    });
+  } else {
+    // Another thread may be at its outcome, and suspended there.
+    calls_.overrule(call, [this] { books_.add(Count::asks_timed_out); });
+  }
 }
 
 // Envelope::deadline_us, after the worker was told the time. None where that failed for so long that the

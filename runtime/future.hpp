@@ -168,7 +168,7 @@ class Future<Reply<Response>> {
     if (handle.core().forked()) return Failure{Status::forked};
     CallTable& calls = handle.core().calls();
     const CallId call = handle.call();
-    if (const Failure& failure = calls.failure(call); failure.status != Status::ok) return failure;
+    if (calls.failed(call)) return calls.failure(call);
     try {
       return Outcome(std::in_place_type<Reply<Response>>, std::move(handle),
                      [&] { return calls.read<Response>(call); });

@@ -3,6 +3,7 @@
 
 #include <gyre/bridge/region.hpp>
 #include <gyre/runtime/arena.hpp>
+#include <gyre/runtime/deadline.hpp>
 #include <gyre/runtime/packing.hpp>
 
 #include <algorithm>
@@ -313,13 +314,17 @@ class HostBridge {
     draining_.store(false, std::memory_order_release);
     return count;
   }
-  /// The same when no other thread is at it any more: for the end, when no more messages come.
+  /// The same when no other thread is at it any more: for the end, when no more messages come. False, and
+  /// nothing taken, where another thread is at it still at `deadline_ns`.
   template <class Take>
-  uint32_t drain_after_others(Take&& take) {
-    while (draining_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-    const uint32_t count = drain_alone(take, ~uint32_t(0));
+  bool drain_after_others(Take&& take, int64_t deadline_ns) {
+    while (draining_.exchange(true, std::memory_order_acquire)) {
+      if (detail::host_now_ns() >= deadline_ns) return false;
+      std::this_thread::yield();
+    }
+    drain_alone(take, ~uint32_t(0));
     draining_.store(false, std::memory_order_release);
-    return count;
+    return true;
   }
 
  private:
