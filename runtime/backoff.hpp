@@ -27,10 +27,11 @@ class Backoff {
   }
   /// Progress was made: wait from the beginning again.
   void reset() { pauses_ = 0; }
-  /// True at every 64th pause and at each that slept: the time for what must not be done at every turn.
-  bool worth_a_look() const { return pauses_ % 64 == 63 || (policy_ == WaitPolicy::polite && sleeps()); }
-  /// True where the next pauses sleep, unless the policy is to spin.
-  bool sleeps() const { return pauses_ >= looks + spins + yields; }
+  /// True at every 64th pause and once it has spun: the time for what must not be done at every turn.
+  bool worth_a_look() const { return pauses_ % 64 == 63 || spun(); }
+  /// True where the next pauses yield, then sleep: who can sleep until woken does so instead. Never where the
+  /// policy is to spin.
+  bool spun() const { return pauses_ >= looks + spins && policy_ == WaitPolicy::polite; }
 
  private:
   static constexpr uint32_t looks = 1024;  // some microseconds: as long as a round trip to a GPU

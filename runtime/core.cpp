@@ -73,7 +73,8 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
   initialise_region(engine_->region(), layout_);
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     bridges_.emplace_back(Bridge::of(engine_->region(), layout_, worker),
-                          engine_->bar_inbound().of_worker(layout_, worker));
+                          engine_->bar_inbound().of_worker(layout_, worker), engine_->doorbell(worker));
+    if (Doorbell* const bell = bridges_.back().bell()) bell->set_calls(calls_);
   }
   auto* const types =
       reinterpret_cast<HandlerTypes*>(static_cast<char*>(engine_->region()) + layout_.handler_types());

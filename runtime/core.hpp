@@ -134,8 +134,10 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// Waits until the call is done, at its deadline the latest; completes for others what it finds meanwhile.
   void wait(CallId call) {
-    if (!calls_.done(call)) wait_longer(call);
+    if (!calls_.done(call)) wait_longer(call, INT64_MAX);
   }
+  /// The same, at `until_ns` of the steady clock the latest; true if the call is done.
+  bool wait_until(CallId call, int64_t until_ns) { return calls_.done(call) || wait_longer(call, until_ns); }
   /// Completes what is there, without waiting; true if the call is done.
   bool poll(CallId call);
   /// The call's outcome is `cancelled`, if it has none yet: true then. Any thread, also when the call has
@@ -204,7 +206,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Status status_of(ClaimOutcome outcome) const;
   Status full_or_closed(const HostBridge& bridge, Status full) const;
   uint32_t reply_bytes(const AskLimits& limits, uint32_t request_bytes) const;
-  void wait_longer(CallId call);
+  bool wait_longer(CallId call, int64_t until_ns);
+  void sleep_for_reply(CallId call, const HostBridge& bridge, int64_t now_ns, int64_t until_ns);
   static constexpr CallId no_call = 0;
   uint32_t drain_replies();
   uint32_t drain_replies(HostBridge& bridge, CallId own = no_call);

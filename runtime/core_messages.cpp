@@ -1,5 +1,6 @@
 // The message path of Core: what sends, and what takes replies. The rest of Core is in core.cpp.
 #include <gyre/runtime/core.hpp>
+#include <gyre/runtime/waited_sleep.hpp>
 
 #include <algorithm>
 #include <array>
@@ -380,23 +381,54 @@ Failure Core::refused(Status status, uint64_t waited_us, const Room& room) const
   }
 }
 
-void Core::wait_longer(CallId call) {
+bool Core::wait_longer(CallId call, int64_t until_ns) {
   HostBridge& bridge = bridges_[calls_.worker(call)];
   Backoff backoff(options_.wait);
+  WaitedSleep sleep(bridge.bell() != nullptr);
   uint32_t busy_turns = 0;
   do {
-    if (drain_replies(bridge, call) != 0) {
-      backoff.reset();
-      if (++busy_turns % looks_while_busy == 0 && host_now_ns() >= calls_.deadline_ns(call)) expire(call);
-      continue;
-    }
-    if (backoff.worth_a_look()) {
+    const bool progress = drain_replies(bridge, call) != 0;
+    if (progress) backoff.reset();
+    if (progress ? ++busy_turns % looks_while_busy == 0 : backoff.worth_a_look()) {
       const int64_t now = host_now_ns();
-      look_after(now);
-      if (now >= calls_.deadline_ns(call)) expire(call);
+      if (!progress) look_after(now);
+      const int64_t deadline_ns = calls_.deadline_ns(call);
+      const int64_t end_ns = sleep.end(now, std::min(deadline_ns, until_ns));
+      if (now >= deadline_ns) {
+        expire(call);
+      } else if (now >= until_ns) {
+        return calls_.done(call);
+      } else if (!progress && backoff.spun()) {
+        if (end_ns != 0) {
+          sleep_for_reply(call, bridge, now, end_ns);
+        } else {
+          __builtin_ia32_pause();
+        }
+        continue;
+      }
     }
-    backoff.pause();
+    if (!progress) backoff.pause();
   } while (!calls_.done(call));
+  return true;
+}
+
+// Sleeps until the call is done or its reply lies in the ring, at `until_ns` the latest; may return early.
+void Core::sleep_for_reply(CallId call, const HostBridge& bridge, int64_t now_ns, int64_t until_ns) {
+  Doorbell* const bell = bridge.bell();
+  if (calls_.prepare_sleep(call)) {
+    if (bell == nullptr) {
+      calls_.sleep(call, until_ns);  // another thread that completes the call ends it
+    } else {
+      bell->add_sleeper();
+      const bool fenced = asymmetric_fence_heavy();
+      // A thread that drains now may have looked before the reply was there.
+      const bool busy = bridge.draining();
+      if (busy || !fenced) until_ns = std::min(until_ns, now_ns + Doorbell::unfenced_ns);
+      if (busy || !bridge.reply_there()) calls_.sleep(call, until_ns);
+      bell->remove_sleeper();
+    }
+  }
+  calls_.end_sleep(call);
 }
 
 bool Core::poll(CallId call) {

@@ -11,6 +11,8 @@
 
 namespace gyre {
 
+class Doorbell;
+
 /// Owns the region's memory and the workers on it. Used by one thread at a time, but for failure().
 /// Created ready to launch: whatever is slow, can fail, or would block beside live workers has been done.
 class Engine {
@@ -29,6 +31,12 @@ class Engine {
   virtual std::string transport_reason() const { return {}; }
   /// Whether the workers' clock is the host's.
   virtual bool shares_host_clock() const { return true; }
+  /// How a worker and the threads that wait for it wake each other; null where its kernel can wake no thread,
+  /// or somebody else moves it.
+  virtual Doorbell* doorbell(uint32_t worker) {
+    (void)worker;
+    return nullptr;
+  }
   /// Where buffers get their memory; it may be used from any thread, beside live workers too.
   virtual BufferMemory& buffer_memory() = 0;
   /// Milliseconds that compiling the actors took, or finding them compiled; 0 where they are compiled in.

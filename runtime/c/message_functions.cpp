@@ -94,7 +94,6 @@ gyre_status send_ask(const char* doing, gyre_runtime runtime, const char* actor,
     return invalid(doing, "options->expires_after_ns is for tells; an ask expires with its timeout");
   }
   const AskOptions limits{sending.timeout, sending.options.max_reply_bytes};
-  asked.wait = sending.runtime->runtime.options().wait;
   auto sent = sending.runtime->client.send_ask_by_number(sending.numbers, key, sending.content, limits,
                                                          sending.when_full());
   if (!sent) return refuse(sent.error());
@@ -181,16 +180,9 @@ gyre_status gyre_call_wait(gyre_call call, int64_t timeout_ns) {
       used->future.wait();
       return GYRE_OK;
     }
-    const int64_t deadline_ns = detail::after(detail::host_now_ns(), std::chrono::nanoseconds(ns));
-    Backoff backoff(used->wait);
-    while (!used->future.ready()) {
-      if (detail::host_now_ns() >= deadline_ns) {
-        return refuse(GYRE_NOT_READY,
-                      fmt::format("{}: no outcome within {} ns; wait longer, or again", doing, ns));
-      }
-      backoff.pause();
-    }
-    return GYRE_OK;
+    if (used->future.wait_for(std::chrono::nanoseconds(ns))) return GYRE_OK;
+    return refuse(GYRE_NOT_READY,
+                  fmt::format("{}: no outcome within {} ns; wait longer, or again", doing, ns));
   });
 }
 
