@@ -63,7 +63,7 @@ prepare() {
   library() {  # NAME.so, and what gyre validate --build-library gets
     local name="$1"
     shift
-    "$to/gyre" validate --build-library "$to/$name" "$@" >&2
+    "$from/gyre" validate --build-library "$to/$name" "$@" >&2  # beside capnpc-gyre, which compiles schemas
   }
   local debugging="$root/examples/debugging" tests="$root/tests"
   library good.so --actors "$debugging/good.hpp" --types debugging::Good --schema "$debugging/smooth.capnp"
