@@ -148,14 +148,14 @@ TEST_CASE("a folder without a compiled program is refused by the file that it la
 TEST_CASE("two versions are told apart by numbers, functions and instructions; the same are the same") {
   if (!has_nvrtc()) return;
   const Inspection before = inspect(kernel_text), after = inspect(kernel_with("20"));
-  const nlohmann::json same = difference_json(before, before), found = difference_json(before, after);
+  const Json same = difference_json(before, before), found = difference_json(before, after);
   CHECK(same["changed"].empty());
   CHECK(same["added"].empty());
   CHECK(same["removed"].empty());
   CHECK(same["same"] == before.functions.size());
   bool on_changed = false;
-  for (const std::string name : found["changed"]) {
-    on_changed = on_changed || name.find("Worker::on(int, float*)") == 0;
+  for (const Json& name : found["changed"].elements()) {
+    on_changed = on_changed || name.as_string().starts_with("Worker::on(int, float*)");
   }
   CHECK(on_changed);
   CHECK_THAT(difference_text(before, after), containing("800           80  -720"));

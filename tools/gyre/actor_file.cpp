@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
-#include <regex>
 #include <sstream>
 
+#include "patterns.hpp"
 #include "programs.hpp"
 
 namespace gyre::tools {
@@ -60,18 +60,17 @@ class Includes {
   }
 
   std::string spelt_out(const std::string& name, const fs::path& path) {
-    static const std::regex directive("^([ \t]*#[ \t]*include[ \t]*)([<\"])([^>\"]+)[>\"]");
     std::istringstream lines(read_file(path.string(), "reading actors"));
     std::string text;
     for (std::string line; std::getline(lines, line); text += line + "\n") {
-      std::smatch found;
-      if (!std::regex_search(line, found, directive)) continue;
-      const std::string include = found[3];
+      const Found found = search(line, "^([ \t]*#[ \t]*include[ \t]*)([<\"])([^>\"]+)[>\"]");
+      if (found.empty()) continue;
+      const std::string& include = found[3];
       const fs::path sibling = path.parent_path() / include;
       if (found[2] == "\"" && fs::is_regular_file(sibling)) {
         const std::string full = below(fs::path(name).parent_path() / include);
         add(full, sibling);
-        line = fmt::format("{}<{}>{}", found[1].str(), full, found.suffix().str());
+        line = fmt::format("{}<{}>{}", found[1], full, line.substr(found[0].size()));
       } else if (!is_own(include)) {
         if (const fs::path file = find(include); !file.empty()) add(include, file);
       }

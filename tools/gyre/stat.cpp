@@ -1,14 +1,12 @@
 // gyre stat: what the runtimes of other processes have done.
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <gyre/runtime/stats_file.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "common_options.hpp"
@@ -126,15 +124,15 @@ void print(const std::string& path, const PublishedStats& published, bool worker
   }
 }
 
-nlohmann::json json_of(const TransferStats& transfers) {
+Json json_of(const TransferStats& transfers) {
   return {{"copies", transfers.copies}, {"bytes", transfers.bytes}, {"ns", transfers.ns}};
 }
 
-nlohmann::json json_of(const std::string& path, const PublishedStats& published) {
+Json json_of(const std::string& path, const PublishedStats& published) {
   const Stats& stats = published.stats;
-  nlohmann::json workers = nlohmann::json::array();
+  Json workers = Json::array();
   for (const WorkerStats& worker : stats.workers) {
-    nlohmann::json handlers = nlohmann::json::array();
+    Json handlers = Json::array();
     for (const HandlerStats& handler : worker.handlers) {
       handlers.push_back({{"actor", handler.actor},
                           {"message", handler.message},
@@ -148,8 +146,7 @@ nlohmann::json json_of(const std::string& path, const PublishedStats& published)
     }
     workers.push_back({{"depth", worker.depth},
                        {"depth_high_water", worker.depth_high_water},
-                       {"heartbeat_age_s",
-                        worker.heartbeat_age_s ? nlohmann::json(*worker.heartbeat_age_s) : nlohmann::json()},
+                       {"heartbeat_age_s", worker.heartbeat_age_s ? Json(*worker.heartbeat_age_s) : Json()},
                        {"handlers", handlers}});
   }
   const Books& books = stats.books;
@@ -201,7 +198,7 @@ std::vector<std::string> files_of(const StatSettings& settings) {
 
 // What was there to show.
 size_t show(const StatSettings& settings) {
-  nlohmann::json document = nlohmann::json::array();
+  Json document = Json::array();
   size_t shown = 0;
   for (const std::string& file : files_of(settings)) {
     PublishedStats published;
@@ -248,23 +245,22 @@ int run(const StatSettings& settings) {
 
 }  // namespace
 
-void add_stat(CLI::App& app, std::function<int()>& chosen) {
-  auto* const command = app.add_subcommand(
+void add_stat(ProgramCommand app, std::function<int()>& chosen) {
+  const ProgramCommand command = app.add_subcommand(
       "stat",
       "Show what runtimes of this user's processes have done: those that publish their stats (--stats, "
       "Options::publish_stats) in $GYRE_STATS_DIR, else $XDG_RUNTIME_DIR/gyre, else /tmp/gyre-UID.");
   auto settings = std::make_shared<StatSettings>();
-  command
-      ->add_option("which", settings->which, "a process's number, or a stats file (default: all there are)")
-      ->type_name("PID|FILE");
-  command->add_flag("--list", settings->list, "a line a runtime");
-  command->add_flag("--workers", settings->workers, "each worker by itself, instead of all together");
-  command->add_flag("--watch", settings->watch, "again and again, until interrupted or nothing is left");
-  command->add_option("--interval", settings->interval_s, "seconds between two times of --watch")
-      ->check(CLI::Range(0.01, 3600.0))
-      ->capture_default_str();
-  add_json_option(*command, settings->json_file);
-  command->callback([settings, &chosen] { chosen = [settings] { return run(*settings); }; });
+  command.add_option("which", settings->which, "a process's number, or a stats file (default: all there are)")
+      .type_name("PID|FILE");
+  command.add_flag("--list", settings->list, "a line a runtime");
+  command.add_flag("--workers", settings->workers, "each worker by itself, instead of all together");
+  command.add_flag("--watch", settings->watch, "again and again, until interrupted or nothing is left");
+  command.add_option("--interval", settings->interval_s, "seconds between two times of --watch")
+      .range(0.01, 3600.0)
+      .show_default();
+  add_json_option(command, settings->json_file);
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return run(*settings); }; });
 }
 
 }  // namespace gyre::tools
