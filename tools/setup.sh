@@ -55,11 +55,20 @@ if ((${#missing[@]})); then
     say "    sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}"
     exit 2
   fi
-  say "installing ${missing[*]}"
+  say "installing ${#missing[@]} packages, which takes about a minute: ${missing[*]}"
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
+  # Keeps what apt-get says. On a terminal its last line is shown.
+  keep_log() {
+    local line
+    while IFS= read -r line; do
+      echo "$line" >>"$log"
+      if [[ -t 2 ]]; then printf '\r\e[Ksetup: %s' "${line:0:70}" >&2; fi
+    done
+    if [[ -t 2 ]]; then printf '\r\e[K' >&2; fi
+  }
   # One broken source of several need not matter: the installation decides.
-  if ! { "${as_root[@]}" apt-get update || true; "${as_root[@]}" "${install[@]}"; } </dev/null >"$log" 2>&1; then
+  if ! { "${as_root[@]}" apt-get update || true; "${as_root[@]}" "${install[@]}"; } </dev/null 2>&1 | keep_log; then
     cat "$log" >&2
     say "apt-get could not install ${missing[*]}; its messages are above."
     say "Gyre needs Debian 12 or Ubuntu 24.04, or later; on Ubuntu the component 'universe' must be enabled."
