@@ -91,6 +91,16 @@ void set_logger(Logger logger) {
 
 void set_log_level(LogLevel level) noexcept { current_level().store(level, std::memory_order_relaxed); }
 
+namespace {
+// Errors of the parts below the runtime come here too, from the program's start on.
+const bool errors_are_logged = [] {
+  detail::error_log = [](std::string_view line) noexcept {
+    if (LogLevel::warning >= log_level()) detail::log_line(LogLevel::warning, line);
+  };
+  return true;
+}();
+}  // namespace
+
 LogLevel log_level() noexcept { return current_level().load(std::memory_order_relaxed); }
 
 void detail::log_line(LogLevel level, std::string_view line) noexcept try {

@@ -237,7 +237,7 @@ Finding check_smallest_kernel(int ordinal) {
     driver.check(result, "running one block of 32 threads");
     const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     const uint32_t seen = std::atomic_ref(*static_cast<uint32_t*>(word->host_address())).load();
-    driver.cuStreamDestroy(stream);
+    driver.check(driver.cuStreamDestroy(stream), "ending the stream of the test kernel");
     if (seen != answer) {
       return {what, Health::bad,
               fmt::format("it ended, and wrote {:#x} instead of {:#x} to pinned memory", seen, answer),
