@@ -200,6 +200,12 @@ std::string Failure::message() const {
                "start it "
                "with Client::start";
       case Status::actor_table_full:
+        if (actor_name != nullptr) {
+          return fmt::format(
+              "handling a message: its worker has all the {} actors of type {} that the type allows "
+              "(max_per_worker); stop some, launch with more --workers, or raise the type's max_per_worker",
+              limit, actor_name);
+        }
         return fmt::format(
             "handling a message: its worker has all the {} actors of that type it has room for; stop some, "
             "or launch "
