@@ -132,7 +132,9 @@ bool ActorSet::has(uint64_t actor) const {
 
 uint64_t ActorSet::actor_bytes(uint32_t actors_per_worker) const {
   uint64_t bytes = 0;
-  for (const ActorDescription& actor : description_) bytes += actor.table(actors_per_worker).bytes();
+  for (const ActorDescription& actor : description_) {
+    if (__builtin_add_overflow(bytes, actor.table(actors_per_worker).bytes(), &bytes)) return ~uint64_t(0);
+  }
   return bytes;
 }
 
@@ -195,6 +197,9 @@ Failure ActorSet::failure_of(const Envelope& envelope, const ErrorBody& error) c
     const BadHandle bad = BadHandle::of(error.detail, error.where);
     failure.asked = bad.asked;
     failure.limit = bad.there;
+  } else if (error.status == Status::actor_table_full && envelope.actor_type < description_.size() &&
+             description_[envelope.actor_type].max_per_worker <= error.detail) {
+    failure.actor_name = static_text(types_[envelope.actor_type]);
   }
   return failure;
 }

@@ -60,6 +60,11 @@ class Engine {
 /// The engine that `options.engine` means on this machine: cuda or cpu.
 EngineKind chosen_engine(const Options& options);
 
+/// Everything that is wrong with a launch of these actors with these options: Options::problems(), what the
+/// engine says of them, and, where there is any of that on CUDA, what the device says before a kernel is
+/// compiled. A line each; empty if nothing is wrong. Loads the driver. Throws std::bad_alloc.
+std::string launch_problems(const ActorSet& actors, const Options& options);
+
 /// Makes the engine that `options.engine` asks for, for `layout` (options' own). Throws EngineUnavailable or
 /// Error.
 std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options);

@@ -19,12 +19,12 @@ class ActorMemory {
         actors_per_worker_(options.actors_per_worker),
         counts_per_worker_(uint32_t(actors.handlers().size()) + 1),
         counts_(std::make_unique<HandlerCounts[]>(size_t(options.workers) * counts_per_worker_)),
-        memory_(static_cast<uint8_t*>(std::calloc(bytes_a_worker_ + 1, options.workers))) {
+        memory_(allocate(bytes_a_worker_, options.workers)) {
     if (!memory_) {
-      throw Error("allocating memory for the actors of " + std::to_string(options.workers) +
-                  " workers: there are no " + std::to_string(bytes_a_worker_) +
-                  " bytes for each; launch with fewer --actors-per-worker (" +
-                  std::to_string(actors_per_worker_) + ")");
+      throw BadOptions("allocating memory for the actors of " + std::to_string(options.workers) +
+                       " workers: there are no " + std::to_string(bytes_a_worker_) +
+                       " bytes for each; launch with fewer --actors-per-worker (" +
+                       std::to_string(actors_per_worker_) + ")");
     }
   }
   /// Says in `memory` where it is.
@@ -42,6 +42,11 @@ class ActorMemory {
   }
 
  private:
+  // One byte more, so that null is no memory. What 64 bits cannot count is not there.
+  static uint8_t* allocate(uint64_t bytes_a_worker, uint32_t workers) {
+    if (bytes_a_worker == ~uint64_t(0)) return nullptr;
+    return static_cast<uint8_t*>(std::calloc(bytes_a_worker + 1, workers));
+  }
   struct Free {
     void operator()(uint8_t* memory) const { std::free(memory); }
   };

@@ -54,8 +54,9 @@ auto begin(Work work) {
 
 std::string grid_problem(const ActorSet& actors, const Options& options) {
   if (!actors.is_grid_scoped() || options.workers == 1) return {};
-  return fmt::format("--workers {}: it is one worker, of all blocks; --blocks says how many",
-                     options.workers);
+  return fmt::format(
+      "--workers {}: a grid-scoped actor set is one worker, of all blocks; --blocks says how many",
+      options.workers);
 }
 
 uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<ActorDescription>& actors) {
@@ -69,14 +70,22 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   LaunchRequest request;
   request.block = options.block;
   request.region_bytes = layout.region_bytes();
-  request.device_bytes = actors.actor_bytes(options.actors_per_worker) * options.workers +
-                         sizeof(HandlerCounts) * layout.counts_a_worker() * options.workers;
+  // More than 64 bits count is more than any device has.
+  if (__builtin_mul_overflow(actors.actor_bytes(options.actors_per_worker), options.workers,
+                             &request.device_bytes) ||
+      __builtin_add_overflow(request.device_bytes,
+                             sizeof(HandlerCounts) * layout.counts_a_worker() * options.workers,
+                             &request.device_bytes)) {
+    request.device_bytes = ~uint64_t(0);
+  }
   const bool is_warp = !actors.is_grid_scoped() && options.block == 32;
   const uint32_t messages_in_hand = message_bytes(layout.shape, is_warp, actors.description());
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;
     request.block_a_multiprocessor = options.blocks == 0;
-    request.device_bytes += messages_in_hand;
+    if (__builtin_add_overflow(request.device_bytes, messages_in_hand, &request.device_bytes)) {
+      request.device_bytes = ~uint64_t(0);
+    }
   } else {
     request.grid = options.workers;
     request.dynamic_shared_bytes = messages_in_hand;
@@ -220,8 +229,12 @@ CudaEngine::~CudaEngine() {
 // Where the context is dead the calls fail, and all went with it.
 void CudaEngine::release() noexcept {
   const Context::Current current(context_, std::nothrow);
-  if (stream_ != nullptr) driver_.cuStreamDestroy(stream_);
-  if (actor_memory_ != 0) driver_.cuMemFree(actor_memory_);
+  if (stream_ != nullptr) {
+    driver_.check_or_log(driver_.cuStreamDestroy(stream_), "ending the kernel's stream (cuStreamDestroy)");
+  }
+  if (actor_memory_ != 0) {
+    driver_.check_or_log(driver_.cuMemFree(actor_memory_), "freeing the actors' memory (cuMemFree)");
+  }
 }
 
 void CudaEngine::launch() {

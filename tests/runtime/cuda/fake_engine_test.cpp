@@ -92,6 +92,30 @@ TEST_CASE("a device that cannot keep a cooperative kernel is refused, and a bett
   CHECK(fake.live() == FakeDriver::Live{});
 }
 
+TEST_CASE("what is wrong with options, transport, grid and device is one list") {
+  FakeDriver fake({probe_actors()});
+  fake.device.attributes[CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH] = 0;
+  Options options = on_cuda({.transport = TransportKind::heap, .workers = 3});
+  options.block = 33;
+  options.wait = WaitPolicy(9);
+  const std::string refused = refusal(probe_actors().grid_scoped(), options);
+  INFO(refused);
+  for (const char* const said : {"these options are wrong:\n", "--wait 9:", "--block 33:",
+                                 "--transport heap: the CUDA engine's transports are bar, pinned and unified",
+                                 "--workers 3: a grid-scoped actor set is one worker",
+                                 "CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH is 0"}) {
+    INFO(said);
+    CHECK(says(refused, said));
+  }
+  // Of a driver that does not work it says that, beside what is wrong with the options.
+  fake.device.devices = 0;
+  const std::string without_device = refusal(probe_actors(), options);
+  INFO(without_device);
+  CHECK(says(without_device, "--block 33:"));
+  CHECK(says(without_device, "this machine has 0"));
+  CHECK(fake.live() == FakeDriver::Live{});
+}
+
 TEST_CASE("memory that the machine does not have is refused with the bytes asked for") {
   if (without_nvrtc()) return;
   FakeDriver fake({probe_actors()});
