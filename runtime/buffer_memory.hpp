@@ -37,6 +37,8 @@ class BufferMemory {
   BufferMemory& operator=(const BufferMemory&) = delete;
 
   uint32_t entries() const { return entries_; }
+  /// Bytes of the table, and of whatever else buffers share.
+  virtual uint64_t own_bytes() const { return uint64_t(entries_) * sizeof(BufferEntry); }
   /// In the handles of this engine's buffers and, in this process, of no other's; never 0.
   uint32_t runtime_tag() const { return runtime_tag_; }
   /// What the workers are to know of it.

@@ -8,6 +8,7 @@
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/buffer_memory.hpp>
 #include <gyre/runtime/options.hpp>
+#include <gyre/runtime/stats.hpp>
 
 namespace gyre {
 
@@ -39,6 +40,9 @@ class Engine {
   }
   /// Where buffers get their memory; it may be used from any thread, beside live workers too.
   virtual BufferMemory& buffer_memory() = 0;
+  /// What it has taken for actors, their code, BAR and the buffers' table, and what the device has. The rest
+  /// of MemoryStats is not the engine's. Thread-safe; at most one driver call, which waits for no kernel.
+  virtual MemoryStats memory() const { return {}; }
   /// Milliseconds that compiling the actors took, or finding them compiled; 0 where they are compiled in.
   virtual double compile_ms() const = 0;
   /// True where they were found compiled, on disk.

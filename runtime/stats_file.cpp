@@ -28,7 +28,7 @@ constexpr uint64_t largest_file = uint64_t(1) << 30;
 // meets half written has another checksum.
 struct Header {
   static constexpr uint64_t expected_magic = 0x31746174536579ull << 8 | 'G';  // "GyeStat1"
-  static constexpr uint64_t expected_version = 2;
+  static constexpr uint64_t expected_version = 3;
   uint64_t magic = expected_magic;
   uint64_t version = expected_version;
   uint64_t pid = 0;
@@ -160,6 +160,18 @@ void for_each_number_of(Transfer& transfer, Visit&& visit) {
   visit(transfer.bytes);
   visit(transfer.ns);
 }
+template <class Memory, class Visit>
+void for_each_size(Memory& memory, Visit&& visit) {
+  visit(memory.region);
+  visit(memory.bar);
+  visit(memory.actors);
+  visit(memory.modules);
+  visit(memory.buffer_table);
+  for (auto& bytes : memory.buffers) visit(bytes);
+  for (auto& bytes : memory.buffers_freed) visit(bytes);
+  visit(memory.device_total);
+  visit(memory.device_free);
+}
 template <class Handler, class Visit>
 void for_each_count(Handler& handler, Visit&& visit) {
   visit(handler.processed);
@@ -278,6 +290,7 @@ std::vector<std::byte> write_stats(const Stats& stats) {
   for_each_number(stats.books, number);
   for_each_number_of(stats.writes, number);
   for_each_number_of(stats.reads, number);
+  for_each_size(stats.memory, number);
   number(stats.workers.size());
   for (const WorkerStats& worker : stats.workers) {
     number(worker.depth);
@@ -309,6 +322,7 @@ Stats read_stats(std::span<const std::byte> bytes) {
   for_each_number(stats.books, number);
   for_each_number_of(stats.writes, number);
   for_each_number_of(stats.reads, number);
+  for_each_size(stats.memory, number);
   stats.workers.resize(reader.count(4 * sizeof(uint64_t)));
   for (WorkerStats& worker : stats.workers) {
     number(worker.depth);

@@ -321,6 +321,10 @@ typedef struct gyre_stats {
   /** Memory of buffers by gyre_memory (device, pinned, unified), in use and freed: the latter until
    * termination. */
   uint64_t buffers_in_use[3], buffer_bytes_in_use[3], buffers_freed[3], buffer_bytes_freed[3];
+  /** Memory that the runtime has taken: rings, counters and arena; device memory behind BAR; actors' tables;
+   * compiled actors as loaded on the device; the buffers' table. */
+  uint64_t region_bytes, bar_bytes, actor_bytes, module_bytes, buffer_table_bytes;
+  uint64_t device_bytes, device_free_bytes; /**< of the device, at most 100 ms ago; 0: not known, or no GPU */
 } gyre_stats;
 GYRE_API gyre_status gyre_runtime_stats(gyre_runtime runtime, gyre_stats* stats);
 

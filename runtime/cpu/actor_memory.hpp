@@ -16,6 +16,7 @@ class ActorMemory {
  public:
   ActorMemory(const ActorSet& actors, const Options& options)
       : bytes_a_worker_(actors.actor_bytes(options.actors_per_worker)),
+        workers_(options.workers),
         actors_per_worker_(options.actors_per_worker),
         counts_per_worker_(uint32_t(actors.handlers().size()) + 1),
         counts_(std::make_unique<HandlerCounts[]>(size_t(options.workers) * counts_per_worker_)),
@@ -35,6 +36,8 @@ class ActorMemory {
     memory.counts = counts_.get();
     memory.counts_per_worker = counts_per_worker_;
   }
+  /// Of all workers.
+  uint64_t bytes() const { return workers_ * (bytes_a_worker_ + counts_per_worker_ * sizeof(HandlerCounts)); }
   /// Gives the memory up, for ever: somebody may still write to it.
   void leak() {
     (void)memory_.release();
@@ -51,6 +54,7 @@ class ActorMemory {
     void operator()(uint8_t* memory) const { std::free(memory); }
   };
   uint64_t bytes_a_worker_;
+  uint64_t workers_;
   uint32_t actors_per_worker_;
   uint32_t counts_per_worker_;
   std::unique_ptr<HandlerCounts[]> counts_;

@@ -30,6 +30,12 @@ class CpuEngine final : public Engine {
   void* region() override { return region_.address(); }
   Doorbell* doorbell(uint32_t worker) override { return bells_[worker].get(); }
   BufferMemory& buffer_memory() override { return buffer_memory_; }
+  MemoryStats memory() const override {
+    MemoryStats memory;
+    memory.actors = actor_memory_.bytes();
+    memory.buffer_table = buffer_memory_.own_bytes();
+    return memory;
+  }
   double compile_ms() const override { return 0; }
   void launch() override;
   bool finished() override;

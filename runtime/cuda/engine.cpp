@@ -4,6 +4,7 @@
 #include <gyre/device/inbox.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre/runtime/deadline.hpp>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/signals_blocked.hpp>
 
@@ -149,6 +150,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
             : compile_not_found(program_of(actors, architecture, possible.block), compile_options(options));
   compile_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
   compiled_from_cache_ = kernel.from_cache;
+  module_bytes_ = kernel.cubin.size();
 
   kernel_ = std::make_unique<LoadedKernel>(context_, kernel);
   description_ = kernel_->read_description(kernel.lowered_description);
@@ -313,6 +315,32 @@ std::optional<std::string> CudaEngine::failure() {
     }
   }
   return std::nullopt;  // all stopped as they were told
+}
+
+MemoryStats CudaEngine::memory() const {
+  constexpr int64_t interval_ns = 100'000'000;
+  if (const std::unique_lock lock(device_memory_mutex_, std::try_to_lock); lock) {
+    const int64_t now_ns = detail::host_now_ns();
+    if (device_memory_read_ns_ == 0 || now_ns - device_memory_read_ns_ >= interval_ns) {
+      device_memory_read_ns_ = now_ns;
+      const Context::Current current(context_, std::nothrow);
+      // Of a dead context it fails: nothing is known then.
+      size_t free = 0, total = 0;
+      if (current.result() != CUDA_SUCCESS || driver_.cuMemGetInfo(&free, &total) != CUDA_SUCCESS) {
+        free = total = 0;
+      }
+      device_free_.store(free, std::memory_order_relaxed);
+      device_total_.store(total, std::memory_order_relaxed);
+    }
+  }
+  MemoryStats memory;
+  memory.bar = bar_ ? bar_->bytes() : 0;
+  memory.actors = request_.device_bytes;
+  memory.modules = module_bytes_;
+  memory.buffer_table = buffer_memory_->own_bytes();
+  memory.device_total = device_total_.load(std::memory_order_relaxed);
+  memory.device_free = device_free_.load(std::memory_order_relaxed);
+  return memory;
 }
 
 void CudaEngine::leak() {

@@ -290,6 +290,8 @@ static void buffers_are_added(gyre_runtime runtime, gyre_schema own, gyre_memory
   }
   gyre_stats stats = {.struct_size = sizeof stats};
   REQUIRE_OK(gyre_runtime_stats(runtime, &stats));
+  EXPECT(stats.region_bytes > 1 << 16 && stats.actor_bytes > 0 && stats.buffer_table_bytes > 0 &&
+         stats.device_free_bytes <= stats.device_bytes);
   EXPECT(stats.buffers_in_use[memory] == 3 && stats.buffer_bytes_in_use[memory] >= 3 * 4 * N);
   EXPECT_STATUS(GYRE_OK, gyre_buffer_release(buffers[2]));
   EXPECT_STATUS(GYRE_BAD_BUFFER,

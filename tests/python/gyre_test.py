@@ -359,7 +359,11 @@ class Buffers(unittest.TestCase):
                 else:
                     with self.assertRaises(gyre.Error):
                         z.view()
-        self.assertEqual(self.runtime.stats()["buffers_in_use"], [0, 0, 0])
+        stats = self.runtime.stats()
+        self.assertEqual(stats["buffers_in_use"], [0, 0, 0])
+        self.assertGreater(stats["region_bytes"], 1 << 16)
+        self.assertGreater(stats["actor_bytes"], 0)
+        self.assertLessEqual(stats["device_free_bytes"], stats["device_bytes"])
 
     def test_elements_of_every_type_are_kept(self):
         for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"):

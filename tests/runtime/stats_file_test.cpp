@@ -50,6 +50,9 @@ Stats some_stats() {
   stats.timings = {1.5, 2.5, true};
   stats.workers[0].heartbeat_age_s = 0.25;
   stats.writes = {1, 2, 3};
+  stats.memory.modules = 31;
+  stats.memory.buffers_freed[2] = 32;
+  stats.memory.device_free = 33;
   stats.books.asks.cancelled = 4;
   return stats;
 }
@@ -97,6 +100,11 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.state == Lifecycle::terminated);
   CHECK(back.books.tells.processed == 3);
   CHECK(back.writes.ns == 3);
+  CHECK(back.memory.region == stats.memory.region);
+  CHECK(back.memory.region != 0);
+  CHECK(back.memory.modules == 31);
+  CHECK(back.memory.buffers_freed[2] == 32);
+  CHECK(back.memory.device_free == 33);
   CHECK(back.books.asks.cancelled == 4);
 }
 

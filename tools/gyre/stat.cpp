@@ -60,6 +60,19 @@ void print_handlers(const std::string& who, const std::vector<HandlerStats>& han
   }
 }
 
+std::string memory_line(const MemoryStats& memory) {
+  const auto mib = [](uint64_t bytes) { return fmt::format("{:.1f} MiB", double(bytes) / (1 << 20)); };
+  const auto sum = [](const std::array<uint64_t, 3>& bytes) { return bytes[0] + bytes[1] + bytes[2]; };
+  std::string line = fmt::format(
+      "  memory region {}, BAR {}, actors {}, modules {}, buffers {} (and {} freed, {} for their table)",
+      mib(memory.region), mib(memory.bar), mib(memory.actors), mib(memory.modules), mib(sum(memory.buffers)),
+      mib(sum(memory.buffers_freed)), mib(memory.buffer_table));
+  if (memory.device_total != 0) {
+    line += fmt::format("; the device has {} free of {}", mib(memory.device_free), mib(memory.device_total));
+  }
+  return line + "\n";
+}
+
 void print(const std::string& path, const PublishedStats& published, bool workers) {
   const Stats& stats = published.stats;
   std::cout << fmt::format("process {}, {} on {}, transport {}, {} worker{}, up {:.1f} s ({})\n",
@@ -91,6 +104,7 @@ void print(const std::string& path, const PublishedStats& published, bool worker
   };
   transfer("writes", stats.writes);
   transfer("reads ", stats.reads);
+  std::cout << memory_line(stats.memory);
   if (workers) {
     std::cout << fmt::format("  {:<6} {:>8} {:>10} {:>12}   (of {} slots)\n", "worker", "depth",
                              "most so far", "heartbeat", stats.slots);
@@ -126,6 +140,23 @@ void print(const std::string& path, const PublishedStats& published, bool worker
 
 Json json_of(const TransferStats& transfers) {
   return {{"copies", transfers.copies}, {"bytes", transfers.bytes}, {"ns", transfers.ns}};
+}
+
+Json json_of(const MemoryStats& memory) {
+  Json json = {{"region", memory.region},
+               {"bar", memory.bar},
+               {"actors", memory.actors},
+               {"modules", memory.modules},
+               {"buffer_table", memory.buffer_table},
+               {"buffers", memory.buffers},
+               {"buffers_freed", memory.buffers_freed},
+               {"device_total", nullptr},
+               {"device_free", nullptr}};
+  if (memory.device_total != 0) {
+    json["device_total"] = memory.device_total;
+    json["device_free"] = memory.device_free;
+  }
+  return json;
 }
 
 Json json_of(const std::string& path, const PublishedStats& published) {
@@ -181,6 +212,7 @@ Json json_of(const std::string& path, const PublishedStats& published) {
             {"dead_letters", books.tells.dead_letters}}},
           {"dead_letters_dropped", books.dead_letters_dropped},
           {"corrupt_slots", books.corrupt_slots},
+          {"memory", json_of(stats.memory)},
           {"writes", json_of(stats.writes)},
           {"reads", json_of(stats.reads)},
           {"workers", workers}};

@@ -68,6 +68,36 @@ TEST_CASE("the CUDA engine launches, answers and terminates on a driver in ordin
   CHECK(fake.reclaimed() == 0);
 }
 
+TEST_CASE("all memory that a runtime takes is in its stats by kind, beside what the device has free") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  for (const TransportKind transport : {TransportKind::pinned, TransportKind::unified}) {
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda({.transport = transport, .workers = 3}));
+    auto device = runtime.allocate<float>(MemoryKind::device, 1000);
+    auto pinned = runtime.allocate<float>(MemoryKind::pinned, 2000);
+    const MemoryStats memory = runtime.stats().memory;
+    CHECK(memory.region == runtime.region_bytes());
+    CHECK(memory.bar == 0);
+    CHECK(memory.actors >= 3 * probe_actors().actor_bytes(Options{}.actors_per_worker));
+    CHECK(memory.modules > 1000);
+    CHECK(memory.buffers[0] >= 4000);
+    CHECK(memory.buffers[1] >= 8000);
+    CHECK(memory.buffers[2] == 0);
+    // Nothing that the driver gave is missing: it counts modules by number, and regions by whole pages.
+    const uint64_t counted =
+        memory.region + memory.actors + memory.buffer_table + memory.buffers[0] + memory.buffers[1];
+    CHECK(fake.live().bytes >= counted - (transport == TransportKind::pinned ? memory.region : 0));
+    CHECK(fake.live().bytes <= counted + 8192);
+    CHECK(memory.device_total == fake.device.memory_bytes);
+    CHECK(memory.device_free > 0);
+    CHECK(memory.device_free <= memory.device_total);
+  }
+  Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+  fake.fault();
+  CHECK(runtime.stats().memory.device_total == 0);  // of a dead context nothing is known
+  runtime.terminate();
+}
+
 TEST_CASE("auto finds the fake's device, and the CPU where it has none") {
   if (without_nvrtc()) return;
   FakeDriver fake({probe_actors()});

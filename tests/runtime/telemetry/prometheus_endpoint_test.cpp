@@ -97,11 +97,15 @@ TEST_CASE("a scrape says what the stats say, under the names of the page") {
   CHECK(value_of(answer, R"(gyre_tells_total{outcome="processed"})") == 3);
   CHECK(value_of(answer, R"(gyre_runtime_state{state="terminated"})") == 1);
   CHECK(value_of(answer, "gyre_tells_accepted_total") == 3);
+  CHECK(value_of(answer, R"(gyre_memory_bytes{kind="region"})") == double(s.core->region_bytes()));
+  CHECK(value_of(answer, R"(gyre_memory_bytes{kind="actors"})") > 0);
 
   const auto documented = families_of_page(read_file(GYRE_TEST_WATCHING_PAGE));
   CHECK(documented.size() >= 20);
   auto served = families_of(answer);
   served.insert({"gyre_worker_heartbeat_age_seconds", "gauge"});  // of workers that have not stopped
+  served.insert({"gyre_device_memory_bytes", "gauge"});           // of GPUs
+  served.insert({"gyre_device_memory_free_bytes", "gauge"});
   CHECK(served == documented);
 }
 
