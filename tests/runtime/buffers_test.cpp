@@ -92,6 +92,17 @@ TEST_CASE("what the host writes the handler finds, and what it makes of it the h
   CHECK(runtime.terminate().books.balanced());
 }
 
+TEST_CASE("a kind of memory that there is not is refused with its number") {
+  Runtime runtime = Runtime::launch(abacus_actors(), {.engine = EngineKind::cpu});
+  std::string text = "it was allocated";
+  try {
+    (void)runtime.allocate<float>(MemoryKind(7), 1);
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  CHECK(text == "allocating a buffer of memory kind 7: must be device, pinned or unified (0 to 2)");
+}
+
 TEST_CASE("parts of a buffer are written and read by offset, and nothing past its end", "[gpu]") {
   Runtime runtime = launch();
   for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned}) {

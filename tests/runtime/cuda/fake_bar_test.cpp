@@ -89,6 +89,7 @@ TEST_CASE("auto is BAR where it works: workers read their rings and commands in 
     Runtime runtime = Runtime::launch(probe_actors(), options);
     CHECK(runtime.transport() == TransportKind::bar);
     CHECK(runtime.transport_reason().empty());
+    CHECK(runtime.stats().memory.bar >= options.region_layout(0).inbound_bytes_elsewhere());
     CHECK(fakes.driver.live().imports == 1);
     CHECK(fakes.vulkan.live() == FakeVulkan::Live{1, 1, 1});
     Client client = runtime.client();
