@@ -164,7 +164,7 @@ GYRE_API gyre_status gyre_schema_release(gyre_schema schema);
 
 /** A message of struct `type_id` from JSON, of at most 2^28 bytes, as the official JsonCodec has it: fields
    by name, 64-bit integers as strings (or as numbers, up to 2^53), Data as a list of numbers, enums by name;
-   a field that the struct does not have is an error. Bytes (6). GYRE_UNKNOWN_TYPE, GYRE_BAD_JSON. */
+   what a field does not take is an error, whose text names the field, the value and what is expected. Bytes (6). GYRE_UNKNOWN_TYPE, GYRE_BAD_JSON. */
 GYRE_API gyre_status gyre_message_from_json(gyre_schema schema, uint64_t type_id, const char* json,
                                             size_t json_length, gyre_encoding encoding, void* buffer,
                                             size_t capacity, size_t* size);
@@ -197,10 +197,17 @@ GYRE_API gyre_status gyre_actors_builtin(gyre_actors* actors);
 /** Actors given as source text, which is compiled when they are launched, for the CUDA engine alone. The text
    is not looked at before. GYRE_BAD_OPTIONS: what is wrong with names. GYRE_BAD_SCHEMA: with the schema. */
 GYRE_API gyre_status gyre_actors_from_source(const gyre_source* source, gyre_actors* actors);
-/** Actors from the shared object `path`, for every engine: one built with the same Gyre and compiler, which
-   has GYRE_EXPORT_ACTORS(name, …) of <gyre/runtime/c/export_actors.hpp>. It stays loaded until the process
-   ends. GYRE_FAILED. */
+/** Actors from the shared object `path`, for every engine: one that has GYRE_EXPORT_ACTORS(name, …) of
+   <gyre/runtime/c/export_actors.hpp>, or that `gyre validate --build-library` made (whose name is "actors"), with the
+   same Gyre. `name` null: the only actors that it exports. It stays loaded until the process ends. GYRE_FAILED. */
 GYRE_API gyre_status gyre_actors_load(const char* path, const char* name, gyre_actors* actors);
+/** The schema that the actors carry: of their messages and all that these lead to, beside Gyre's own. No text of it is
+   needed then; it has no views. GYRE_BAD_SCHEMA: they carry none, as source text does. */
+GYRE_API gyre_status gyre_actors_schema(gyre_actors actors, gyre_schema* schema);
+/** Whether messages made by `schema` are what the actors read: GYRE_BAD_SCHEMA names the first field of a struct, or
+   enumerant, that is another in the schema that they carry. Fields that only one of both has are a revision's, and
+   good. GYRE_OK of actors that carry none. */
+GYRE_API gyre_status gyre_actors_check_schema(gyre_actors actors, gyre_schema schema);
 GYRE_API gyre_status gyre_actors_release(gyre_actors actors);
 
 /* ---- Runtimes */

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# inspect_test.sh GYRE SOURCE_DIR WITH_CUDA: what `gyre inspect` prints, its JSON and its exit codes. No GPU is needed;
+# inspect_test.sh GYRE SOURCE_DIR WITH_CUDA PLUGIN: what `gyre inspect` prints, its JSON and its exit codes. No GPU is needed;
 # without NVRTC only that it says so.
 set -euo pipefail
 gyre="$(realpath "$1")"
 examples="$(realpath "$2")/examples/debugging"
 with_cuda="$3"
+plugin="$(realpath "$4")"
 dir="$(mktemp -d)"
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
@@ -109,6 +110,12 @@ expect_in out '^  ~ the kernel \([0-9,]+ instructions, [0-9,]+ before\)$'
 run inspect "${good[@]}" --block 128 --diff good.hpp
 expect_code 0
 expect_in out 'PTX functions: 0 added, 0 removed, 0 changed, [1-9][0-9]* the same$'
+
+# A plugin of the C interface has its actors' text with it.
+run inspect --actors "$plugin" --arch sm_90
+expect_code 0
+expect_in out '^kernel gyre::worker_kernel<averages::Average>$'
+expect_in out '^  actor averages::Average: [1-9][0-9]* bytes of state, 1 handler'
 
 # A handler that is not inlined has a line of its own; the PTX goes to standard output alone.
 sed 's/GYRE_DEVICE void on/GYRE_CALLED_FUNCTION void on/' good.hpp >called.hpp
