@@ -5,16 +5,14 @@
 #include "bench/baselines/soak_kernel_host.hpp"
 #include "bench/baselines/views_on_gpu.hpp"
 #include "support/catch.hpp"
+#include "support/without_nvrtc.hpp"
 
 namespace {
 
 using namespace gyre;
 
 TEST_CASE("the raw kernel compiles for old and new architectures, without a warning") {
-  if (!cuda::nvrtc_available()) {
-    WARN("skipped: NVRTC is not installed here");
-    return;
-  }
+  if (gyre_test::without_nvrtc()) return;
   const RingShape largest{.slots = 256, .slot_bytes = 16384};
   for (const int architecture : {75, 90, 120}) {
     for (const uint32_t size : {32u, 64u, 352u, 360u, 4096u, largest.body_capacity()}) {
@@ -34,10 +32,7 @@ TEST_CASE("the raw kernel compiles for old and new architectures, without a warn
 }
 
 TEST_CASE("the other baselines' kernels compile for old and new architectures, without a warning") {
-  if (!cuda::nvrtc_available()) {
-    WARN("skipped: NVRTC is not installed here");
-    return;
-  }
+  if (gyre_test::without_nvrtc()) return;
   using Compile = cuda::CompiledKernel (*)(int);
   const Compile stream_of_one = [](int architecture) {
     return bench::compile_raw_stream_kernel(architecture, 1);
@@ -58,10 +53,7 @@ TEST_CASE("the other baselines' kernels compile for old and new architectures, w
 }
 
 TEST_CASE("the views' kernels compile for old and new architectures, without a warning") {
-  if (!cuda::nvrtc_available()) {
-    WARN("skipped: NVRTC is not installed here");
-    return;
-  }
+  if (gyre_test::without_nvrtc()) return;
   for (const int architecture : {75, 90, 120}) {
     for (const bool by_views : {false, true}) {
       const cuda::CompiledKernel kernel = bench::compile_views_kernel(architecture, by_views);

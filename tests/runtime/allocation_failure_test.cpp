@@ -17,6 +17,7 @@
 #include <gyre/runtime/cuda/program.hpp>
 
 #include "support/fake_driver.hpp"
+#include "support/without_nvrtc.hpp"
 #endif
 
 namespace {
@@ -215,10 +216,7 @@ CUresult load_and_arm(CUmodule* module, const void* image, unsigned int options,
 TEST_CASE(
     "memory that runs out anywhere behind the compiler on the CUDA engine is a clean error, and the next "
     "launch works") {
-  if (!cuda::nvrtc_available()) {
-    WARN("NVRTC is not installed: not tested");
-    return;
-  }
+  if (gyre_test::without_nvrtc()) return;
   FakeDriver fake({probe_actors()});
   const auto loader = cuda::Driver::replace_loader({});
   cuda::Driver::replace_loader([&] {

@@ -11,17 +11,12 @@
 #include "support/fake_vulkan.hpp"
 #include "support/fault_injection.hpp"
 #include "support/stepped.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
 
 namespace {
-
-bool without_nvrtc() {
-  if (cuda::nvrtc_available()) return false;
-  WARN("NVRTC is not installed: not tested");
-  return true;
-}
 
 Options over(TransportKind transport) {
   return {.engine = EngineKind::cuda, .transport = transport, .slots = 32};

@@ -7,17 +7,12 @@
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
 #include "support/stepped.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
 
 namespace {
-
-bool without_nvrtc() {
-  if (cuda::nvrtc_available()) return false;
-  WARN("NVRTC is not installed: not tested");
-  return true;
-}
 
 ActorSet faulty_actors() { return ActorSet::of<Faulty>(gyre_test_actors::sources); }
 constexpr Address<Faulty> faulty{};

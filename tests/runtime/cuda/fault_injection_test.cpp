@@ -7,17 +7,12 @@
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
 #include "support/fault_injection.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
 
 namespace {
-
-bool without_nvrtc() {
-  if (cuda::nvrtc_available()) return false;
-  WARN("NVRTC is not installed: not tested");
-  return true;
-}
 
 bool releases(const std::string& function) {
   for (const char* const name :
