@@ -724,7 +724,10 @@ void Schema::check_against(std::span<const capnp::StructSchema> roots) const {
       const std::string name = compiler::schema_name(proto);
       if (parsed_->nodes.count(proto.getId()) != 0) continue;
       for (const auto& [id, node] : parsed_->nodes) {
-        if (!node.getProto().isStruct() || compiler::schema_name(node.getProto()) != name) continue;
+        // Of the actors' own ones another may have that name, in another file.
+        if (theirs.count(id) != 0 || !node.getProto().isStruct() ||
+            compiler::schema_name(node.getProto()) != name)
+          continue;
         throw BadSchema(fmt::format(
             "struct {} has the id {:#x}, and the actors were built with {:#x}: give the schema's file, or "
             "the struct, the id that it has there",
