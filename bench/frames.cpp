@@ -46,6 +46,14 @@ void* operator new(size_t bytes) {
   }
   return memory;
 }
+// A sanitizer's own would not be a pair with operator delete below.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   if (heap_bytes.counting) heap_bytes.live -= int64_t(malloc_usable_size(memory));
   std::free(memory);
