@@ -22,7 +22,9 @@ TEST_CASE("a document is written as it was built: pairs that begin with a text a
   CHECK(document.text() ==
         R"({"checked":true,"least":-3,"list":[1,2.5,"three"],"most":18446744073709551615,"name":"rtt",)"
         R"("names":["a","b\"\n"],"none":null,"p50":1.5,"rows":[{"cpu":7,"more":[]}]})");
-  CHECK(Json({{"a", Json({1})}}).text(2) == "{\n  \"a\": [\n    1\n  ]\n}");
+  Json nested;
+  nested["a"].push_back(1);
+  CHECK(nested.text(2) == "{\n  \"a\": [\n    1\n  ]\n}");
   CHECK(Json::parse(document.text()) == document);
 }
 
