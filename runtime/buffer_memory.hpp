@@ -59,7 +59,8 @@ class BufferMemory {
   /// Writes an entry, its generation last; of one without an address the generation and the element alone.
   /// Messages sent after it find it so. One thread at a time an entry. Throws Error.
   virtual void set_entry(uint32_t index, const BufferEntry& entry) = 0;
-  /// Workers that do not stop may still read the table: leaves it allocated, for good.
+  /// Workers that do not stop may still read the table: leaves it allocated, for good. Entries can still be
+  /// written.
   virtual void leak() = 0;
 
  protected:
