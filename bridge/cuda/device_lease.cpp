@@ -23,8 +23,9 @@ struct LiveDevices {
   std::set<int> ordinals;
   std::vector<KeptContext> contexts;  // retained once more than they are used
 };
+// Never destroyed: a runtime may end with the program's static objects.
 LiveDevices& live_devices() {
-  static LiveDevices devices;
+  static LiveDevices& devices = *new LiveDevices;
   return devices;
 }
 
