@@ -22,7 +22,6 @@ else()
   math(EXPR next "${major} + 1")
   set(GYRE_FMT_VERSIONS "${major}...<${next}")
 endif()
-find_path(SPDLOG_INCLUDE_DIR NAMES spdlog/spdlog.h REQUIRED)  # libspdlog-dev: its headers alone
 
 # prometheus-cpp-dev, for gyre::telemetry. Not by its CMake package, which also looks for parts Gyre does not use.
 set(GYRE_PROMETHEUS "AUTO" CACHE STRING

@@ -11,7 +11,6 @@ packages=(
   libboost-dev               # headers of Boost.Lockfree and Boost.Outcome
   libfmt-dev                 # text
   libcli11-dev nlohmann-json3-dev  # the command-line tools: options, JSON
-  libspdlog-dev              # headers: the log
   prometheus-cpp-dev         # the Prometheus endpoint (--metrics)
   libvulkan-dev              # headers, for device memory that the host writes (--transport bar)
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
