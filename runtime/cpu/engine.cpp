@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <gyre/runtime/cpu/engine.hpp>
 #include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/signals_blocked.hpp>
 
 #include <algorithm>
 #include <system_error>
@@ -86,6 +87,7 @@ void CpuEngine::launch() {
         actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), memory_.of_worker(worker), wait_));
   }
   threads_->reserve(workers_.size());
+  const detail::SignalsBlocked blocked;
   try {
     for (const auto& worker : workers_) {
       Doorbell& bell = *bells_[threads_->size()];

@@ -40,6 +40,13 @@ CompileOptions compile_options(const Options& options) {
   return {options.cache, options.keep_program, options.verbose};
 }
 
+// What `make` makes, with threads of the driver's that take none of the program's signals.
+template <class Make>
+auto without_signals(Make make) {
+  const detail::SignalsBlocked blocked;
+  return make();
+}
+
 // Begins `work`, on a thread of its own where there can be one; else it is done when its result is asked for.
 template <class Work>
 auto begin(Work work) {
@@ -134,12 +141,12 @@ CudaEngine::Ahead CudaEngine::begin_ahead(const ActorSet& actors, const Options&
 
 CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
     : verbose_(options.verbose),
-      driver_(Driver::load()),
+      driver_(without_signals([] { return Driver::load(); })),
       lease_(options.device),
       limits_(read_limits(driver_, options.device)),
       request_(checked_request(actors, options, limits_)),
       ahead_(std::make_unique<Ahead>(begin_ahead(actors, options))),
-      context_(driver_, options.device),
+      context_(without_signals([&] { return Context(driver_, options.device); })),
       kernel_name_(actors.kernel()) {
   const LaunchRequest possible = with_possible_block(request_, limits_);
   const auto began = std::chrono::steady_clock::now();

@@ -4,6 +4,7 @@
 #include <prometheus/metric_family.h>
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/log.hpp>
+#include <gyre/runtime/signals_blocked.hpp>
 #include <gyre/runtime/telemetry/prometheus_endpoint.hpp>
 
 #include <limits>
@@ -224,6 +225,7 @@ struct PrometheusEndpoint::Server {
 
 PrometheusEndpoint::PrometheusEndpoint(std::function<Stats()> read, const PrometheusOptions& options) {
   try {
+    const detail::SignalsBlocked blocked;
     server_ = std::make_unique<Server>(std::move(read), options);
   } catch (const std::exception& error) {
     throw Error(fmt::format("serving metrics on {}: {}; is the address this machine's, and the port free?",

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <elf.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -143,6 +144,7 @@ struct FakeDriver::State {
   std::atomic<bool> dead{false};  // every kernel ends where it is
   bool fault_at_launch = false;
   bool initialised = false;
+  std::atomic<bool> threads_take_signals{false};
   size_t retains = 0;
   size_t reclaimed = 0;
   std::string misuse;
@@ -251,7 +253,14 @@ struct FakeCalls {
   if (!call) return call.result;      \
   [[maybe_unused]] FakeDriver::State& s = state()
 
+  // Where a real driver starts threads.
+  static void start_threads() {
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    if (sigismember(&blocked, SIGTERM) != 1) state().threads_take_signals = true;
+  }
   static CUresult cuInit(unsigned int) {
+    start_threads();
     if (state().fault != CUDA_SUCCESS) return state().fault;
     state().initialised = true;
     return CUDA_SUCCESS;
@@ -328,6 +337,7 @@ struct FakeCalls {
 
   static CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
     GYRE_FAKE_CALL(false);
+    start_threads();
     ++s.retains;
     *context = reinterpret_cast<CUcontext>(&s);
     return CUDA_SUCCESS;
@@ -850,6 +860,8 @@ std::string FakeDriver::Live::text() const {
          std::to_string(retains) + " retains, " + std::to_string(imports) + " imports, " +
          std::to_string(workers) + " workers";
 }
+
+bool FakeDriver::threads_take_signals() const { return state_->threads_take_signals; }
 
 bool FakeDriver::in_call() { return this_thread_is_in_call; }
 
