@@ -26,7 +26,10 @@
    7. Messages are Cap'n Proto messages as bytes, in one of three encodings (gyre_encoding): any language with
    that library can make and read them. gyre_message_from_json and gyre_message_to_json serve those without.
    8. Threads. Every function may be called from any thread. Runtimes, actors and schemas may be used by many
-   at once. A call, a buffer, a list of dead letters is used by one at a time: a second is told GYRE_BUSY.
+   at once. A call, a buffer, a list of dead letters is used by one at a time: a second is told GYRE_BUSY. A
+   thread that pthread_cancel() cancels in a function is cancelled once that has returned. Threads and the
+   process may call functions until their last code has run: in atexit() functions and destructors too. Never
+   in a signal handler.
    9. Blocking. Functions that may wait say so, with the longest time; all others never wait for a worker.
    Times are nanoseconds; -1 (GYRE_DEFAULT_TIMEOUT) is the runtime's own timeout, and below that is
    GYRE_INVALID_ARGUMENT.

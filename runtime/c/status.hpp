@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/runtime/c/gyre.h>
+#include <gyre/runtime/cancellation.hpp>
 #include <gyre/runtime/errors.hpp>
 
 #include <cstring>
@@ -22,9 +23,11 @@ gyre_status bad_handle(gyre_status status, const char* doing, const char* what, 
 /// What is being thrown, as a status with its text. To be called where it was caught.
 gyre_status of_current_exception(const char* doing) noexcept;
 
-/// Runs `body`, which returns a gyre_status; what it throws becomes one.
+/// Runs `body`, which returns a gyre_status; what it throws becomes one. The thread is not cancelled
+/// meanwhile: cancelling unwinds the stack, and what is caught here would end the process.
 template <class Body>
 gyre_status guarded(const char* doing, Body&& body) noexcept {
+  const detail::CancellationDeferred deferred;
   try {
     return body();
   } catch (...) {
