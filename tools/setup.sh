@@ -20,7 +20,10 @@ packages=(
   doxygen                    # the tests: the API reference, which must have no warnings
   python3-numpy python3-pip  # the Python package: its tests; installing it
 )
-packages_for_all=(libclang-rt-dev)  # by clang: the sanitizer build, and the fuzzers
+packages_for_all=(
+  libclang-rt-dev            # by clang: the sanitizer build, and the fuzzers
+  valgrind                   # exit paths once more, for the memory that they use
+)
 
 say() { echo "setup: $*" >&2; }
 
