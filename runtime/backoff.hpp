@@ -3,7 +3,8 @@
 
 #include <gyre/runtime/options.hpp>
 
-#include <chrono>
+#include <time.h>
+
 #include <thread>
 
 namespace gyre {
@@ -22,7 +23,9 @@ class Backoff {
     } else if (pauses_ < looks + spins + yields) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      // Not sleep_for: it begins again after each signal, and signals that come quickly would hold it for ever.
+      constexpr timespec nap{0, 50'000};
+      nanosleep(&nap, nullptr);
     }
   }
   /// Progress was made: wait from the beginning again.
