@@ -3,7 +3,9 @@
 
 #include <gyre/runtime/options.hpp>
 
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -24,8 +26,9 @@ class Backoff {
       std::this_thread::yield();
     } else {
       // Not sleep_for: it begins again after each signal, and signals that come quickly would hold it for ever.
+      // Not nanosleep(): a thread could be cancelled there (see cancellation.hpp).
       constexpr timespec nap{0, 50'000};
-      nanosleep(&nap, nullptr);
+      syscall(SYS_nanosleep, &nap, nullptr);
     }
   }
   /// Progress was made: wait from the beginning again.

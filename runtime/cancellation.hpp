@@ -1,4 +1,6 @@
-// pthread_cancel(): what Gyre does is done whole.
+// pthread_cancel(): what Gyre does is done whole. A cancelled thread unwinds its stack at the next cancellation
+// point (pthreads(7)), through what must not throw. On the message path there are none: whoever waits there
+// sleeps by system calls of its own, futex and nanosleep. Elsewhere a CancellationDeferred stands before them.
 #pragma once
 
 #include <pthread.h>
@@ -6,7 +8,7 @@
 namespace gyre::detail {
 
 /// While one lives, the calling thread is not cancelled; a cancellation that came meanwhile waits. Costs two
-/// stores to the thread's own memory (glibc 2.34 and later).
+/// locked instructions (glibc 2.36): not for the message path.
 class CancellationDeferred {
  public:
   CancellationDeferred() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

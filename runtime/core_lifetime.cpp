@@ -1,3 +1,4 @@
+#include <gyre/runtime/cancellation.hpp>
 #include <gyre/runtime/core_lifetime.hpp>
 
 #include <thread>
@@ -15,6 +16,12 @@ void wait_for_those_giving_back(Core& core) {
   while (core.let_go().unnumbered.load(std::memory_order_acquire) != 0) std::this_thread::yield();
 }
 
+// Its end joins threads: no place to be cancelled.
+void destroy(Core* core) noexcept {
+  const CancellationDeferred deferred;
+  delete core;
+}
+
 // The last share is gone. In a child of fork() the parent's core stays: nobody knows what its threads, which
 // the child does not have, were at.
 void let_go(Core* core) noexcept {
@@ -25,7 +32,7 @@ void let_go(Core* core) noexcept {
   wait_for_those_giving_back(*core);
   const uint32_t held = core->calls().held();
   if (ordered && held == 0) {
-    delete core;
+    destroy(core);
     return;
   }
   // Where nothing is certain it stays.
@@ -52,7 +59,7 @@ void give_back_late(Core& core, CallId call) noexcept {
   if (kept) return;
   while (!left.counted.load(std::memory_order_acquire)) std::this_thread::yield();
   core.calls().abandon(call);
-  if (left.held.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &core;
+  if (left.held.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(&core);
 }
 
 }  // namespace gyre::detail

@@ -2,6 +2,7 @@
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/cuda/unified.hpp>
 #include <gyre/device/inbox.hpp>
+#include <gyre/runtime/cancellation.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 #include <gyre/runtime/deadline.hpp>
@@ -294,6 +295,7 @@ void CudaEngine::log_launch() const {
 
 // A device fault repeats itself in every call; an error that does not was the call's own.
 CUresult CudaEngine::query() const noexcept {
+  const detail::CancellationDeferred deferred;  // threads that wait come here
   CUresult result = CUDA_SUCCESS;
   for (int attempt = 0; attempt < 2; ++attempt) {
     const Context::Current current(context_, std::nothrow);
