@@ -13,6 +13,7 @@
 #include <gyre/bridge/region.hpp>
 #include <gyre/device/engine_memory.hpp>
 #include <gyre/runtime/backoff.hpp>
+#include <gyre/runtime/per_thread.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -101,7 +102,8 @@ struct Stream {
   std::unique_ptr<Kernel> kernel;
 };
 
-thread_local std::vector<CUcontext> contexts_of_this_thread;
+constinit thread_local gyre::detail::PerThread<std::vector<CUcontext>> contexts_of_each_thread;
+std::vector<CUcontext>& contexts_of_this_thread() { return contexts_of_each_thread.get(); }
 thread_local bool this_thread_is_in_call = false;
 
 // The initialised variables of a cubin, by their names: what its sections hold where its symbols point.
@@ -239,7 +241,7 @@ struct FakeCalls {
       if (result != CUDA_SUCCESS) return;
       if (!state().initialised) {
         result = CUDA_ERROR_NOT_INITIALIZED;
-      } else if (needs_context && (contexts_of_this_thread.empty() || state().retains == 0)) {
+      } else if (needs_context && (contexts_of_this_thread().empty() || state().retains == 0)) {
         result = CUDA_ERROR_INVALID_CONTEXT;
       }
     }
@@ -354,13 +356,13 @@ struct FakeCalls {
   static CUresult cuCtxPushCurrent(CUcontext context) {
     GYRE_FAKE_CALL(false);
     if (context != reinterpret_cast<CUcontext>(&s) || s.retains == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    contexts_of_this_thread.push_back(context);
+    contexts_of_this_thread().push_back(context);
     return CUDA_SUCCESS;
   }
   static CUresult cuCtxPopCurrent(CUcontext* context) {
-    if (contexts_of_this_thread.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    *context = contexts_of_this_thread.back();
-    contexts_of_this_thread.pop_back();
+    if (contexts_of_this_thread().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    *context = contexts_of_this_thread().back();
+    contexts_of_this_thread().pop_back();
     return state().fault;
   }
 
@@ -800,7 +802,7 @@ FakeDriver::FakeDriver(std::vector<gyre::ActorSet> actors) : state_(std::make_un
   state_->actors = std::move(actors);
   state_->owner = this;
   active = this;
-  contexts_of_this_thread.clear();
+  contexts_of_this_thread().clear();
   Driver::replace_loader(table<FakeCalls>);
   without_vulkan();
 }
@@ -865,7 +867,7 @@ bool FakeDriver::threads_take_signals() const { return state_->threads_take_sign
 
 bool FakeDriver::in_call() { return this_thread_is_in_call; }
 
-size_t FakeDriver::current_contexts() { return contexts_of_this_thread.size(); }
+size_t FakeDriver::current_contexts() { return contexts_of_this_thread().size(); }
 
 size_t FakeDriver::reclaimed() const {
   const std::lock_guard lock(state_->mutex);
