@@ -22,6 +22,8 @@ TEST_CASE("with 1 ms, whatever waits for a worker that does nothing ends by name
   CHECK(s.core->drain(1ms).error().status == Status::worker_stuck);
 
   s.work();
+  CHECK(s.core->drain(1ms).error().status == Status::worker_stuck);  // its message had no room before
+  s.work();
   CHECK(s.core->drain(60s));
   const Termination report = s.core->terminate(1ms);
   CHECK_FALSE(report.worker_stuck);
