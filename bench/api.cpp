@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
@@ -279,7 +278,7 @@ int api(ApiSettings& settings) {
   Rows rows("gyre");
   const bool complete = measure_interleaved(rows, settings.rounds, cases);
   rows.print(out);
-  nlohmann::json about = to_json(machine);
+  tools::Json about = to_json(machine);
   about["clock_ns"] = clock_cost_ns();
   about["rounds"] = settings.rounds;
   tools::write_json(
@@ -294,33 +293,33 @@ int api(ApiSettings& settings) {
 
 }  // namespace
 
-void add_api(CLI::App& app, std::function<int()>& chosen) {
+void add_api(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<ApiSettings>();
   Options& options = settings->plan.options;
   options.wait = WaitPolicy::spin;
-  CLI::App* const command = app.add_subcommand(
+  const tools::ProgramCommand command = app.add_subcommand(
       "api", "What callbacks, coroutines, Asio, an eventfd and cancelling cost over ask and get().");
-  tools::add_common_options(*command, options, settings->json_file);
-  command->get_option("--wait")->description(
+  tools::add_common_options(command, options, settings->json_file);
+  command.option("--wait").describe(
       "spin (default here: a core for each thread that waits, and one for the poller) or polite");
-  command->add_option("--messages", settings->plan.messages, "messages a row and round; a tenth more warm up")
-      ->check(CLI::Range(uint64_t(1), uint64_t(100'000'000)))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--size", settings->size, "bytes of body, a multiple of 8, 32 or more")
-      ->type_name("BYTES")
-      ->capture_default_str();
-  command->add_option("--interleave", settings->rounds, "rounds of all rows in turn")
-      ->check(CLI::Range(1u, 1000u))
-      ->type_name("R")
-      ->capture_default_str();
-  command->footer(
+  command.add_option("--messages", settings->plan.messages, "messages a row and round; a tenth more warm up")
+      .range(uint64_t(1), uint64_t(100'000'000))
+      .type_name("N")
+      .show_default();
+  command.add_option("--size", settings->size, "bytes of body, a multiple of 8, 32 or more")
+      .type_name("BYTES")
+      .show_default();
+  command.add_option("--interleave", settings->rounds, "rounds of all rows in turn")
+      .range(1u, 1000u)
+      .type_name("R")
+      .show_default();
+  command.footer(
       "Rows, each a round trip of Echo: gyre (ask and get()); beside the poller (the same while a poller "
       "thread lives); callback; co_await; queue, polled and queue, epoll (CompletionQueue); asio callback; "
       "asio use_future; ask, cancel (no round trip: until the ask is given up).\n"
       "Exit: 0 every reply right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
-  command->callback([settings, &chosen] { chosen = [settings] { return api(*settings); }; });
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return api(*settings); }; });
 }
 
 }  // namespace gyre::bench

@@ -11,7 +11,6 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <gyre/gyre.hpp>
 #include <gyre/messages/echo.official.hpp>
 #include <gyre/messages/vector_add.official.hpp>
@@ -29,7 +28,8 @@
 
 namespace {
 
-// Bytes that the calling thread has from operator new, while it counts.
+// Bytes that the calling thread has from operator new, while it counts. The operators are kept out of line:
+// g++ 12 takes an inlined pair of them for a mismatch of malloc and operator delete.
 struct HeapBytes {
   bool counting = false;
   int64_t live = 0, peak = 0;
@@ -38,7 +38,7 @@ thread_local HeapBytes heap_bytes;
 
 }  // namespace
 
-void* operator new(size_t bytes) {
+[[gnu::noinline]] void* operator new(size_t bytes) {
   void* const memory = std::malloc(bytes != 0 ? bytes : 1);
   if (memory == nullptr) throw std::bad_alloc();
   if (heap_bytes.counting) {
@@ -47,11 +47,19 @@ void* operator new(size_t bytes) {
   }
   return memory;
 }
+// A sanitizer's own would not be a pair with operator delete below.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   if (heap_bytes.counting) heap_bytes.live -= int64_t(malloc_usable_size(memory));
   std::free(memory);
 }
-void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
 
 namespace gyre::bench {
 
@@ -238,7 +246,7 @@ int frames(const FramesSettings& settings) {
              "{:<8} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>12} {:>9} {:>12} {:>9}\n",
              settings.frames, "row", "sent", "malformed", "too large", "p50 ns", "p99.9 ns", "worst ns",
              "ns/byte", "over bound", "worst bytes", "over bound");
-  nlohmann::json json_rows = nlohmann::json::array();
+  tools::Json json_rows = tools::Json::array();
   for (const auto& [name, encoding] :
        {std::pair("stream", Encoding::stream), std::pair("packed", Encoding::packed)}) {
     const FramesRow row = measure_frames(name, encoding, settings);
@@ -248,10 +256,10 @@ int frames(const FramesSettings& settings) {
                row.time_ns.figure, row.time_ns.per_byte, row.time_ns.over_bound, row.memory.figure,
                row.memory.over_bound);
     const auto worst = [](const Worst& figure) {
-      return nlohmann::json{{"worst", figure.figure},
-                            {"worst_frame_bytes", figure.frame_bytes},
-                            {"worst_per_byte", figure.per_byte},
-                            {"over_bound", figure.over_bound}};
+      return tools::Json{{"worst", figure.figure},
+                         {"worst_frame_bytes", figure.frame_bytes},
+                         {"worst_per_byte", figure.per_byte},
+                         {"over_bound", figure.over_bound}};
     };
     json_rows.push_back({{"name", row.name},
                          {"frames", row.frames},
@@ -271,26 +279,26 @@ int frames(const FramesSettings& settings) {
 
 }  // namespace
 
-void add_frames(CLI::App& app, std::function<int()>& chosen) {
+void add_frames(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<FramesSettings>();
-  CLI::App* const command = app.add_subcommand(
+  const tools::ProgramCommand command = app.add_subcommand(
       "frames", "What damaged and hostile bytes cost the thread that sends them: worst time, most memory.");
-  tools::add_common_options(*command, settings->options, settings->json_file);
-  command->add_option("--frames", settings->frames, "frames a row; a tenth more, 1,000 at most, warm up")
-      ->check(CLI::Range(uint64_t(1), uint64_t(100'000'000)))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--seed", settings->seed, "of the damage: the same frames again")
-      ->type_name("N")
-      ->capture_default_str();
-  command->footer(
+  tools::add_common_options(command, settings->options, settings->json_file);
+  command.add_option("--frames", settings->frames, "frames a row; a tenth more, 1,000 at most, warm up")
+      .range(uint64_t(1), uint64_t(100'000'000))
+      .type_name("N")
+      .show_default();
+  command.add_option("--seed", settings->seed, "of the damage: the same frames again")
+      .type_name("N")
+      .show_default();
+  command.footer(
       "Rows: stream, packed. time_ns: processor time of the thread; memory_bytes: what it allocated plus the "
       "message, "
       "or the pages that it touched first, whichever is more; over_bound: frames beyond 64 KiB + 16 x bytes, "
       "or 100 us "
       "+ 100 ns x bytes.\n"
       "Exit: 0 measured, 2 bad usage, 3 engine not available here, 130 interrupted.");
-  command->callback([settings, &chosen] { chosen = [settings] { return frames(*settings); }; });
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return frames(*settings); }; });
 }
 
 }  // namespace gyre::bench

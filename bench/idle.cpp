@@ -1,7 +1,6 @@
 // gyre-bench idle: what workers that nobody asks cost, in processor time and in watts.
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <CLI/CLI.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 
 #include <memory>
@@ -105,7 +104,7 @@ int idle(const IdleSettings& settings) {
       throw Error("ending the idle workers: one is stuck, or the books do not balance; please report it");
   }
   fmt::print(out, "\n{:<18} {:>9} {:>12} {:>10}\n", "row", "seconds", "processors", "GPU watts");
-  nlohmann::json json_rows = nlohmann::json::array();
+  tools::Json json_rows = tools::Json::array();
   for (const IdleRow& row : rows) {
     fmt::print(out, "{:<18} {:>9.2f} {:>12.4f} {:>10}\n", row.name, row.seconds, row.processors,
                row.watts ? fmt::format("{:.1f}", *row.watts) : "-");
@@ -125,20 +124,20 @@ int idle(const IdleSettings& settings) {
 
 }  // namespace
 
-void add_idle(CLI::App& app, std::function<int()>& chosen) {
+void add_idle(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<IdleSettings>();
-  CLI::App* const command =
+  const tools::ProgramCommand command =
       app.add_subcommand("idle", "What workers that nobody asks cost: processor time, and the GPU's watts.");
-  tools::add_common_options(*command, settings->options, settings->json_file);
-  command->add_option("--seconds", settings->seconds, "how long each row is")
-      ->check(CLI::Range(0.01, 36000.0))
-      ->capture_default_str();
-  command->footer(
+  tools::add_common_options(command, settings->options, settings->json_file);
+  command.add_option("--seconds", settings->seconds, "how long each row is")
+      .range(0.01, 36000.0)
+      .show_default();
+  command.footer(
       "Rows: nothing launched (CUDA is initialised all the same), workers idle. processors: this process's "
       "time "
       "over the time that passed.\n"
       "Exit: 0 measured, 1 a worker is stuck, 2 bad usage, 3 engine not available here, 130 interrupted.");
-  command->callback([settings, &chosen] { chosen = [settings] { return idle(*settings); }; });
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return idle(*settings); }; });
 }
 
 }  // namespace gyre::bench

@@ -1,7 +1,6 @@
 // gyre-bench launch: from a process's start to its first checked reply, beside a bare process that does as
 // much without Gyre.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 
 #include <atomic>
@@ -46,10 +45,10 @@ struct Sample {
 
 // A process's part: it prints the moment of its first reply and how long its other steps took.
 void print_sample(uint64_t first_reply_at_ns, uint64_t launch_ns, uint64_t terminate_ns) {
-  std::cout << nlohmann::json{{"first_reply_at_ns", first_reply_at_ns},
-                              {"launch_ns", launch_ns},
-                              {"terminate_ns", terminate_ns}}
-                   .dump()
+  std::cout << tools::Json{{"first_reply_at_ns", first_reply_at_ns},
+                           {"launch_ns", launch_ns},
+                           {"terminate_ns", terminate_ns}}
+                   .text()
             << std::endl;
 }
 
@@ -147,11 +146,11 @@ struct LaunchRow {
 
 Sample sample_of(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
   const ChildOutput output = run_self(arguments, environment);
-  const auto json = nlohmann::json::parse(output.text, nullptr, false);
-  if (!json.is_object() || !json.contains("first_reply_at_ns"))
+  const auto json = tools::Json::parse(output.text);
+  if (!json.has("first_reply_at_ns"))
     throw Error("a process started to be measured printed no figures, but: " + output.text);
-  return {json["first_reply_at_ns"].get<uint64_t>() - output.started_ns, json["launch_ns"].get<uint64_t>(),
-          json["terminate_ns"].get<uint64_t>()};
+  return {json["first_reply_at_ns"].as_uint64() - output.started_ns, json["launch_ns"].as_uint64(),
+          json["terminate_ns"].as_uint64()};
 }
 
 // What launches in a process of its own as `options` say.
@@ -230,7 +229,7 @@ int launch(LaunchSettings& settings) {
 
   fmt::print(out, "\n{:<10} {:>6} {:>15} {:>9} {:>9} {:>15} {:>18} {:>9} {:>10}\n", "row", "runs",
              "first reply ms", "p99", "max", "launch ms", "terminate ms", "max", "p50/bare");
-  nlohmann::json json_rows = nlohmann::json::array();
+  tools::Json json_rows = tools::Json::array();
   const Summary reference = summarise(rows[1].first_reply_ns);
   const auto ms = [](uint64_t ns) { return double(ns) / 1e6; };
   for (const LaunchRow& row : rows) {
@@ -252,7 +251,7 @@ int launch(LaunchSettings& settings) {
                          {"p50_ratio", ratio},
                          {"samples_ns", row.first_reply_ns}});
   }
-  nlohmann::json about = to_json(machine);
+  tools::Json about = to_json(machine);
   about["arena_bytes"] = options.arena_bytes;
   tools::write_json(
       settings.json_file,
@@ -266,19 +265,19 @@ int launch(LaunchSettings& settings) {
 
 }  // namespace
 
-void add_launch(CLI::App& app, std::function<int()>& chosen) {
+void add_launch(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<LaunchSettings>();
-  CLI::App* const command = app.add_subcommand(
+  const tools::ProgramCommand command = app.add_subcommand(
       "launch", "From a process's start to its first checked reply, and terminating, beside a bare process.");
-  tools::add_common_options(*command, settings->options, settings->json_file);
-  command->add_option("--runs", settings->runs, "processes a row")
-      ->check(CLI::Range(1u, 100'000u))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_flag(
+  tools::add_common_options(command, settings->options, settings->json_file);
+  command.add_option("--runs", settings->runs, "processes a row")
+      .range(1u, 100'000u)
+      .type_name("N")
+      .show_default();
+  command.add_flag(
       "--cold", settings->cold,
       "measure besides with nothing found compiled: a row that begins with an empty cache each time");
-  command->footer(
+  command.footer(
       "Rows: gyre (actors found compiled, in a cache of this run's own), bare (CUDA: initialise, context, "
       "load a "
       "kernel compiled before, rings on the same transport, launch, echo; CPU: a thread that echoes a word), "
@@ -287,24 +286,26 @@ void add_launch(CLI::App& app, std::function<int()>& chosen) {
       "process, ending its kernel.\n"
       "Exit: 0 every reply right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
-  command->callback([settings, &chosen] { chosen = [settings] { return launch(*settings); }; });
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return launch(*settings); }; });
 }
 
-void add_launch_samples(CLI::App& app, std::function<int()>& chosen) {
+void add_launch_samples(tools::ProgramCommand app, std::function<int()>& chosen) {
   struct SampleSettings {
     Options options;
     std::string cubin, kernel, json_file;
   };
   auto settings = std::make_shared<SampleSettings>();
-  CLI::App* const gyre = app.add_subcommand("launch-sample", "One process of gyre-bench launch.")->group("");
-  tools::add_common_options(*gyre, settings->options, settings->json_file);
-  gyre->callback([settings, &chosen] { chosen = [settings] { return gyre_sample(settings->options); }; });
-  CLI::App* const bare =
-      app.add_subcommand("bare-sample", "One bare process of gyre-bench launch.")->group("");
-  tools::add_common_options(*bare, settings->options, settings->json_file);
-  bare->add_option("--cubin", settings->cubin);
-  bare->add_option("--kernel", settings->kernel);
-  bare->callback([settings, &chosen] {
+  const tools::ProgramCommand gyre = app.add_subcommand("launch-sample", "One process of gyre-bench launch.");
+  gyre.hide();
+  tools::add_common_options(gyre, settings->options, settings->json_file);
+  gyre.when_chosen([settings, &chosen] { chosen = [settings] { return gyre_sample(settings->options); }; });
+  const tools::ProgramCommand bare =
+      app.add_subcommand("bare-sample", "One bare process of gyre-bench launch.");
+  bare.hide();
+  tools::add_common_options(bare, settings->options, settings->json_file);
+  bare.add_option("--cubin", settings->cubin);
+  bare.add_option("--kernel", settings->kernel);
+  bare.when_chosen([settings, &chosen] {
     chosen = [settings] {
 #if defined(GYRE_WITH_CUDA)
       if (!settings->cubin.empty())

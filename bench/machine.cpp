@@ -1,14 +1,14 @@
 #include "machine.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <gyre/runtime/builtin_actors.hpp>
 
 #include <ctime>
 #include <fstream>
-#include <regex>
 #include <thread>
+
+#include "patterns.hpp"
 
 #if defined(GYRE_WITH_CUDA)
 #include <gyre/bridge/cuda/driver.hpp>
@@ -43,7 +43,12 @@ std::string compiler() {
 #endif
 }
 
-std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc))};
+}
 
 #if defined(GYRE_WITH_CUDA)
 // The first line reads "NVRM version: NVIDIA UNIX … Kernel Module  580.65.06  Sun …".
@@ -51,8 +56,8 @@ std::string nvidia_driver() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;
   std::getline(file, line);
-  std::smatch version;
-  return std::regex_search(line, version, std::regex("[0-9]+[.][0-9.]*[0-9]")) ? version.str() : unknown;
+  const tools::Found version = tools::search(line, "[0-9]+[.][0-9.]*[0-9]");
+  return version.empty() ? unknown : version[0];
 }
 
 void describe_gpu(Machine& machine, const Runtime& runtime) {
@@ -103,7 +108,7 @@ void print(std::FILE* out, const Machine& machine) {
              options.workers == 1 ? "" : "s", options.block, options.slots, options.slot_bytes);
 }
 
-nlohmann::json to_json(const Machine& machine) {
+tools::Json to_json(const Machine& machine) {
   const Options& options = machine.options;
   return {{"cpu", machine.cpu},
           {"cpus", machine.cpus},

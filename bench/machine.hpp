@@ -2,10 +2,11 @@
 #pragma once
 
 #include <gyre/gyre.hpp>
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <string>
+
+#include "json.hpp"
 
 namespace gyre::bench {
 
@@ -34,6 +35,6 @@ Machine machine_of(const Options& options);
 
 /// Two lines.
 void print(std::FILE* out, const Machine& machine);
-nlohmann::json to_json(const Machine& machine);
+tools::Json to_json(const Machine& machine);
 
 }  // namespace gyre::bench

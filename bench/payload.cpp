@@ -1,6 +1,5 @@
 // gyre-bench payload: large vectors there and their result back, by each way Gyre has, beside plain copies.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 
@@ -294,7 +293,7 @@ int payload(const PayloadSettings& settings) {
       "{:<22} {:>10} {:>9} {:>9} {:>9} {:>12}\n",
       settings.depth, settings.total_bytes, "row", "bytes", "messages", "GB/s in", "GB/s out",
       on_cuda ? "/cuMemcpy" : "/memcpy");
-  nlohmann::json json_rows = nlohmann::json::array();
+  tools::Json json_rows = tools::Json::array();
   for (const uint64_t bytes : settings.bytes) {
     Payload payload(settings, bytes);
     const PayloadRow reference = payload.copies(on_cuda);
@@ -323,7 +322,7 @@ int payload(const PayloadSettings& settings) {
     if (!tools::interrupt_requested()) report(payload.through_device_buffers());
     if (tools::interrupt_requested()) break;
   }
-  nlohmann::json about = to_json(machine);
+  tools::Json about = to_json(machine);
   about["depth"] = settings.depth;
   tools::write_json(settings.json_file, {{"benchmark", "payload"},
                                          {"machine", about},
@@ -338,32 +337,32 @@ int payload(const PayloadSettings& settings) {
 
 }  // namespace
 
-void add_payload(CLI::App& app, std::function<int()>& chosen) {
+void add_payload(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<PayloadSettings>();
   settings->options.wait = WaitPolicy::spin;
-  CLI::App* const command = app.add_subcommand(
+  const tools::ProgramCommand command = app.add_subcommand(
       "payload",
       "Large vectors there and back, by each way Gyre has, beside plain copies of the same bytes.");
-  tools::add_common_options(*command, settings->options, settings->json_file);
-  CLI::Option* const arena = command->get_option("--arena-bytes");
-  command->add_option("--bytes", settings->bytes, "bytes of each of the three vectors; may be several")
-      ->type_name("BYTES")
-      ->capture_default_str();
-  command->add_option("--depth", settings->depth, "messages in flight")
-      ->check(CLI::Range(1u, 64u))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--total-bytes", settings->total_bytes, "bytes a row moves, both ways together, about")
-      ->check(CLI::Range(uint64_t(1), uint64_t(1) << 44))
-      ->type_name("BYTES")
-      ->capture_default_str();
-  command->footer(
+  tools::add_common_options(command, settings->options, settings->json_file);
+  const tools::CommandOption arena = command.option("--arena-bytes");
+  command.add_option("--bytes", settings->bytes, "bytes of each of the three vectors; may be several")
+      .type_name("BYTES")
+      .show_default();
+  command.add_option("--depth", settings->depth, "messages in flight")
+      .range(1u, 64u)
+      .type_name("N")
+      .show_default();
+  command.add_option("--total-bytes", settings->total_bytes, "bytes a row moves, both ways together, about")
+      .range(uint64_t(1), uint64_t(1) << 44)
+      .type_name("BYTES")
+      .show_default();
+  command.footer(
       "On a GPU one worker of one warp does not fill the bus: give --workers 16 --block 512 or more.\n"
       "The arena is made as large as the messages in flight need, unless --arena-bytes says otherwise.\n"
       "Exit: 0 every result right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
-  command->callback([settings, arena, &chosen] {
-    settings->arena_given = arena->count() != 0;
+  command.when_chosen([settings, arena, &chosen] {
+    settings->arena_given = arena.count() != 0;
     chosen = [settings] { return payload(*settings); };
   });
 }

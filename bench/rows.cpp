@@ -24,7 +24,7 @@ size_t median_round(const std::vector<Summary>& rounds) {
   return order[order.size() / 2];
 }
 
-nlohmann::json json_of(const Summary& summary) {
+tools::Json json_of(const Summary& summary) {
   return {{"p50_ns", summary.p50_ns},
           {"p99_ns", summary.p99_ns},
           {"p999_ns", summary.p999_ns},
@@ -110,10 +110,10 @@ std::string Rows::speed_of_cpus() const {
       rounds, least_ns, most_ns, slow, least_ns);
 }
 
-nlohmann::json Rows::to_json() const {
-  nlohmann::json document = nlohmann::json::array();
+tools::Json Rows::to_json() const {
+  tools::Json document = tools::Json::array();
   for (const Row& row : rows_) {
-    nlohmann::json entry = json_of(row.summary);
+    tools::Json entry = json_of(row.summary);
     entry.update({{"name", row.name},
                   {"transport", row.transport},
                   {"size", row.size},
@@ -130,7 +130,7 @@ nlohmann::json Rows::to_json() const {
     if (const Row* const gyre = gyre_row(row)) entry["p50_to_gyre"] = ratio(&Summary::p50_ns, row, gyre);
     if (!row.remark.empty()) entry["remark"] = row.remark;
     for (size_t i = 0; i < row.rounds.size(); ++i) {
-      nlohmann::json round = json_of(row.rounds[i]);
+      tools::Json round = json_of(row.rounds[i]);
       if (i < row.cpus.size()) {
         round["cpu"] = row.cpus[i].cpu;
         round["baseline_cpu"] = row.cpus[i].baseline_cpu;

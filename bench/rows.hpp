@@ -1,13 +1,12 @@
 // The table of round-trip rows, and its JSON.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "json.hpp"
 #include "measure.hpp"
 
 namespace gyre::bench {
@@ -35,7 +34,7 @@ class Rows {
   /// In how many of the rounds whose CPUs were chosen these were not as quick as the quickest of all these
   /// rounds throughout: a line. Where no CPU ever was quick it cannot know.
   std::string speed_of_cpus() const;
-  nlohmann::json to_json() const;
+  tools::Json to_json() const;
 
  private:
   std::string reference_;

@@ -1,7 +1,6 @@
 // gyre-bench rtt: the time from a request to its checked reply, one message in flight, beside the
 // alternatives.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -198,7 +197,7 @@ int rtt(RttSettings& settings) {
   const bool complete = measure_interleaved(rows, settings.rounds, cases.all());
   rows.print(out);
   if (settings.pin_quickest) fmt::print(out, "{}\n", rows.speed_of_cpus());
-  nlohmann::json about = to_json(machine);
+  tools::Json about = to_json(machine);
   about["clock_ns"] = clock_ns;
   about["pinned"] = settings.pin || settings.pin_quickest;
   about["pinned_to_quickest"] = settings.pin_quickest;
@@ -216,60 +215,60 @@ int rtt(RttSettings& settings) {
 
 }  // namespace
 
-void add_rtt(CLI::App& app, std::function<int()>& chosen) {
+void add_rtt(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<RttSettings>();
   Options& options = settings->plan.options;
   options.wait = WaitPolicy::spin;
-  CLI::App* const command = app.add_subcommand(
+  const tools::ProgramCommand command = app.add_subcommand(
       "rtt", "Round-trip latency: one message in flight, every reply checked, beside the alternatives.");
-  tools::add_common_options(*command, options, settings->json_file);
-  command->get_option("--wait")->description(
+  tools::add_common_options(command, options, settings->json_file);
+  command.option("--wait").describe(
       "spin (default here: a core each, lowest latency) or polite (spin a little, then sleep)");
   command
-      ->add_option("--messages", settings->plan.messages,
-                   "messages a row and round; a tenth more warm up, uncounted")
-      ->check(CLI::Range(uint64_t(1), uint64_t(100'000'000)))
-      ->type_name("N")
-      ->capture_default_str();
+      .add_option("--messages", settings->plan.messages,
+                  "messages a row and round; a tenth more warm up, uncounted")
+      .range(uint64_t(1), uint64_t(100'000'000))
+      .type_name("N")
+      .show_default();
   command
-      ->add_option(
+      .add_option(
           "--size", settings->sizes,
           "bytes of request and of response body, a multiple of 8, 32 or more; may be given many times")
-      ->type_name("BYTES")
-      ->capture_default_str();
+      .type_name("BYTES")
+      .show_default();
   command
-      ->add_option("--gaps", settings->gaps,
-                   "none (back to back), random (a pause of 0 to 3 us before each message, so that it meets "
-                   "the polls at any moment) or both, as rows of their own")
-      ->check(CLI::IsMember({"none", "random", "both"}))
-      ->type_name("NAME")
-      ->capture_default_str();
+      .add_option("--gaps", settings->gaps,
+                  "none (back to back), random (a pause of 0 to 3 us before each message, so that it meets "
+                  "the polls at any moment) or both, as rows of their own")
+      .one_of({"none", "random", "both"})
+      .type_name("NAME")
+      .show_default();
   command
-      ->add_option("--interleave", settings->rounds,
-                   "rounds of all rows in turn; a row's figures are its median round's")
-      ->check(CLI::Range(1u, 1000u))
-      ->type_name("R")
-      ->capture_default_str();
+      .add_option("--interleave", settings->rounds,
+                  "rounds of all rows in turn; a row's figures are its median round's")
+      .range(1u, 1000u)
+      .type_name("R")
+      .show_default();
   command
-      ->add_option("--pollers", settings->plan.pollers,
-                   "warps that poll in raw's kernel, half a poll apart: 1 or 2")
-      ->check(CLI::Range(1u, 2u))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_flag("--brief", settings->brief,
-                    "measure Gyre's rows and the bare ones that they are compared with, and no alternatives");
-  command->add_flag("--unchecked", settings->unchecked,
-                    "beside Gyre's row one of which nobody reads the replies: what checking costs");
-  command->add_flag("--pin", settings->pin,
-                    "pin the measuring thread to the first CPU, a baseline's second thread to the second");
+      .add_option("--pollers", settings->plan.pollers,
+                  "warps that poll in raw's kernel, half a poll apart: 1 or 2")
+      .range(1u, 2u)
+      .type_name("N")
+      .show_default();
+  command.add_flag("--brief", settings->brief,
+                   "measure Gyre's rows and the bare ones that they are compared with, and no alternatives");
+  command.add_flag("--unchecked", settings->unchecked,
+                   "beside Gyre's row one of which nobody reads the replies: what checking costs");
+  const tools::CommandOption pin =
+      command.add_flag("--pin", settings->pin,
+                       "pin the measuring thread to the first CPU, a baseline's second thread to the second");
   command
-      ->add_flag(
-          "--pin-quickest", settings->pin_quickest,
-          "pin it, before each row's round, to the CPU that is quickest then at a piece of arithmetic: "
-          "that takes longer, as the host's part of a round trip does, where another thread, or a "
-          "neighbour of a virtual machine, works on the same core")
-      ->excludes("--pin");
-  command->footer(
+      .add_flag("--pin-quickest", settings->pin_quickest,
+                "pin it, before each row's round, to the CPU that is quickest then at a piece of arithmetic: "
+                "that takes longer, as the host's part of a round trip does, where another thread, or a "
+                "neighbour of a virtual machine, works on the same core")
+      .excludes(pin);
+  command.footer(
       "Rows on CUDA, of --size bytes: gyre; raw (a bare kernel that echoes the same packets, on the same "
       "transport); over BAR raw near pages (the same with its slots in the pages of memory that are near to "
       "its worker, as Gyre's are); naive-ring (a payload, then a number that announces it). Of two vectors "
@@ -284,7 +283,7 @@ void add_rtt(CLI::App& app, std::function<int()>& chosen) {
       "before and after it.\n"
       "Exit: 0 every reply right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
-  command->callback([settings, &chosen] { chosen = [settings] { return rtt(*settings); }; });
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return rtt(*settings); }; });
 }
 
 }  // namespace gyre::bench

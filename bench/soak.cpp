@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <gyre/bridge/heap.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 
@@ -260,34 +259,34 @@ int soak(SoakSettings& settings) {
 
 }  // namespace
 
-void add_soak(CLI::App& app, std::function<int()>& chosen) {
+void add_soak(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<SoakSettings>();
   settings->options.wait = WaitPolicy::spin;
-  CLI::App* const command =
+  const tools::ProgramCommand command =
       app.add_subcommand("soak", "Very many messages through Gyre's rings, every packet of each checked.");
-  tools::add_common_options(*command, settings->options, settings->json_file);
-  command->remove_option(command->get_option("--slot-bytes"));
-  command->add_option("--messages", settings->messages, "messages in all, 1e9 for one")
-      ->check(CLI::Range(1.0, 1e15))
-      ->type_name("N")
-      ->capture_default_str();
+  tools::add_common_options(command, settings->options, settings->json_file);
+  command.remove_option("--slot-bytes");
+  command.add_option("--messages", settings->messages, "messages in all, 1e9 for one")
+      .range(1.0, 1e15)
+      .type_name("N")
+      .show_default();
   command
-      ->add_option(
+      .add_option(
           "--packets", settings->packets,
           "packets of a message, a number or a range to choose from at random: 4 (a 64-byte slot), 3-32")
-      ->type_name("N|N-N")
-      ->capture_default_str();
-  command->add_option("--threads", settings->plan.threads, "producing threads, each to every worker")
-      ->check(CLI::Range(1u, 64u))
-      ->capture_default_str();
-  command->add_flag("--preempt", settings->preempt,
-                    "interrupt the producers at random moments, between the packets of a message too");
-  command->footer(
+      .type_name("N|N-N")
+      .show_default();
+  command.add_option("--threads", settings->plan.threads, "producing threads, each to every worker")
+      .range(1u, 64u)
+      .show_default();
+  command.add_flag("--preempt", settings->preempt,
+                   "interrupt the producers at random moments, between the packets of a message too");
+  command.footer(
       "Ends with an error where nothing comes back for --timeout milliseconds.\n"
       "Exit: 0 every message right, 1 one lost, doubled, torn or out of order, 2 bad usage, 3 engine not "
       "available "
       "here, 130 interrupted.");
-  command->callback([settings, &chosen] { chosen = [settings] { return soak(*settings); }; });
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return soak(*settings); }; });
 }
 
 }  // namespace gyre::bench

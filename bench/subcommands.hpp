@@ -4,24 +4,22 @@
 
 #include <functional>
 
-namespace CLI {
-class App;
-}
+#include "command_line.hpp"
 
 namespace gyre::bench {
 
-void add_rtt(CLI::App& app, std::function<int()>& chosen);
-void add_api(CLI::App& app, std::function<int()>& chosen);
-void add_frames(CLI::App& app, std::function<int()>& chosen);
-void add_idle(CLI::App& app, std::function<int()>& chosen);
-void add_launch(CLI::App& app, std::function<int()>& chosen);
+void add_rtt(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_api(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_frames(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_idle(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_launch(tools::ProgramCommand app, std::function<int()>& chosen);
 /// The processes that launch starts; not shown by --help.
-void add_launch_samples(CLI::App& app, std::function<int()>& chosen);
-void add_payload(CLI::App& app, std::function<int()>& chosen);
-void add_soak(CLI::App& app, std::function<int()>& chosen);
-void add_sweep(CLI::App& app, std::function<int()>& chosen);
-void add_throughput(CLI::App& app, std::function<int()>& chosen);
-void add_views(CLI::App& app, std::function<int()>& chosen);
-void add_workers(CLI::App& app, std::function<int()>& chosen);
+void add_launch_samples(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_payload(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_soak(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_sweep(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_throughput(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_views(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_workers(tools::ProgramCommand app, std::function<int()>& chosen);
 
 }  // namespace gyre::bench

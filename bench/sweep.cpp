@@ -1,6 +1,5 @@
 // gyre-bench sweep: latency against offered load, messages sent whether answers come or not.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -32,8 +31,8 @@ int sweep(SweepSettings& settings) {
   tools::catch_interrupts();
   std::FILE* const out = settings.json_file == "-" ? stderr : stdout;
   const Options& options = settings.options;
-  nlohmann::json json_rows = nlohmann::json::array();
-  nlohmann::json about;
+  tools::Json json_rows = tools::Json::array();
+  tools::Json about;
   run_on_gyre(ping_actors(), options, "sweep", [&](Runtime& runtime) {
     const Machine machine = describe_machine(runtime);
     about = to_json(machine);
@@ -94,30 +93,30 @@ int sweep(SweepSettings& settings) {
 
 }  // namespace
 
-void add_sweep(CLI::App& app, std::function<int()>& chosen) {
+void add_sweep(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<SweepSettings>();
   settings->options.wait = WaitPolicy::spin;
-  CLI::App* const command = app.add_subcommand(
+  const tools::ProgramCommand command = app.add_subcommand(
       "sweep", "Latency against offered load: an open loop, corrected for coordinated omission.");
-  tools::add_common_options(*command, settings->options, settings->json_file);
-  CLI::Option* const slot_bytes = command->get_option("--slot-bytes");
-  command->add_option("--loads", settings->loads, "parts of the measured capacity to offer, ascending")
-      ->check(CLI::Range(0.001, 2.0))
-      ->capture_default_str();
-  command->add_option("--seconds", settings->seconds, "how long each load is offered, about")
-      ->check(CLI::Range(0.001, 3600.0))
-      ->capture_default_str();
-  command->add_option("--messages", settings->messages, "messages by which the capacity is measured")
-      ->check(CLI::Range(uint64_t(100), uint64_t(1'000'000'000)))
-      ->type_name("N")
-      ->capture_default_str();
-  command->footer(
+  tools::add_common_options(command, settings->options, settings->json_file);
+  const tools::CommandOption slot_bytes = command.option("--slot-bytes");
+  command.add_option("--loads", settings->loads, "parts of the measured capacity to offer, ascending")
+      .range(0.001, 2.0)
+      .show_default();
+  command.add_option("--seconds", settings->seconds, "how long each load is offered, about")
+      .range(0.001, 3600.0)
+      .show_default();
+  command.add_option("--messages", settings->messages, "messages by which the capacity is measured")
+      .range(uint64_t(100), uint64_t(1'000'000'000))
+      .type_name("N")
+      .show_default();
+  command.footer(
       "Loads near 1 and above make queues grow for as long as they last: their latency depends on "
       "--seconds.\n"
       "Exit: 0 every answer right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
-  command->callback([settings, slot_bytes, &chosen] {
-    settings->slot_bytes_given = slot_bytes->count() != 0;
+  command.when_chosen([settings, slot_bytes, &chosen] {
+    settings->slot_bytes_given = slot_bytes.count() != 0;
     chosen = [settings] { return sweep(*settings); };
   });
 }

@@ -1,6 +1,5 @@
 // gyre-bench throughput: messages a second, many in flight, beside the bare rings.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -242,7 +241,7 @@ int throughput(ThroughputSettings& settings) {
 
   fmt::print(out, "\n{:<12} {:<9} {:>7} {:>7} {:>14} {:>11} {:>18} {:>16}\n", "row", "transport", "workers",
              "threads", "messages/s", "messages", "checksum", "rate/" + reference);
-  nlohmann::json json_rows = nlohmann::json::array();
+  tools::Json json_rows = tools::Json::array();
   for (const StreamRow& row : rows.all()) {
     const double ratio = rows.ratio(row, reference);
     fmt::print(out, "{:<12} {:<9} {:>7} {:>7} {:>14.0f} {:>11} {:>18x} {:>16}  {}\n", row.name, row.transport,
@@ -273,52 +272,51 @@ int throughput(ThroughputSettings& settings) {
 
 }  // namespace
 
-void add_throughput(CLI::App& app, std::function<int()>& chosen) {
+void add_throughput(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<ThroughputSettings>();
   settings->options.wait = WaitPolicy::spin;
-  CLI::App* const command =
+  const tools::ProgramCommand command =
       app.add_subcommand("throughput", "Messages a second, many in flight, beside the bare rings.");
-  tools::add_common_options(*command, settings->options, settings->json_file);
-  command->remove_option(command->get_option("--workers"));
+  tools::add_common_options(command, settings->options, settings->json_file);
+  command.remove_option("--workers");
   command
-      ->add_option("--workers", settings->workers,
-                   "numbers of workers, a set of rows each (default: 1 16 132 on CUDA, 1 on the CPU)")
-      ->check(CLI::Range(1u, 65535u));
-  CLI::Option* const slot_bytes = command->get_option("--slot-bytes");
+      .add_option("--workers", settings->workers,
+                  "numbers of workers, a set of rows each (default: 1 16 132 on CUDA, 1 on the CPU)")
+      .range(1u, 65535u);
+  const tools::CommandOption slot_bytes = command.option("--slot-bytes");
   command
-      ->add_option(
-          "--threads", settings->threads,
-          "host threads (default: on CUDA half the processors, 8 and one a worker at most, raw two a "
-          "worker; 1 on the CPU)")
-      ->check(CLI::Range(1u, 256u));
+      .add_option("--threads", settings->threads,
+                  "host threads (default: on CUDA half the processors, 8 and one a worker at most, raw two a "
+                  "worker; 1 on the CPU)")
+      .range(1u, 256u);
   command
-      ->add_option(
+      .add_option(
           "--window", settings->window,
           "messages in flight a thread (default: 64 for each worker that it sends to, 128 for one that is "
           "alone, or what the rings take)")
-      ->check(CLI::Range(1u, 32768u));
-  command->add_option("--messages", settings->messages, "messages a row and round")
-      ->check(CLI::Range(uint64_t(1000), uint64_t(10'000'000'000)))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--interleave", settings->rounds, "rounds of all rows in turn")
-      ->check(CLI::Range(1u, 1000u))
-      ->type_name("R")
-      ->capture_default_str();
-  command->add_option("--pollers", settings->pollers, "warps that poll in raw's kernel, a worker: 1 or 2")
-      ->check(CLI::Range(1u, 2u))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_flag("--tells", settings->tells, "measure messages one way besides");
-  command->footer(
+      .range(1u, 32768u);
+  command.add_option("--messages", settings->messages, "messages a row and round")
+      .range(uint64_t(1000), uint64_t(10'000'000'000))
+      .type_name("N")
+      .show_default();
+  command.add_option("--interleave", settings->rounds, "rounds of all rows in turn")
+      .range(1u, 1000u)
+      .type_name("R")
+      .show_default();
+  command.add_option("--pollers", settings->pollers, "warps that poll in raw's kernel, a worker: 1 or 2")
+      .range(1u, 2u)
+      .type_name("N")
+      .show_default();
+  command.add_flag("--tells", settings->tells, "measure messages one way besides");
+  command.footer(
       "A message is a word in a 64-byte slot (--slot-bytes, here 64 by default) and its answer another.\n"
       "Rows on CUDA: gyre, raw (bare warps, as many workers; two host threads a ring at most: one sends, one "
       "takes). On the CPU: gyre, "
       "boost-spsc (a queue, one way).\n"
       "Exit: 0 every answer right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
-  command->callback([settings, slot_bytes, &chosen] {
-    settings->slot_bytes_given = slot_bytes->count() != 0;
+  command.when_chosen([settings, slot_bytes, &chosen] {
+    settings->slot_bytes_given = slot_bytes.count() != 0;
     chosen = [settings] { return throughput(*settings); };
   });
 }

@@ -2,7 +2,6 @@
 // library.
 #include <capnp/message.h>
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <gyre/gyre.hpp>
 #include <gyre/messages/vector_add.official.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
@@ -168,7 +167,7 @@ int views(const ViewsSettings& settings) {
       "{:<7} "
       "{:>17}\n",
       views_elements, settings.messages, "row", "p50", "p99", "p99.9", "unit", "p50/plain struct");
-  nlohmann::json json_rows = nlohmann::json::array();
+  tools::Json json_rows = tools::Json::array();
   const ViewsRow* reference = nullptr;
   for (const ViewsRow& row : rows) {
     if (row.name.starts_with("plain struct")) reference = &row;
@@ -193,20 +192,20 @@ int views(const ViewsSettings& settings) {
 
 }  // namespace
 
-void add_views(CLI::App& app, std::function<int()>& chosen) {
+void add_views(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<ViewsSettings>();
-  CLI::App* const command = app.add_subcommand(
+  const tools::ProgramCommand command = app.add_subcommand(
       "views",
       "What reading and writing a message in place costs, beside plain structs and the official library.");
-  tools::add_common_options(*command, settings->options, settings->json_file);
-  command->add_option("--messages", settings->messages, "messages a row; on the CPU a tenth more warm up")
-      ->check(CLI::Range(1u, 10'000'000u))
-      ->type_name("N")
-      ->capture_default_str();
-  command->footer(
+  tools::add_common_options(command, settings->options, settings->json_file);
+  command.add_option("--messages", settings->messages, "messages a row; on the CPU a tenth more warm up")
+      .range(1u, 10'000'000u)
+      .type_name("N")
+      .show_default();
+  command.footer(
       "Exit: 0 every response right, 1 one wrong, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
-  command->callback([settings, &chosen] { chosen = [settings] { return views(*settings); }; });
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return views(*settings); }; });
 }
 
 }  // namespace gyre::bench

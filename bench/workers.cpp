@@ -1,6 +1,5 @@
 // gyre-bench workers: what workers that nobody asks cost the one that is asked.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -79,7 +78,7 @@ int workers(WorkersSettings& settings) {
   Rows rows(on_cuda ? "raw" : "gyre");
   const bool complete = measure_interleaved(rows, settings.rounds, cases);
   rows.print(out);
-  nlohmann::json json_rows = rows.to_json();
+  tools::Json json_rows = rows.to_json();
   fmt::print(out, "\n{:<8} {:>8} {:>14}\n", "row", "workers", "p50/alone");
   for (size_t i = 0; i < rows.all().size(); ++i) {
     const Row& row = rows.all()[i];
@@ -100,39 +99,38 @@ int workers(WorkersSettings& settings) {
 
 }  // namespace
 
-void add_workers(CLI::App& app, std::function<int()>& chosen) {
+void add_workers(tools::ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<WorkersSettings>();
   Options& options = settings->plan.options;
   options.wait = WaitPolicy::spin;
-  CLI::App* const command =
+  const tools::ProgramCommand command =
       app.add_subcommand("workers", "Round-trip latency of one worker beside others that idle.");
-  tools::add_common_options(*command, options, settings->json_file);
-  command->remove_option(command->get_option("--workers"));
+  tools::add_common_options(command, options, settings->json_file);
+  command.remove_option("--workers");
   command
-      ->add_option("--workers", settings->workers,
-                   "numbers of workers, a set of rows each (default: 1 8 32 132 on CUDA, 1 2 on the CPU)")
-      ->check(CLI::Range(1u, 65535u));
-  command->add_option("--messages", settings->plan.messages, "messages a row and round")
-      ->check(CLI::Range(uint64_t(1), uint64_t(100'000'000)))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--size", settings->size, "bytes of body, a multiple of 8, 32 or more")
-      ->type_name("BYTES")
-      ->capture_default_str();
-  command->add_option("--interleave", settings->rounds, "rounds of all rows in turn")
-      ->check(CLI::Range(1u, 1000u))
-      ->type_name("R")
-      ->capture_default_str();
-  command
-      ->add_option("--pollers", settings->plan.pollers, "warps that poll in raw's kernel, a worker: 1 or 2")
-      ->check(CLI::Range(1u, 2u))
-      ->type_name("N")
-      ->capture_default_str();
-  command->footer(
+      .add_option("--workers", settings->workers,
+                  "numbers of workers, a set of rows each (default: 1 8 32 132 on CUDA, 1 2 on the CPU)")
+      .range(1u, 65535u);
+  command.add_option("--messages", settings->plan.messages, "messages a row and round")
+      .range(uint64_t(1), uint64_t(100'000'000))
+      .type_name("N")
+      .show_default();
+  command.add_option("--size", settings->size, "bytes of body, a multiple of 8, 32 or more")
+      .type_name("BYTES")
+      .show_default();
+  command.add_option("--interleave", settings->rounds, "rounds of all rows in turn")
+      .range(1u, 1000u)
+      .type_name("R")
+      .show_default();
+  command.add_option("--pollers", settings->plan.pollers, "warps that poll in raw's kernel, a worker: 1 or 2")
+      .range(1u, 2u)
+      .type_name("N")
+      .show_default();
+  command.footer(
       "Rows: gyre, and on CUDA raw (bare warps that poll as many rings).\n"
       "Exit: 0 every reply right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
-  command->callback([settings, &chosen] { chosen = [settings] { return workers(*settings); }; });
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return workers(*settings); }; });
 }
 
 }  // namespace gyre::bench

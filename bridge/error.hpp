@@ -4,8 +4,10 @@
 
 #include <gyre/messages/status.hpp>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace gyre {
 
@@ -32,5 +34,12 @@ class EngineUnavailable : public Error {
 class BadOptions : public Error {
   using Error::Error;
 };
+
+namespace detail {
+/// Gets a line about an error that nobody can be thrown, as in a destructor. Never throws.
+using ErrorLog = void (*)(std::string_view line) noexcept;
+/// Where such lines go: the runtime's log, once that is linked; null: nowhere.
+inline std::atomic<ErrorLog> error_log{nullptr};
+}  // namespace detail
 
 }  // namespace gyre

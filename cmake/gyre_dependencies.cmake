@@ -3,8 +3,17 @@
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 CONFIG REQUIRED)          # libboost-dev: Lockfree, Outcome
 find_package(fmt REQUIRED)                        # libfmt-dev
-# Its library, or, in binaries that travel, its headers alone: then each source that formats compiles half of it.
-if(GYRE_STATIC)
+# Its library; or, in binaries that travel, what bridge/fmt.cpp compiles of its headers, in a namespace of Gyre's own.
+# Of another version than that knows, the headers alone: then each source that formats compiles half of fmt.
+set(GYRE_FMT_SOURCE "")
+if(GYRE_STATIC AND fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  set(GYRE_FMT_SOURCE ${PROJECT_SOURCE_DIR}/bridge/fmt.cpp)
+  add_library(gyre_fmt INTERFACE)
+  target_include_directories(gyre_fmt SYSTEM INTERFACE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_definitions(gyre_fmt INTERFACE "FMT_BEGIN_NAMESPACE=namespace fmt { inline namespace gyre_v9 {"
+                                                "FMT_END_NAMESPACE=}}")
+  set(GYRE_FMT $<BUILD_INTERFACE:gyre_fmt>)
+elseif(GYRE_STATIC)
   set(GYRE_FMT $<BUILD_INTERFACE:fmt::fmt-header-only>)
 else()
   set(GYRE_FMT fmt::fmt)
@@ -13,7 +22,6 @@ else()
   math(EXPR next "${major} + 1")
   set(GYRE_FMT_VERSIONS "${major}...<${next}")
 endif()
-find_path(SPDLOG_INCLUDE_DIR NAMES spdlog/spdlog.h REQUIRED)  # libspdlog-dev: its headers alone
 
 # prometheus-cpp-dev, for gyre::telemetry. Not by its CMake package, which also looks for parts Gyre does not use.
 set(GYRE_PROMETHEUS "AUTO" CACHE STRING

@@ -59,6 +59,9 @@ class Worker {
     return turn([](uint32_t) {});
   }
 
+  /// Messages that it has sent to the host. Polling threads' alone.
+  GYRE_DEVICE uint64_t replies_sent() const { return replies_.ticket(); }
+
   /// Says that the worker runs. False, and it is not to run, if its handlers are not those that the host
   /// takes them for.
   GYRE_DEVICE bool start() {

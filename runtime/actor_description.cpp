@@ -42,4 +42,20 @@ std::vector<ActorDescription> read_description(std::span<const std::byte> bytes)
   return actors;
 }
 
+std::vector<std::byte> write_description(const std::vector<ActorDescription>& actors) {
+  std::vector<std::byte> bytes;
+  const auto put = [&](const auto& value) {
+    const auto* const begin = reinterpret_cast<const std::byte*>(&value);
+    bytes.insert(bytes.end(), begin, begin + sizeof value);
+  };
+  DescriptionHeader header{DescriptionHeader::expected_magic, uint32_t(actors.size()), 0};
+  for (const ActorDescription& actor : actors) header.handlers += uint32_t(actor.types.size());
+  put(header);
+  for (const ActorDescription& actor : actors) put(static_cast<const ActorRecord&>(actor));
+  for (const ActorDescription& actor : actors) {
+    for (const HandlerTypes& types : actor.types) put(types);
+  }
+  return bytes;
+}
+
 }  // namespace gyre

@@ -17,6 +17,9 @@ struct ActorDescription : ActorRecord {
 /// Takes the bytes of a gyre::Description apart, one entry an actor type. Throws Error where they are none.
 std::vector<ActorDescription> read_description(std::span<const std::byte> bytes);
 
+/// The bytes that read_description takes apart so.
+std::vector<std::byte> write_description(const std::vector<ActorDescription>& actors);
+
 /// The same of actors that the program itself is compiled with.
 template <class... Actors>
 std::vector<ActorDescription> description_of() {

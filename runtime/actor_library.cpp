@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <gyre/runtime/c/gyre.h>
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/actor_library.hpp>
 #include <gyre/runtime/actor_set.hpp>
@@ -29,36 +30,43 @@ uint64_t actor_library_headers_hash() {
   return hash;
 }
 
-const ActorLibrary& load_actor_library(const std::string& file) {
-  const std::string doing = fmt::format("loading the actor library {}: ", file);
+const ActorLibrary& load_actor_library(const std::string& file, std::string_view name) {
+  const std::string doing = fmt::format("loading the actors of {}: ", file);
   // By its path: a bare name would be looked for on the library path.
-  void* const library = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw Error(doing + dlerror() + "; check the path, and that it was built here");
-  const auto* const actors = static_cast<const ActorLibrary*>(dlsym(library, ActorLibrary::symbol));
-  if (actors == nullptr || actors->magic != ActorLibrary::expected_magic) {
-    throw Error(fmt::format("{}it exports {}; make it by gyre validate --build-library", doing,
-                            actors == nullptr ? fmt::format("no {}", ActorLibrary::symbol)
-                                              : fmt::format("something else as {}", ActorLibrary::symbol)));
-  }
-  if (const uint64_t own = actor_library_headers_hash(); actors->headers_hash != own) {
+  void* const object = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (object == nullptr) throw Error(doing + dlerror() + "; check the path, and that it was built here");
+  using Exported = const ExportedActors*();
+  auto* const exported = reinterpret_cast<Exported*>(dlsym(object, ExportedActors::symbol));
+  const ExportedActors* const first = exported == nullptr ? nullptr : exported();
+  if (first == nullptr || first->magic != ExportedActors::expected_magic) {
     throw Error(fmt::format(
-        "{}it was compiled with headers of another Gyre (their hash is {:016x}, this program's {:016x}); "
-        "build it again with this program",
-        doing, actors->headers_hash, own));
+        "{}it exports no actors that this Gyre knows; say GYRE_EXPORT_ACTORS(name, …) in one of its "
+        "sources, or make it by gyre validate --build-library",
+        doing));
   }
-  return *actors;
-}
-
-ActorSet ActorSet::from_library(const ActorLibrary& library) {
-  std::vector<SourceText> headers;
-  for (const SourceFile& file : library.headers) {
-    headers.push_back({std::string(file.name), std::string(file.text)});
+  const uint64_t own = actor_library_headers_hash();
+  if (first->headers_hash != own) {
+    throw Error(fmt::format(
+        "{}it was built with Gyre {} (headers {:016x}), and this is Gyre {}, {} (headers {:016x}); build "
+        "it again with this Gyre",
+        doing, first->built_with, first->headers_hash, GYRE_VERSION, __VERSION__, own));
   }
-  ActorSet set = from_source(std::string(library.text), {library.types.begin(), library.types.end()},
-                             std::move(headers));
-  set.make_worker_ = library.make_worker;
-  return set.described(
-      read_description({static_cast<const std::byte*>(library.description), library.description_bytes}));
+  std::string names;
+  const ExportedActors* found = nullptr;
+  for (const ExportedActors* actors = first; actors != nullptr; actors = actors->next) {
+    names = actors->name + (names.empty() ? "" : ", " + names);
+    if (name.empty() || name == actors->name) found = actors;
+  }
+  if (name.empty() && first->next != nullptr) {
+    throw Error(fmt::format("{}it exports {}; name one of them", doing, names));
+  }
+  if (found == nullptr) {
+    throw Error(
+        fmt::format("{}it exports {}, and no actors by the name {}; name one of those, or say "
+                    "GYRE_EXPORT_ACTORS({}, …) in one of its sources",
+                    doing, names, name, name));
+  }
+  return *found->library();
 }
 
 }  // namespace gyre

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 #include <kj/exception.h>
 #include <gyre/bridge/error.hpp>
+#include <gyre/runtime/actor_schemas.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre_builtin_actors_sources.hpp>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <set>
 
 namespace gyre {
@@ -27,7 +30,28 @@ capnp::StructSchema find_struct(capnp::StructSchema schema, uint64_t type_id_low
   return {};
 }
 
-constexpr std::string_view text_name = "actors_from_source.hpp";
+[[noreturn]] void refuse(const std::string& what) {
+  throw BadOptions("making an actor set from source text: " + what);
+}
+
+// A library's schemas, loaded once.
+const std::map<uint64_t, capnp::Schema>& schemas_of(const ActorLibrary& library) {
+  static std::mutex mutex;
+  static auto& loaded = *new std::map<const void*, std::map<uint64_t, capnp::Schema>>;
+  const std::lock_guard lock(mutex);
+  const auto found = loaded.find(library.schemas);
+  if (found != loaded.end()) return found->second;
+  std::map<uint64_t, capnp::Schema> schemas;
+  if (library.schemas != nullptr) {
+    try {
+      schemas = load_schemas({static_cast<const std::byte*>(library.schemas), library.schemas_bytes});
+    } catch (const kj::Exception& error) {
+      throw Error(fmt::format("reading the schemas of the actors' messages: {}; build the library again",
+                              error.getDescription().cStr()));
+    }
+  }
+  return loaded.emplace(library.schemas, std::move(schemas)).first->second;
+}
 
 // "my::Counter": identifiers with :: between them.
 bool is_type_name(std::string_view name) {
@@ -49,14 +73,11 @@ bool is_type_name(std::string_view name) {
 struct ActorSet::OwnedSources {
   std::vector<SourceText> texts;
   std::vector<SourceFile> files;
-  std::vector<std::string_view> actor_headers = {text_name};
+  std::vector<std::string_view> actor_headers;
 };
 
 ActorSet ActorSet::from_source(std::string text, std::vector<std::string> types,
                                std::vector<SourceText> headers) {
-  const auto refuse = [](const std::string& what) {
-    throw BadOptions("making an actor set from source text: " + what);
-  };
   if (types.empty()) refuse("no actor types are named; name those that the text defines");
   for (size_t n = 0; n < types.size(); ++n) {
     if (!is_type_name(types[n])) {
@@ -70,9 +91,17 @@ ActorSet ActorSet::from_source(std::string text, std::vector<std::string> types,
       refuse(fmt::format("actor type {} is named twice; name each once", types[n]));
     }
   }
+  ActorSet set;
+  set.own("actors_from_source.hpp", std::move(text), std::move(headers));
+  set.types_ = std::move(types);
+  return set;
+}
+
+void ActorSet::own(std::string text_name, std::string text, std::vector<SourceText> headers) {
   auto owned = std::make_shared<OwnedSources>();
   owned->texts = std::move(headers);
-  owned->texts.push_back({std::string(text_name), std::move(text)});
+  owned->texts.push_back({std::move(text_name), std::move(text)});
+  owned->actor_headers = {owned->texts.back().name};
   const auto& own = gyre_builtin_actors::sources.files;
   owned->files.assign(own.begin(), own.end());
   for (const SourceText& given : owned->texts) {
@@ -87,11 +116,56 @@ ActorSet ActorSet::from_source(std::string text, std::vector<std::string> types,
                       given.name));
     }
   }
+  sources_ = {owned->files, owned->actor_headers};
+  owned_ = std::move(owned);
+}
+
+ActorSet ActorSet::from_library(const ActorLibrary& library) {
+  std::vector<SourceText> headers;
+  for (const SourceFile& file : library.headers) {
+    headers.push_back({std::string(file.name), std::string(file.text)});
+  }
   ActorSet set;
-  set.sources_ = {owned->files, owned->actor_headers};
-  set.owned_ = std::move(owned);
-  set.types_ = std::move(types);
+  set.own("actors_from_library.hpp", std::string(library.text), std::move(headers));
+  set.types_ = {library.types.begin(), library.types.end()};
+  set.grid_scoped_ = library.grid_scoped;
+  if (library.make_worker == nullptr) return set;
+  set.make_worker_ = library.make_worker;
+  set = set.described(
+      read_description({static_cast<const std::byte*>(library.description), library.description_bytes}));
+  const std::map<uint64_t, capnp::Schema>& schemas = schemas_of(library);
+  const auto schema = [&](uint64_t id) {
+    const auto found = schemas.find(id);
+    return found == schemas.end() || !found->second.getProto().isStruct() ? capnp::StructSchema()
+                                                                          : found->second.asStruct();
+  };
+  for (Handler& handler : set.handlers_) {
+    handler.request_schema = schema(handler.request);
+    handler.response_schema = schema(handler.response);
+  }
   return set;
+}
+
+LibraryOfActors::LibraryOfActors(ActorSet set)
+    : set_(std::move(set)), types_(set_.types_.begin(), set_.types_.end()), library_{} {
+  for (const std::string_view header : set_.sources_.actor_headers)
+    text_ += fmt::format("#include <{}>\n", header);
+  if (set_.compiled_in()) description_ = write_description(set_.description_);
+  const auto schemas = schemas_below(set_.message_schemas());
+  if (!schemas.empty()) schemas_ = encode_schemas(schemas);
+  library_ = {types_,          description_.data(), description_.size(),
+              text_,           set_.sources_.files, schemas_.empty() ? nullptr : schemas_.data(),
+              schemas_.size(), set_.make_worker_,   set_.grid_scoped_};
+}
+
+std::vector<capnp::StructSchema> ActorSet::message_schemas() const {
+  std::vector<capnp::StructSchema> schemas;
+  for (const Handler& handler : handlers_) {
+    for (const capnp::StructSchema& schema : {handler.request_schema, handler.response_schema}) {
+      if (schema != capnp::StructSchema()) schemas.push_back(schema);
+    }
+  }
+  return schemas;
 }
 
 void ActorSet::require_compiled_in() const {
@@ -120,7 +194,7 @@ void ActorSet::describe(std::vector<ActorDescription> description) {
     uint16_t message_type = 0;
     for (const HandlerTypes& types : description_[actor].types) {
       handlers_.push_back(
-          {fnv1a(types_[actor]), types.request, types.response, uint16_t(actor), message_type++, {}});
+          {fnv1a(types_[actor]), types.request, types.response, uint16_t(actor), message_type++, {}, {}});
     }
   }
 }
@@ -132,7 +206,9 @@ bool ActorSet::has(uint64_t actor) const {
 
 uint64_t ActorSet::actor_bytes(uint32_t actors_per_worker) const {
   uint64_t bytes = 0;
-  for (const ActorDescription& actor : description_) bytes += actor.table(actors_per_worker).bytes();
+  for (const ActorDescription& actor : description_) {
+    if (__builtin_add_overflow(bytes, actor.table(actors_per_worker).bytes(), &bytes)) return ~uint64_t(0);
+  }
   return bytes;
 }
 
@@ -195,6 +271,9 @@ Failure ActorSet::failure_of(const Envelope& envelope, const ErrorBody& error) c
     const BadHandle bad = BadHandle::of(error.detail, error.where);
     failure.asked = bad.asked;
     failure.limit = bad.there;
+  } else if (error.status == Status::actor_table_full && envelope.actor_type < description_.size() &&
+             description_[envelope.actor_type].max_per_worker <= error.detail) {
+    failure.actor_name = static_text(types_[envelope.actor_type]);
   }
   return failure;
 }

@@ -7,6 +7,7 @@
 #include <gyre/device/dispatch.hpp>
 #include <gyre/messages/official.hpp>
 #include <gyre/runtime/actor_description.hpp>
+#include <gyre/runtime/actor_library.hpp>
 #include <gyre/runtime/actor_sources.hpp>
 #include <gyre/runtime/cpu/worker.hpp>
 #include <gyre/runtime/errors.hpp>
@@ -53,6 +54,7 @@ struct Handler {
   uint16_t actor_type;
   uint16_t message_type;
   capnp::StructSchema request_schema;  ///< empty where the official class was not included
+  capnp::StructSchema response_schema;
 };
 
 /// A struct and one of its fields as their schema names them; null where they are not known, a null field too
@@ -61,8 +63,6 @@ struct FieldName {
   const char* struct_name = nullptr;
   const char* field_name = nullptr;
 };
-
-struct ActorLibrary;
 
 /// A value: copy it freely.
 class ActorSet {
@@ -80,7 +80,7 @@ class ActorSet {
     set.types_ = {std::string(type_name<Actors>())...};
     set.describe(description_of<Actors...>());
     auto handler = set.handlers_.begin();
-    (add_schemas(handler, HandlesOf<Actors>{}), ...);
+    (add_schemas<Actors>(handler, HandlesOf<Actors>{}), ...);
     return set;
   }
 
@@ -94,7 +94,8 @@ class ActorSet {
                               std::vector<SourceText> headers = {});
 
   /// The set of the actor types of a loaded library, for both engines; on CUDA they are compiled from the
-  /// text that the library was made from. Clients address them by NamedAddress. Throws as from_source.
+  /// text that the library was made from. Clients address them by NamedAddress. The schemas of their messages
+  /// are known where the library has them. Throws BadOptions where its headers are not this Gyre's.
   static ActorSet from_library(const ActorLibrary& library);
 
   /// True for actors that this program, or a library that it loaded, is compiled with: the CPU engine can run
@@ -127,6 +128,8 @@ class ActorSet {
   bool has(uint64_t actor) const;
 
   const std::vector<Handler>& handlers() const { return handlers_; }
+  /// The schemas of requests and responses that are known, in the order of handlers. Static memory.
+  std::vector<capnp::StructSchema> message_schemas() const;
   /// One entry an actor type, in the order of actor_type numbers; empty while it is not known.
   const std::vector<ActorDescription>& description() const { return description_; }
   /// What a worker's report of a malformed field is about. Never throws.
@@ -157,17 +160,24 @@ class ActorSet {
   ActorSet() = default;
   void describe(std::vector<ActorDescription> description);
 
-  template <class... Requests>
+  // Keeps these headers, Gyre's own and `text` under `text_name`, which is what a kernel includes.
+  void own(std::string text_name, std::string text, std::vector<SourceText> headers);
+
+  template <class Actor, class... Requests>
   static void add_schemas(std::vector<Handler>::iterator& handler, Handles<Requests...>) {
-    (((handler++)->request_schema = schema_of<Requests>()), ...);
+    ((handler->request_schema = schema_of<Requests>(),
+      (handler++)->response_schema = schema_of<ResponseOf<Actor, Requests>>()),
+     ...);
   }
-  template <class Request>
+  template <class View>
   static capnp::StructSchema schema_of() {
-    if constexpr (requires { typename OfficialOf<Request>::type; }) {
-      return capnp::Schema::from<typename OfficialOf<Request>::type>();
+    if constexpr (requires { typename OfficialOf<View>::type; }) {
+      return capnp::Schema::from<typename OfficialOf<View>::type>();
     }
     return {};
   }
+
+  friend class LibraryOfActors;
 
   std::shared_ptr<const OwnedSources> owned_;  // what sources_ refers to; null where that is static memory
   ActorSources sources_;
@@ -176,6 +186,24 @@ class ActorSet {
   std::vector<std::string> types_;
   std::vector<ActorDescription> description_;
   std::vector<Handler> handlers_;
+};
+
+/// A set as a shared object exports it: see GYRE_EXPORT_ACTORS. Neither copied nor moved.
+class LibraryOfActors {
+ public:
+  /// Throws std::bad_alloc, and kj::Exception for a schema that the official library finds fault with.
+  explicit LibraryOfActors(ActorSet set);
+  LibraryOfActors(const LibraryOfActors&) = delete;
+  LibraryOfActors& operator=(const LibraryOfActors&) = delete;
+  /// Good while this is.
+  const ActorLibrary& library() const { return library_; }
+
+ private:
+  const ActorSet set_;
+  std::vector<std::string_view> types_;
+  std::string text_;
+  std::vector<std::byte> description_, schemas_;
+  ActorLibrary library_;
 };
 
 }  // namespace gyre

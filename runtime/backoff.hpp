@@ -3,7 +3,10 @@
 
 #include <gyre/runtime/options.hpp>
 
-#include <chrono>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <thread>
 
 namespace gyre {
@@ -22,15 +25,19 @@ class Backoff {
     } else if (pauses_ < looks + spins + yields) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      // Not sleep_for: it begins again after each signal, and signals that come quickly would hold it for ever.
+      // Not nanosleep(): a thread could be cancelled there (see cancellation.hpp).
+      constexpr timespec nap{0, 50'000};
+      syscall(SYS_nanosleep, &nap, nullptr);
     }
   }
   /// Progress was made: wait from the beginning again.
   void reset() { pauses_ = 0; }
-  /// True at every 64th pause and at each that slept: the time for what must not be done at every turn.
-  bool worth_a_look() const { return pauses_ % 64 == 63 || (policy_ == WaitPolicy::polite && sleeps()); }
-  /// True where the next pauses sleep, unless the policy is to spin.
-  bool sleeps() const { return pauses_ >= looks + spins + yields; }
+  /// True at every 64th pause and once it has spun: the time for what must not be done at every turn.
+  bool worth_a_look() const { return pauses_ % 64 == 63 || spun(); }
+  /// True where the next pauses yield, then sleep: who can sleep until woken does so instead. Never where the
+  /// policy is to spin.
+  bool spun() const { return pauses_ >= looks + spins && policy_ == WaitPolicy::polite; }
 
  private:
   static constexpr uint32_t looks = 1024;  // some microseconds: as long as a round trip to a GPU

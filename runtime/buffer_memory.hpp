@@ -37,6 +37,8 @@ class BufferMemory {
   BufferMemory& operator=(const BufferMemory&) = delete;
 
   uint32_t entries() const { return entries_; }
+  /// Bytes of the table, and of whatever else buffers share.
+  virtual uint64_t own_bytes() const { return uint64_t(entries_) * sizeof(BufferEntry); }
   /// In the handles of this engine's buffers and, in this process, of no other's; never 0.
   uint32_t runtime_tag() const { return runtime_tag_; }
   /// What the workers are to know of it.
@@ -57,7 +59,8 @@ class BufferMemory {
   /// Writes an entry, its generation last; of one without an address the generation and the element alone.
   /// Messages sent after it find it so. One thread at a time an entry. Throws Error.
   virtual void set_entry(uint32_t index, const BufferEntry& entry) = 0;
-  /// Workers that do not stop may still read the table: leaves it allocated, for good.
+  /// Workers that do not stop may still read the table: leaves it allocated, for good. Entries can still be
+  /// written.
   virtual void leak() = 0;
 
  protected:

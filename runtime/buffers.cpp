@@ -106,6 +106,10 @@ MemoryBlock Buffers::allocate_or_dig(MemoryKind kind, uint64_t bytes) {
 }
 
 Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType element, uint64_t bytes) {
+  if (uint32_t(kind) >= memory_kinds) {
+    throw Error(fmt::format(
+        "allocating a buffer of memory kind {}: must be device, pinned or unified (0 to 2)", int(kind)));
+  }
   if (bytes == 0) throw Error(doing(kind, bytes) + "a buffer has an element at least; ask for more");
   if (const std::string refusal = memory_.refusal(kind); !refusal.empty()) {
     throw Error(doing(kind, bytes) + refusal);

@@ -1,4 +1,6 @@
 #include <gyre/runtime/call_table.hpp>
+#include <gyre/runtime/deadline.hpp>
+#include <gyre/runtime/futex.hpp>
 
 #include <bit>
 #include <thread>
@@ -69,28 +71,81 @@ void CallTable::free_block(CallSlot& s) {
   s.in_block = false;
 }
 
-void CallTable::complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes) {
+bool CallTable::complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes) {
   CallSlot& s = slot(call);
   s.readable = false;  // the reader is of the place
   s.in_arena = static_cast<const capnp::word*>(arena_.at(block.reply_offset));
   s.body_bytes = body_bytes;
   s.block = block.id;
   s.in_block = true;
-  decide(call);
+  return decide(call);
 }
 
-void CallTable::complete_failed(CallId call, const Failure& failure) {
+bool CallTable::complete_failed(CallId call, const Failure& failure) {
   CallSlot& s = slot(call);
   s.failure = failure;
   s.failed = true;
-  decide(call);
+  return decide(call);
+}
+
+// Of a call that somebody has noted something of.
+bool CallTable::decide_noted(CallId call, uint64_t before) {
+  const bool counts = (before & overruled) == 0;
+  if ((before & abandoned) != 0) {
+    recycle(call);
+  } else if (counts) {
+    announce(slot(call), before);
+  }
+  return counts;
+}
+
+// To those who wait for an outcome, which is there; `before`: the slot's word without it. The owner may have
+// given the slot back by now: that its futex is woken for nothing does no harm.
+void CallTable::announce(CallSlot& s, uint64_t before) {
+  if ((before & watched) != 0) completed_.push(*s.when_decided);
+  if ((before & asleep) != 0) detail::futex_wake(detail::low_half(s.word));
+}
+
+Failure CallTable::failure(CallId call) const {
+  const CallSlot& s = slot(call);
+  if ((s.word.load(std::memory_order_relaxed) & overruled) != 0) {
+    const uint64_t timeout_us = s.timeout_us.load(std::memory_order_relaxed);
+    return Failure{Status::timed_out, 0, timeout_us, timeout_us};
+  }
+  return s.failed ? s.failure : Failure{};
+}
+
+bool CallTable::prepare_sleep(CallId call) {
+  return !has_outcome(slot(call).word.fetch_or(asleep, std::memory_order_acq_rel));
+}
+
+void CallTable::sleep(CallId call, int64_t until_ns) {
+  std::atomic<uint64_t>& word = slot(call).word;
+  const uint64_t seen = word.load(std::memory_order_acquire);
+  if (has_outcome(seen) || (seen & asleep) == 0) return;
+  detail::futex_wait(detail::low_half(word), uint32_t(seen), until_ns);
+}
+
+void CallTable::end_sleep(CallId call) { slot(call).word.fetch_and(~asleep, std::memory_order_acq_rel); }
+
+bool CallTable::wake(CallId call) {
+  if (index_of(call) >= calls_) return false;
+  std::atomic<uint64_t>& word = slot(call).word;
+  uint64_t seen = word.load(std::memory_order_acquire);
+  do {
+    if (seen >> generation_shift != generation_of(call)) return false;
+    if ((seen & asleep) == 0) return (seen & watched) != 0;
+  } while (!word.compare_exchange_weak(seen, seen & ~asleep, std::memory_order_acq_rel,
+                                       std::memory_order_acquire));
+  detail::futex_wake(detail::low_half(word));
+  return (seen & watched) != 0;
 }
 
 void CallTable::watch(CallId call, detail::Deliverable& deliverable) {
   CallSlot& s = slot(call);
   s.when_decided = &deliverable;
   const uint64_t before = s.word.fetch_or(watched, std::memory_order_acq_rel);
-  if ((before & phase_mask) == decided) completed_.push(deliverable);
+  if (has_outcome(before)) completed_.push(deliverable);
 }
 
 uint32_t CallTable::held() const {

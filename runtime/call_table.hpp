@@ -79,17 +79,23 @@ class CallTable {
   /// Takes the right to decide the call's outcome: true for one caller only, false if it is decided, late, or
   /// not a call of this table. The one who got true calls complete_… at once.
   bool begin_outcome(CallId call);
+  /// The call's deadline is past, and another thread has begun its outcome and not completed it: the outcome
+  /// is `timed_out`, and what that thread completes is late. True for one caller only; false where the
+  /// outcome is there, or nobody has begun it. `count()` is called before anybody sees the outcome.
+  template <class Count>
+  bool overrule(CallId call, Count&& count);
   /// Where an answer is unpacked to, envelope and body, 16-aligned: by who began the outcome, or, before
   /// complete_own, by the call's owner. Up to the next whole 48 bytes may be written.
   std::byte* place(CallId call) { return slot(call).place; }
-  /// The answer lies in place().
-  void complete_answered(CallId call, uint32_t body_bytes);
+  /// The answer lies in place(). This and the other complete_… but complete_own: false where the outcome was
+  /// overruled.
+  bool complete_answered(CallId call, uint32_t body_bytes);
   /// begin_outcome and complete_answered in one step, by the call's owner alone, who waits for it: nobody
   /// else can give the slot back meanwhile.
   bool complete_own(CallId call, uint32_t body_bytes);
   /// The answer is the first `body_bytes` of the block's reply; the block is freed with the call.
-  void complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes);
-  void complete_failed(CallId call, const Failure& failure);
+  bool complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes);
+  bool complete_failed(CallId call, const Failure& failure);
 
   /// Waits until every outcome that has begun is there: as long as copying a reply takes. False where
   /// `give_up()` says so before that.
@@ -111,12 +117,14 @@ class CallTable {
   uint64_t timeout_us(CallId call) const { return slot(call).timeout_us.load(std::memory_order_relaxed); }
   /// The worker that an armed call was sent to.
   uint32_t worker(CallId call) const { return slot(call).worker.load(std::memory_order_relaxed); }
-  /// The outcome of a done() call: Status::ok and a body, or a failure.
-  const Failure& failure(CallId call) const {
-    static constexpr Failure none;
+  /// Whether the outcome of a done() call is a failure; else there is a body.
+  bool failed(CallId call) const {
     const CallSlot& s = slot(call);
-    return s.failed ? s.failure : none;
+    // What completes an overruled call may be writing the rest.
+    return (s.word.load(std::memory_order_relaxed) & overruled) != 0 || s.failed;
   }
+  /// The failure of a done() call; Status::ok where it did not fail.
+  Failure failure(CallId call) const;
   /// The answer of a done() call without failure, as a `Response`, an official class; stays valid until
   /// release(). Throws kj::Exception where it is none. One thread at a time.
   template <class Response>
@@ -136,7 +144,19 @@ class CallTable {
   /// What was watched, and is done.
   detail::CompletionList& completed() { return completed_; }
 
-  /// Gives a done() or never armed call back.
+  /// Sets the mark that the owner is about to sleep for the call. False where it is done() already. The owner
+  /// checks once more for its reply before it sleeps.
+  bool prepare_sleep(CallId call);
+  /// Sleeps until wake() takes the mark away or the call is done(), at `until_ns` the latest; may return
+  /// early. By the owner, after prepare_sleep().
+  void sleep(CallId call, int64_t until_ns);
+  /// Takes the mark away. By the owner, after prepare_sleep(), whatever that returned.
+  void end_sleep(CallId call);
+  /// The call's reply lies in the ring: ends its owner's sleep. Any `call`, of any generation. True where it
+  /// is watched: somebody else may have to take it.
+  bool wake(CallId call);
+
+  /// Gives a never armed call back, or one whose outcome was completed, not overruled.
   void release(CallId call);
   /// The caller no longer wants the outcome: the slot goes back once it is decided.
   void abandon(CallId call);
@@ -151,20 +171,23 @@ class CallTable {
       if (slot(call).deadline_ns.load(std::memory_order_relaxed) < now_ns) expire(call);
     });
   }
-  /// Calls `visit(call)` for each call that was in flight when looked at.
+  /// Calls `visit(call)` for each call that had no outcome when looked at; it may have begun.
   template <class Visit>
   void for_each_in_flight(Visit&& visit) {
     for (uint32_t i = 0; i < calls_; ++i) {
       const uint64_t word = slot_at(i).word.load(std::memory_order_acquire);
-      if ((word & phase_mask) == pending) visit(call_of(i, word >> generation_shift));
+      const uint64_t phase = word & outcome_mask;
+      if (phase == pending || phase == deciding) visit(call_of(i, word >> generation_shift));
     }
   }
 
  private:
-  // CallSlot::word: generation, watched and abandoned bits, phase.
-  static constexpr uint64_t idle = 0, pending = 1, deciding = 2, decided = 3, phase_mask = 3, abandoned = 4,
-                            watched = 8;
-  static constexpr int generation_shift = 4;
+  // CallSlot::word: generation, bits, phase. Only a call whose outcome is being decided is overruled; that it
+  // has an outcome is one comparison then.
+  static constexpr uint64_t idle = 0, pending = 1, deciding = 2, decided = 3, phase_mask = 3, overruled = 4,
+                            outcome_mask = 7, abandoned = 8, watched = 16, asleep = 32;
+  static constexpr int generation_shift = 6;
+  static constexpr bool has_outcome(uint64_t word) { return (word & outcome_mask) >= decided; }
   static constexpr int index_bits = 20;
 
   static constexpr size_t page_bytes = 4096;
@@ -238,7 +261,9 @@ class CallTable {
   void clear_behind_answer(CallSlot& slot);
   kj::ArrayPtr<const capnp::word> plain_root(CallId call) const;
   void keep_answer(CallSlot& slot, uint32_t body_bytes);
-  void decide(CallId call);
+  bool decide(CallId call);
+  bool decide_noted(CallId call, uint64_t before);
+  void announce(CallSlot& slot, uint64_t before);
   void recycle(CallId call);
   bool take_free(uint32_t& index);
   void give_free(uint32_t index);
@@ -326,7 +351,8 @@ inline void CallTable::recycle(CallId call) {
 inline void CallTable::release(CallId call) { recycle(call); }
 
 inline void CallTable::abandon(CallId call) {
-  if (!done(call)) {
+  // Who decides a call that was overruled writes to its slot until then.
+  if ((slot(call).word.load(std::memory_order_acquire) & phase_mask) != decided) {
     const uint64_t before = slot(call).word.fetch_or(abandoned, std::memory_order_acq_rel);
     if ((before & phase_mask) != decided) return;
   }
@@ -350,17 +376,30 @@ inline void CallTable::keep_answer(CallSlot& s, uint32_t body_bytes) {
   s.body_bytes = body_bytes;
 }
 
-inline void CallTable::decide(CallId call) {
-  CallSlot& s = slot(call);
+inline bool CallTable::decide(CallId call) {
   const uint64_t before =
-      s.word.fetch_or(decided, std::memory_order_acq_rel);  // deciding | decided = decided
-  if ((before & abandoned) != 0) return recycle(call);
-  if ((before & watched) != 0) completed_.push(*s.when_decided);
+      slot(call).word.fetch_or(decided, std::memory_order_acq_rel);  // deciding | decided = decided
+  if ((before & (overruled | abandoned | watched | asleep)) == 0) [[likely]]
+    return true;
+  return decide_noted(call, before);
 }
 
-inline void CallTable::complete_answered(CallId call, uint32_t body_bytes) {
+inline bool CallTable::complete_answered(CallId call, uint32_t body_bytes) {
   keep_answer(slot(call), body_bytes);
-  decide(call);
+  return decide(call);
+}
+
+template <class Count>
+bool CallTable::overrule(CallId call, Count&& count) {
+  CallSlot& s = slot(call);
+  uint64_t seen = s.word.load(std::memory_order_acquire);
+  do {
+    if (seen >> generation_shift != generation_of(call) || (seen & outcome_mask) != deciding) return false;
+  } while (!s.word.compare_exchange_weak(seen, seen | overruled, std::memory_order_acq_rel,
+                                         std::memory_order_acquire));
+  count();
+  announce(s, seen);
+  return true;
 }
 
 inline bool CallTable::complete_own(CallId call, uint32_t body_bytes) {
@@ -409,7 +448,7 @@ inline const capnp::AnyStruct::Reader& CallTable::root_struct(CallId call) {
 }
 
 inline bool CallTable::done(CallId call) const {
-  return (slot(call).word.load(std::memory_order_acquire) & phase_mask) == decided;
+  return has_outcome(slot(call).word.load(std::memory_order_acquire));
 }
 
 }  // namespace gyre

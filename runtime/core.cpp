@@ -73,7 +73,8 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
   initialise_region(engine_->region(), layout_);
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     bridges_.emplace_back(Bridge::of(engine_->region(), layout_, worker),
-                          engine_->bar_inbound().of_worker(layout_, worker));
+                          engine_->bar_inbound().of_worker(layout_, worker), engine_->doorbell(worker));
+    if (Doorbell* const bell = bridges_.back().bell()) bell->set_calls(calls_);
   }
   auto* const types =
       reinterpret_cast<HandlerTypes*>(static_cast<char*>(engine_->region()) + layout_.handler_types());
@@ -259,10 +260,12 @@ bool Core::record_failure(std::string_view cause) noexcept {
 void Core::end_calls_in_flight(Status reason) {
   calls_.for_each_in_flight([&](CallId call) {
     if (!calls_.begin_outcome(call)) return;
-    books_.add(Count::asks_dead);
     books_.add(Count::asks_inferred);
-    calls_.complete_failed(
-        call, reason == Status::engine_failed ? engine_failed(calls_.worker(call)) : Failure{reason});
+    const auto complete = [&] {
+      return calls_.complete_failed(
+          call, reason == Status::engine_failed ? engine_failed(calls_.worker(call)) : Failure{reason});
+    };
+    if (!conclude(Count::asks_dead, complete)) books_.take_back(Count::asks_inferred);
   });
 }
 
@@ -543,10 +546,10 @@ bool Core::bury_unprocessed(uint32_t worker, Status reason, int64_t deadline_ns)
       count_unprocessed(worker, envelope);
       dead_letters_.add(as_sent(envelope, payload), {reason, 0, 0}, body_in_slot(envelope, payload));
     } else if (calls_.begin_outcome(envelope.correlation)) {
-      books_.add(Count::asks_dead);
       count_unprocessed(worker, envelope);
       dead_letters_.add(as_sent(envelope, payload), {reason, 0, 0}, body_in_slot(envelope, payload));
-      calls_.complete_failed(envelope.correlation, Failure{reason});
+      conclude(Count::asks_dead,
+               [&] { return calls_.complete_failed(envelope.correlation, Failure{reason}); });
     }
   }
   return all;

@@ -145,8 +145,10 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// Waits until the call is done, at its deadline the latest; completes for others what it finds meanwhile.
   void wait(CallId call) {
-    if (!calls_.done(call)) wait_longer(call);
+    if (!calls_.done(call)) wait_longer(call, INT64_MAX);
   }
+  /// The same, at `until_ns` of the steady clock the latest; true if the call is done.
+  bool wait_until(CallId call, int64_t until_ns) { return calls_.done(call) || wait_longer(call, until_ns); }
   /// Completes what is there, without waiting; true if the call is done.
   bool poll(CallId call);
   /// The call's outcome is `cancelled`, if it has none yet: true then. Any thread, also when the call has
@@ -190,6 +192,7 @@ class Core : public std::enable_shared_from_this<Core> {
  private:
   friend class Poller;
   friend class Watcher;
+  friend struct SuspendedDrainer;  // of the tests
   Termination end_workers(std::chrono::nanoseconds timeout, int64_t deadline_ns);
   Termination wait_for_end(int64_t deadline_ns) const;
   void wait_until_started();
@@ -221,7 +224,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Status status_of(ClaimOutcome outcome) const;
   Status full_or_closed(const HostBridge& bridge, Status full) const;
   uint32_t reply_bytes(const AskLimits& limits, uint32_t request_bytes) const;
-  void wait_longer(CallId call);
+  bool wait_longer(CallId call, int64_t until_ns);
+  void sleep_for_reply(CallId call, const HostBridge& bridge, int64_t now_ns, int64_t until_ns);
   static constexpr CallId no_call = 0;
   uint32_t drain_replies();
   uint32_t drain_replies(HostBridge& bridge, CallId own = no_call);
@@ -230,6 +234,21 @@ class Core : public std::enable_shared_from_this<Core> {
   void take_reply_in_block(const Envelope& envelope, const OutOfLineReply& reply, bool wanted);
   void take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted);
   void expire(CallId call);
+  // Counts an outcome that this thread has begun, and completes it: whoever sees the outcome finds it in the
+  // books. False, and not counted, where the ask timed out while this thread was at it (CallTable::overrule).
+  template <class Complete>
+  bool conclude(Count count, Complete&& complete) {
+    books_.add(count);
+    if (complete()) [[likely]]
+      return true;
+    books_.take_back(count);
+    return false;
+  }
+  template <class Complete>
+  void conclude_answered(Complete&& complete) {
+    if (!conclude(Count::asks_answered, complete)) [[unlikely]]
+      books_.add(Count::asks_late);
+  }
   uint32_t worker_deadline_us(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns) {
     // An engine that shares the host's clock is never due.
     if (now_ns - bridge.time_said_ns() > time_interval_ns) [[unlikely]]

@@ -1,6 +1,4 @@
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <gyre/runtime/cancellation.hpp>
 #include <gyre/runtime/core_lifetime.hpp>
 
 #include <thread>
@@ -8,19 +6,6 @@
 namespace gyre::detail {
 
 namespace {
-
-bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
-
-// Every thread is past what it did before, as if it had a fence here. False where the system refuses that by
-// now.
-bool fence_in_all_threads() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (must_fence.load(std::memory_order_relaxed)) return true;
-  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return true;
-  // In a child of fork(), where that it is registered is not passed on.
-  return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
-         membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-}
 
 // Until whoever gives a call back without having seen that the core is let go has done so. Others may come
 // and go meanwhile: they take a moment, and none of them twice with one call.
@@ -31,17 +16,23 @@ void wait_for_those_giving_back(Core& core) {
   while (core.let_go().unnumbered.load(std::memory_order_acquire) != 0) std::this_thread::yield();
 }
 
+// Its end joins threads: no place to be cancelled.
+void destroy(Core* core) noexcept {
+  const CancellationDeferred deferred;
+  delete core;
+}
+
 // The last share is gone. In a child of fork() the parent's core stays: nobody knows what its threads, which
 // the child does not have, were at.
 void let_go(Core* core) noexcept {
   if (core->forked()) return;
   Core::LetGo& left = core->let_go();
   left.begun.store(true, std::memory_order_seq_cst);
-  const bool ordered = fence_in_all_threads();
+  const bool ordered = asymmetric_fence_heavy();
   wait_for_those_giving_back(*core);
   const uint32_t held = core->calls().held();
   if (ordered && held == 0) {
-    delete core;
+    destroy(core);
     return;
   }
   // Where nothing is certain it stays.
@@ -52,17 +43,6 @@ void let_go(Core* core) noexcept {
 }  // namespace
 
 constinit std::array<GivingBack, thread_numbers> giving_back{};
-constinit std::atomic<bool> must_fence{true};
-
-namespace {
-// From then on it is the rare side alone that pays for the order of both. When the program is loaded: while
-// it has one thread this takes microseconds; with several the system waits for all processors, some 10 ms.
-const bool registered = [] {
-  const bool done = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-  if (done) must_fence.store(false, std::memory_order_relaxed);
-  return done;
-}();
-}  // namespace
 
 std::shared_ptr<Core> make_core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine) {
   return {new Core(std::move(actors), options, std::move(engine)), let_go};
@@ -79,7 +59,7 @@ void give_back_late(Core& core, CallId call) noexcept {
   if (kept) return;
   while (!left.counted.load(std::memory_order_acquire)) std::this_thread::yield();
   core.calls().abandon(call);
-  if (left.held.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &core;
+  if (left.held.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(&core);
 }
 
 }  // namespace gyre::detail

@@ -1,6 +1,7 @@
 // How long a Core lives: as long as its shares, and then as long as calls that somebody still holds.
 #pragma once
 
+#include <gyre/runtime/asymmetric_fence.hpp>
 #include <gyre/runtime/core.hpp>
 #include <gyre/runtime/thread_number.hpp>
 
@@ -21,8 +22,6 @@ struct alignas(128) GivingBack {
   std::atomic<const Core*> core{nullptr};
 };
 extern constinit std::array<GivingBack, thread_numbers> giving_back;
-// Whether whoever gives back must itself order its mark before its look: where the system has no membarrier.
-extern constinit std::atomic<bool> must_fence;
 void give_back_late(Core& core, CallId call) noexcept;
 
 /// Gives back a call that the caller holds (CallTable::abandon). The core may be gone afterwards: where it
@@ -34,9 +33,7 @@ inline void give_back(Core& core, CallId call) noexcept {
     // As a reader of RCU: whoever lets the core go sees the mark, or this thread sees that it is let go.
     std::atomic<const Core*>& mine = giving_back[thread].core;
     mine.store(&core, std::memory_order_release);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (must_fence.load(std::memory_order_relaxed)) [[unlikely]]
-      std::atomic_thread_fence(std::memory_order_seq_cst);
+    asymmetric_fence_light();
     const bool kept = !core.let_go().begun.load(std::memory_order_acquire);
     if (kept) [[likely]]
       core.calls().abandon(call);

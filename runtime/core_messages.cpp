@@ -1,5 +1,6 @@
 // The message path of Core: what sends, and what takes replies. The rest of Core is in core.cpp.
 #include <gyre/runtime/core.hpp>
+#include <gyre/runtime/waited_sleep.hpp>
 
 #include <algorithm>
 #include <array>
@@ -185,7 +186,7 @@ Result<void> Core::ask_lifecycle(const Destination& to, std::chrono::nanoseconds
   if (!call) return call.error();
   wait(call.value());
   const Failure failure = calls_.failure(call.value());
-  calls_.release(call.value());
+  calls_.abandon(call.value());
   if (failure.status != Status::ok) return failure;
   return success();
 }
@@ -387,23 +388,54 @@ Failure Core::refused(Status status, uint64_t waited_us, const Room& room) const
   }
 }
 
-void Core::wait_longer(CallId call) {
+bool Core::wait_longer(CallId call, int64_t until_ns) {
   HostBridge& bridge = bridges_[calls_.worker(call)];
   Backoff backoff(options_.wait);
+  WaitedSleep sleep(bridge.bell() != nullptr);
   uint32_t busy_turns = 0;
   do {
-    if (drain_replies(bridge, call) != 0) {
-      backoff.reset();
-      if (++busy_turns % looks_while_busy == 0 && host_now_ns() >= calls_.deadline_ns(call)) expire(call);
-      continue;
-    }
-    if (backoff.worth_a_look()) {
+    const bool progress = drain_replies(bridge, call) != 0;
+    if (progress) backoff.reset();
+    if (progress ? ++busy_turns % looks_while_busy == 0 : backoff.worth_a_look()) {
       const int64_t now = host_now_ns();
-      look_after(now);
-      if (now >= calls_.deadline_ns(call)) expire(call);
+      if (!progress) look_after(now);
+      const int64_t deadline_ns = calls_.deadline_ns(call);
+      const int64_t end_ns = sleep.end(now, std::min(deadline_ns, until_ns));
+      if (now >= deadline_ns) {
+        expire(call);
+      } else if (now >= until_ns) {
+        return calls_.done(call);
+      } else if (!progress && backoff.spun()) {
+        if (end_ns != 0) {
+          sleep_for_reply(call, bridge, now, end_ns);
+        } else {
+          __builtin_ia32_pause();
+        }
+        continue;
+      }
     }
-    backoff.pause();
+    if (!progress) backoff.pause();
   } while (!calls_.done(call));
+  return true;
+}
+
+// Sleeps until the call is done or its reply lies in the ring, at `until_ns` the latest; may return early.
+void Core::sleep_for_reply(CallId call, const HostBridge& bridge, int64_t now_ns, int64_t until_ns) {
+  Doorbell* const bell = bridge.bell();
+  if (calls_.prepare_sleep(call)) {
+    if (bell == nullptr) {
+      calls_.sleep(call, until_ns);  // another thread that completes the call ends it
+    } else {
+      bell->add_sleeper();
+      const bool fenced = asymmetric_fence_heavy();
+      // A thread that drains now may have looked before the reply was there.
+      const bool busy = bridge.draining();
+      if (busy || !fenced) until_ns = std::min(until_ns, now_ns + Doorbell::unfenced_ns);
+      if (busy || !bridge.reply_there()) calls_.sleep(call, until_ns);
+      bell->remove_sleeper();
+    }
+  }
+  calls_.end_sleep(call);
 }
 
 bool Core::poll(CallId call) {
@@ -417,9 +449,8 @@ bool Core::poll(CallId call) {
 
 bool Core::cancel(CallId call) {
   if (forked() || !calls_.begin_outcome(call)) return false;
-  books_.add(Count::asks_cancelled);
-  calls_.complete_failed(call, Failure{Status::cancelled});
-  return true;
+  return conclude(Count::asks_cancelled,
+                  [&] { return calls_.complete_failed(call, Failure{Status::cancelled}); });
 }
 
 uint32_t Core::drain_replies() {
@@ -450,9 +481,8 @@ void Core::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own)
     books_.add(calls_.complete_own(call, reply->body_bytes()) ? Count::asks_answered : Count::asks_late);
   } else if (calls_.begin_outcome(call)) {
     bridge.is_done_with(calls_.ticket(call));
-    books_.add(Count::asks_answered);
     reply->unpack(calls_.place(call));
-    calls_.complete_answered(call, reply->body_bytes());
+    conclude_answered([&] { return calls_.complete_answered(call, reply->body_bytes()); });
   } else {
     books_.add(Count::asks_late);
   }
@@ -483,12 +513,11 @@ void Core::take_special_reply(HostBridge& bridge, const ArrivedReply& reply) {
   if (error.status == Status::expired) return take_expired(envelope, error, wanted);
   if (!wanted) return;
   if (error.status == Status::ok) {
-    books_.add(Count::asks_answered);
     reply.unpack(calls_.place(call));
-    calls_.complete_answered(call, reply.body_bytes());
-  } else {
-    books_.add(Count::asks_error_replies);
-    calls_.complete_failed(call, actors_.failure_of(envelope, error));
+    conclude_answered([&] { return calls_.complete_answered(call, reply.body_bytes()); });
+  } else if (!conclude(Count::asks_error_replies,
+                       [&] { return calls_.complete_failed(call, actors_.failure_of(envelope, error)); })) {
+    books_.add(Count::asks_late);
   }
 }
 
@@ -496,8 +525,10 @@ void Core::take_special_reply(HostBridge& bridge, const ArrivedReply& reply) {
 void Core::take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted) {
   if (wanted) {
     const uint64_t timeout_us = calls_.timeout_us(envelope.correlation);
-    books_.add(Count::asks_timed_out);
-    calls_.complete_failed(envelope.correlation, Failure{Status::timed_out, 0, timeout_us, timeout_us});
+    conclude(Count::asks_timed_out, [&] {
+      return calls_.complete_failed(envelope.correlation,
+                                    Failure{Status::timed_out, 0, timeout_us, timeout_us});
+    });
   }
   // The reply's envelope says of the request what the worker could send back.
   Envelope sent = envelope;
@@ -511,8 +542,8 @@ void Core::take_reply_in_block(const Envelope& envelope, const OutOfLineReply& r
   const auto block = arena_.find(envelope.key);
   if (!block || reply.body_bytes > block->reply_capacity) {
     if (wanted) {
-      books_.add(Count::asks_dead);
-      calls_.complete_failed(envelope.correlation, Failure{Status::engine_failed});
+      conclude(Count::asks_dead,
+               [&] { return calls_.complete_failed(envelope.correlation, Failure{Status::engine_failed}); });
     }
     fail(
         "reading a reply: it names a block of the arena that its request did not bring; something wrote over "
@@ -521,8 +552,8 @@ void Core::take_reply_in_block(const Envelope& envelope, const OutOfLineReply& r
     return;
   }
   if (wanted) {
-    books_.add(Count::asks_answered);
-    calls_.complete_in_block(envelope.correlation, *block, reply.body_bytes);
+    conclude_answered(
+        [&] { return calls_.complete_in_block(envelope.correlation, *block, reply.body_bytes); });
   } else {
     arena_.free(block->id, reply.body_bytes);
   }
@@ -530,9 +561,14 @@ void Core::take_reply_in_block(const Envelope& envelope, const OutOfLineReply& r
 
 void Core::expire(CallId call) {
   const uint64_t timeout_us = calls_.timeout_us(call);
-  if (!calls_.begin_outcome(call)) return;
-  books_.add(Count::asks_timed_out);
-  calls_.complete_failed(call, Failure{Status::timed_out, 0, timeout_us, timeout_us});
+  if (calls_.begin_outcome(call)) {
+    conclude(Count::asks_timed_out, [&] {
+      return calls_.complete_failed(call, Failure{Status::timed_out, 0, timeout_us, timeout_us});
+    });
+  } else {
+    // Another thread may be at its outcome, and suspended there.
+    calls_.overrule(call, [this] { books_.add(Count::asks_timed_out); });
+  }
 }
 
 // Envelope::deadline_us, after the worker was told the time. None where that failed for so long that the

@@ -8,8 +8,11 @@
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/buffer_memory.hpp>
 #include <gyre/runtime/options.hpp>
+#include <gyre/runtime/stats.hpp>
 
 namespace gyre {
+
+class Doorbell;
 
 /// Owns the region's memory and the workers on it. Used by one thread at a time, but for failure().
 /// Created ready to launch: whatever is slow, can fail, or would block beside live workers has been done.
@@ -29,8 +32,17 @@ class Engine {
   virtual std::string transport_reason() const { return {}; }
   /// Whether the workers' clock is the host's.
   virtual bool shares_host_clock() const { return true; }
+  /// How a worker and the threads that wait for it wake each other; null where its kernel can wake no thread,
+  /// or somebody else moves it.
+  virtual Doorbell* doorbell(uint32_t worker) {
+    (void)worker;
+    return nullptr;
+  }
   /// Where buffers get their memory; it may be used from any thread, beside live workers too.
   virtual BufferMemory& buffer_memory() = 0;
+  /// What it has taken for actors, their code, BAR and the buffers' table, and what the device has. The rest
+  /// of MemoryStats is not the engine's. Thread-safe; at most one driver call, which waits for no kernel.
+  virtual MemoryStats memory() const { return {}; }
   /// Milliseconds that compiling the actors took, or finding them compiled; 0 where they are compiled in.
   virtual double compile_ms() const = 0;
   /// True where they were found compiled, on disk.
@@ -53,6 +65,11 @@ class Engine {
 
 /// The engine that `options.engine` means on this machine: cuda or cpu.
 EngineKind chosen_engine(const Options& options);
+
+/// Everything that is wrong with a launch of these actors with these options: Options::problems(), what the
+/// engine says of them, and, where there is any of that on CUDA, what the device says before a kernel is
+/// compiled. A line each; empty if nothing is wrong. Loads the driver. Throws std::bad_alloc.
+std::string launch_problems(const ActorSet& actors, const Options& options);
 
 /// Makes the engine that `options.engine` asks for, for `layout` (options' own). Throws EngineUnavailable or
 /// Error.

@@ -5,8 +5,10 @@
 #include <gyre/messages/wire.hpp>
 #include <gyre/runtime/errors.hpp>
 
-#include <mutex>
-#include <set>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
 
 namespace gyre {
 
@@ -100,12 +102,26 @@ std::string bad_buffer_text(const Failure& failure) {
 
 }  // namespace
 
+// Without a lock, which a thread that fork() does not copy could hold; never destroyed.
 const char* static_text(std::string_view text) noexcept try {
-  static std::mutex mutex;
-  static std::set<std::string, std::less<>> texts;
-  const std::lock_guard lock(mutex);
-  const auto found = texts.find(text);
-  return (found != texts.end() ? found : texts.emplace(text).first)->c_str();
+  struct Entry {
+    const std::string text;
+    const Entry* next;
+  };
+  static constinit std::array<std::atomic<const Entry*>, 256> lists{};
+  std::atomic<const Entry*>& list = lists[std::hash<std::string_view>()(text) % lists.size()];
+  std::unique_ptr<Entry> made;
+  // Acquires what the exchange below released.
+  const Entry* first = list.load(std::memory_order_acquire);
+  for (;;) {
+    for (const Entry* entry = first; entry != nullptr; entry = entry->next) {
+      if (entry->text == text) return entry->text.c_str();
+    }
+    if (!made) made.reset(new Entry{std::string(text), nullptr});
+    made->next = first;
+    if (list.compare_exchange_weak(first, made.get(), std::memory_order_release, std::memory_order_acquire))
+      return made.release()->text.c_str();
+  }
 } catch (const std::bad_alloc&) {
   return nullptr;
 }
@@ -200,6 +216,12 @@ std::string Failure::message() const {
                "start it "
                "with Client::start";
       case Status::actor_table_full:
+        if (actor_name != nullptr) {
+          return fmt::format(
+              "handling a message: its worker has all the {} actors of type {} that the type allows "
+              "(max_per_worker); stop some, launch with more --workers, or raise the type's max_per_worker",
+              limit, actor_name);
+        }
         return fmt::format(
             "handling a message: its worker has all the {} actors of that type it has room for; stop some, "
             "or launch "

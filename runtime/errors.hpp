@@ -46,7 +46,8 @@ struct Failure {
   /// memory.
   const char* file = nullptr;
   /// Of a message that was in flight when the engine failed: the actor type that its worker was last busy
-  /// with; the message type is in struct_name. Null where it is not known. Static memory.
+  /// with; the message type is in struct_name. Of an actor_table_full: the actor type, where its own
+  /// max_per_worker is the limit. Null where it is not known. Static memory.
   const char* actor_name = nullptr;
 
   /// One line: what failed, the numbers, what to do.

@@ -74,6 +74,12 @@ class Future<Reply<Response>> {
     if (handle_ && !handle_.core().forked()) handle_.core().wait(handle_.call());
   }
 
+  /// The same for `timeout` at the most; true once get() will not block.
+  bool wait_for(std::chrono::nanoseconds timeout) const {
+    if (!handle_ || handle_.core().forked()) return true;
+    return handle_.core().wait_until(handle_.call(), detail::after(detail::host_now_ns(), timeout));
+  }
+
   /// Waits and takes the outcome. Afterwards the future is empty: a second get() says `terminated`.
   Outcome get() {
     if (!handle_) return std::exchange(*this, Future()).refused_;
@@ -168,7 +174,7 @@ class Future<Reply<Response>> {
     if (handle.core().forked()) return Failure{Status::forked};
     CallTable& calls = handle.core().calls();
     const CallId call = handle.call();
-    if (const Failure& failure = calls.failure(call); failure.status != Status::ok) return failure;
+    if (calls.failed(call)) return calls.failure(call);
     try {
       return Outcome(std::in_place_type<Reply<Response>>, std::move(handle),
                      [&] { return calls.read<Response>(call); });

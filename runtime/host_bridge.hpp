@@ -3,6 +3,8 @@
 
 #include <gyre/bridge/region.hpp>
 #include <gyre/runtime/arena.hpp>
+#include <gyre/runtime/cpu/doorbell.hpp>
+#include <gyre/runtime/deadline.hpp>
 #include <gyre/runtime/packing.hpp>
 
 #include <algorithm>
@@ -78,10 +80,12 @@ class ArrivedReply {
 /// Thread-safe; nothing here waits.
 class HostBridge {
  public:
-  /// `bridge`: the worker's, in the region. `bar`: what it reads of the host instead, where it does.
-  explicit HostBridge(const Bridge& bridge, const BarBridge& bar = {})
+  /// `bridge`: the worker's, in the region. `bar`: what it reads of the host instead, where it does. `bell`:
+  /// what wakes it, where something does.
+  explicit HostBridge(const Bridge& bridge, const BarBridge& bar = {}, Doorbell* bell = nullptr)
       : bridge_(bridge),
         bar_(bar),
+        bell_(bell),
         claim_(bridge.worker_line->h2d_credit, bridge.shape.slots),
         next_reply_(bridge.d2h, bridge.shape),
         tell_blocks_(bridge.shape.slots) {
@@ -89,6 +93,8 @@ class HostBridge {
   }
 
   const Bridge& bridge() const { return bridge_; }
+  /// Null where nothing wakes the worker, and it wakes nobody.
+  Doorbell* bell() const { return bell_; }
   /// The worker has started: what it said of where its slots lie holds from now on. Before the first message.
   void take_slot_pages() {
     if (bar_.h2d != nullptr && SlotPages::pages(bridge_.shape) != 0)
@@ -197,7 +203,7 @@ class HostBridge {
   void publish(uint64_t ticket, const Message& message) {
     const RingCursor<Memory> at(bridge_.h2d, bridge_.shape, ticket);
     publish_here(at, message);
-    if (!over_bar()) return;
+    if (!over_bar()) return ring();
     Memory::store_fence();  // see publish_run
     store_over_bar(at, message.body_bytes());
     Memory::store_fence();
@@ -215,7 +221,7 @@ class HostBridge {
       publish_here(at, message_of(i));
       at.advance(bridge_.shape);
     }
-    if (!over_bar()) return;
+    if (!over_bar()) return ring();
     // Stores to such memory may overtake those before them: that calls are pending, and what their messages
     // refer to, come first.
     Memory::store_fence();
@@ -307,6 +313,8 @@ class HostBridge {
     return Memory::load(*slot).stamp == next_stamp_.load(std::memory_order_relaxed);
   }
 
+  /// Whether another thread is at the messages of the D2H ring.
+  bool draining() const { return draining_.load(std::memory_order_acquire); }
   /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
   /// unless another thread is doing that; some dozens at the most, so that nobody serves others without end.
   /// `take` must not throw. Returns how many.
@@ -334,6 +342,9 @@ class HostBridge {
   }
 
  private:
+  void ring() {
+    if (bell_ != nullptr) bell_->ring();
+  }
   bool over_bar() const { return bar_.h2d != nullptr; }
   // As gyre::publish, by groups of packets; over BAR the last line's other packets are stamped too.
   void publish_here(const RingCursor<Memory>& at, const Message& message) {
@@ -391,6 +402,7 @@ class HostBridge {
     CommandLine* const line = bar_.command_line != nullptr ? bar_.command_line : bridge_.command_line;
     Memory::store_release(line->command, command);
     if (bar_.command_line != nullptr) Memory::store_fence();
+    ring();
   }
 
   // In a conversation replies say that the ring is empty. Only where they do not is the worker's own line
@@ -464,6 +476,7 @@ class HostBridge {
 
   Bridge bridge_;
   BarBridge bar_;
+  Doorbell* bell_;
   SlotPages slot_pages_;                // of bar_.h2d
   std::atomic<uint64_t> commanded_{0};  // the last CommandLine::command
   std::mutex time_mutex_;               // who says the time; tried, never waited for

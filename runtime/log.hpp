@@ -15,7 +15,9 @@ std::string_view name(LogLevel level);
 /// runtime that logs. What it throws is dropped.
 using Logger = std::function<void(LogLevel, std::string_view)>;
 
-/// From now on lines go to `logger`; empty: to standard error, as at first. Any thread.
+/// From now on lines go to `logger`; empty: to standard error, as at first, one write() a line. The logger
+/// before it is destroyed when no thread logs any more. Any thread. Neither this nor logging takes a lock: a
+/// child of fork() can log, whatever its parent's threads were at.
 void set_logger(Logger logger);
 
 /// From now on lines below `level` are not made, but for those that Options::verbose asks for. At first the

@@ -36,11 +36,36 @@ std::string_view name(TransportKind kind) {
   return "?";
 }
 
-std::string_view name(WaitPolicy policy) { return policy == WaitPolicy::spin ? "spin" : "polite"; }
+std::string_view name(WaitPolicy policy) {
+  switch (policy) {
+    case WaitPolicy::polite:
+      return "polite";
+    case WaitPolicy::spin:
+      return "spin";
+  }
+  return "?";
+}
+
+namespace {
+// Whether it is one of an enumeration's values, which begin with 0.
+template <class Enum>
+bool within(Enum value, Enum last) {
+  return int64_t(value) >= 0 && int64_t(value) <= int64_t(last);
+}
+}  // namespace
 
 std::string Options::problems() const {
   std::string problems;
   const auto wrong = [&problems](const std::string& line) { problems += "  " + line + "\n"; };
+  if (!within(engine, EngineKind::cpu)) {
+    wrong(fmt::format("--engine {}: must be auto, cuda or cpu (0 to 2)", int(engine)));
+  }
+  if (!within(transport, TransportKind::unified)) {
+    wrong(fmt::format("--transport {}: must be auto, bar, pinned, heap or unified (0 to 4)", int(transport)));
+  }
+  if (!within(wait, WaitPolicy::spin)) {
+    wrong(fmt::format("--wait {}: must be polite or spin (0 or 1)", int(wait)));
+  }
   if (device < 0) wrong(fmt::format("--device {}: must be 0 or more", device));
   if (workers < 1 || workers > 65535) wrong(fmt::format("--workers {}: must be 1 to 65535", workers));
   if (block < 32 || block > 1024 || block % 32 != 0) {

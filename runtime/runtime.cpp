@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/runtime.hpp>
 
@@ -16,12 +17,24 @@ void log_launch(const Core& core) {
                        timings.launch_ms);
   });
 }
+
+// A launch found no memory. Names what it asks for.
+[[noreturn]] void refuse_for_memory(const ActorSet& actors, const Options& options) {
+  const RegionLayout layout = options.region_layout(actors.handlers().size());
+  throw BadOptions(fmt::format(
+      "launching a runtime: there is not enough memory for it; --workers {} --slots {} --slot-bytes {} "
+      "--arena-bytes {} make a region of {} bytes, --actors-per-worker {} makes tables of {} bytes for each "
+      "worker, and this machine has {} bytes of memory; ask for less",
+      options.workers, options.slots, options.slot_bytes, options.arena_bytes, layout.region_bytes(),
+      options.actors_per_worker, actors.actor_bytes(options.actors_per_worker),
+      uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE))));
+}
 }  // namespace
 }  // namespace detail
 
 Runtime Runtime::launch(ActorSet actors, const Options& options) {
   const int64_t begin_ns = detail::host_now_ns();
-  if (const std::string problems = options.problems(); !problems.empty()) {
+  if (const std::string problems = launch_problems(actors, options); !problems.empty()) {
     throw BadOptions("launching a runtime: these options are wrong:\n" + problems);
   }
   if (!__builtin_cpu_supports("avx")) {
@@ -30,10 +43,17 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
         "one store; "
         "use an x86-64 processor with AVX (2011 and later)");
   }
-  std::unique_ptr<Engine> engine = make_engine(actors, options);
-  const double compile_ms = engine->compile_ms();
-  const bool from_cache = engine->compiled_from_cache();
-  auto core = detail::make_core(std::move(actors), options, std::move(engine));
+  double compile_ms = 0;
+  bool from_cache = false;
+  std::shared_ptr<detail::Core> core;
+  try {
+    std::unique_ptr<Engine> engine = make_engine(actors, options);
+    compile_ms = engine->compile_ms();
+    from_cache = engine->compiled_from_cache();
+    core = detail::make_core(actors, options, std::move(engine));
+  } catch (const std::bad_alloc&) {
+    detail::refuse_for_memory(actors, options);
+  }
   const double total_ms = double(detail::host_now_ns() - begin_ns) * 1e-6;
   core->set_timings({compile_ms, total_ms - compile_ms, from_cache});
   detail::log_launch(*core);

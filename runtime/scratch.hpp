@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <gyre/messages/envelope.hpp>
 #include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/per_thread.hpp>
 
 #include <algorithm>
 #include <array>
@@ -53,11 +54,8 @@ class Outgoing {
 /// A thread's building place.
 class Scratch {
  public:
-  /// The calling thread's own.
-  static Scratch& of_this_thread() {
-    thread_local Scratch scratch;
-    return scratch;
-  }
+  /// The calling thread's own; there until the thread's end, in destructors and atexit functions too.
+  static Scratch& of_this_thread();
   ~Scratch() { unmap(); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
@@ -131,6 +129,7 @@ class Scratch {
   }
 
  private:
+  friend PerThread<Scratch>;
   struct Overflow {
     size_t bytes;  // that the segment would need
   };
@@ -287,5 +286,8 @@ class Scratch {
   bool sound_ = true;  // what builder_ built last ended well
   std::optional<Builder> builder_;
 };
+
+extern constinit thread_local PerThread<Scratch> scratch_of_this_thread;
+inline Scratch& Scratch::of_this_thread() { return scratch_of_this_thread.get(); }
 
 }  // namespace gyre::detail

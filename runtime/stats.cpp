@@ -2,6 +2,7 @@
 #include <gyre/runtime/stats.hpp>
 
 #include <algorithm>
+#include <tuple>
 
 namespace gyre {
 
@@ -37,6 +38,8 @@ std::vector<HandlerStats> Stats::handlers() const {
 namespace detail {
 
 namespace {
+
+static_assert(memory_kinds == std::tuple_size_v<decltype(MemoryStats::buffers)>);
 
 HandlerStats read(const HandlerCounts& counts) {
   HandlerStats stats;
@@ -102,6 +105,13 @@ Stats Core::stats() const {
   stats.books = books();
   stats.writes = buffers_.transfers(Transfer::write);
   stats.reads = buffers_.transfers(Transfer::read);
+  stats.memory = engine_->memory();
+  stats.memory.region = region_bytes();
+  const Ledger ledger = buffers_.ledger();
+  for (uint32_t kind = 0; kind < memory_kinds; ++kind) {
+    stats.memory.buffers[kind] = ledger.in_use[kind].bytes;
+    stats.memory.buffers_freed[kind] = ledger.graveyard[kind].bytes;
+  }
   const int64_t now_ns = host_now_ns();
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     stats.workers.push_back(worker_stats(worker, now_ns));

@@ -63,6 +63,20 @@ struct TransferStats {
   uint64_t ns = 0;
 };
 
+/// The memory that a runtime has taken, in bytes, by what it is for; and what the device has.
+struct MemoryStats {
+  uint64_t region = 0;   ///< rings, counters and arena: host memory, pinned or managed on CUDA
+  uint64_t bar = 0;      ///< device memory that the host writes requests into, where the transport is BAR
+  uint64_t actors = 0;   ///< actors' tables and handlers' counts: device memory on CUDA
+  uint64_t modules = 0;  ///< compiled actors that were loaded on the device, as large as their code
+  uint64_t buffer_table = 0;  ///< of the buffers' handles; on CUDA with the block that copies go through
+  std::array<uint64_t, 3> buffers{};        ///< in use, by MemoryKind: Ledger::in_use
+  std::array<uint64_t, 3> buffers_freed{};  ///< kept for buffers to come: Ledger::graveyard
+  /// What the device has in all, and free for whoever asks, at most 100 ms ago. 0: not known, as on the CPU
+  /// engine and after a device fault.
+  uint64_t device_total = 0, device_free = 0;
+};
+
 /// A value. Workers say what they counted each 32 ms, when they are drained and when they stop: then, and
 /// once the runtime has terminated, it is exact; before, numbers may be of times that far apart.
 struct Stats {
@@ -76,6 +90,7 @@ struct Stats {
   Books books;
   TransferStats writes;
   TransferStats reads;
+  MemoryStats memory;
   std::vector<WorkerStats> workers;
 
   /// Each handler's stats of all workers together, in their order.

@@ -1,6 +1,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <gyre/bridge/error.hpp>
@@ -10,6 +12,7 @@
 #include <gyre/runtime/stats_file.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -29,6 +32,7 @@ constexpr uint64_t largest_file = uint64_t(1) << 30;
 struct Header {
   static constexpr uint64_t expected_magic = 0x31746174536579ull << 8 | 'G';  // "GyeStat1"
   static constexpr uint64_t expected_version = 3;
+  static constexpr uint64_t first_locked_version = 3;  // from then on their writers lock them
   uint64_t magic = expected_magic;
   uint64_t version = expected_version;
   uint64_t pid = 0;
@@ -47,6 +51,112 @@ uint64_t boot_time_ns() {
 
 uint64_t checksum_of(const Header& header, std::string_view stats) {
   return fnv1a(stats, fnv1a({reinterpret_cast<const char*>(&header), offsetof(Header, checksum)}));
+}
+
+// The writer of a file holds this lock on it as long as the file is open, so the system lets it go when the
+// process ends, however it ends. Of the open file, not of the process: a pid says nothing in another pid
+// namespace, and closing some other descriptor of the file lets no such lock go.
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+enum class Lock { taken, others, impossible };
+Lock try_lock(int file) {
+  struct flock lock = whole_file();
+  if (fcntl(file, F_OFD_SETLK, &lock) == 0) return Lock::taken;
+  return errno == EAGAIN || errno == EACCES ? Lock::others : Lock::impossible;
+}
+// True while another open file has the lock; `otherwise` where the file system knows no locks.
+bool is_locked(int file, bool otherwise) {
+  struct flock lock = whole_file();
+  return fcntl(file, F_OFD_GETLK, &lock) == 0 ? lock.l_type != F_UNLCK : otherwise;
+}
+
+// A child of fork() has its parent's open files, and with them their locks, as long as it lives: it closes
+// them. Each is its descriptor and 1; 0: none. The locks of more files than this end with the children too.
+constinit std::array<std::atomic<int>, 64> own_files{};
+void close_own_files() {
+  for (std::atomic<int>& file : own_files) {
+    if (const int descriptor_and_1 = file.load(std::memory_order_relaxed)) close(descriptor_and_1 - 1);
+    file.store(0, std::memory_order_relaxed);
+  }
+}
+[[maybe_unused]] const int closes_own_files = pthread_atfork(nullptr, nullptr, close_own_files);
+void note_own_file(int descriptor) {
+  for (std::atomic<int>& file : own_files) {
+    int none = 0;
+    if (file.compare_exchange_strong(none, descriptor + 1, std::memory_order_relaxed)) return;
+  }
+}
+void forget_own_file(int descriptor) {
+  for (std::atomic<int>& file : own_files) {
+    int noted = descriptor + 1;
+    if (file.compare_exchange_strong(noted, 0, std::memory_order_relaxed)) return;
+  }
+}
+
+// Calls visit(name, status) for each published file of the folder.
+template <class Visit>
+void for_each_file(int folder, Visit&& visit) {
+  DIR* const listing = fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (listing == nullptr) return;
+  while (const dirent* const entry = readdir(listing)) {
+    struct stat status {};
+    if (std::string_view(entry->d_name).ends_with(suffix) &&
+        fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode)) {
+      visit(entry->d_name, status);
+    }
+  }
+  closedir(listing);
+}
+
+// Whether the file, which nobody has locked, was left by a process that is gone. Its writer was one that
+// locks its files (earlier versions do not), or ended before it wrote anything.
+bool was_left(int file, const struct stat& status) {
+  constexpr time_t time_to_write_s = 60;
+  if (status.st_size == 0) return time(nullptr) - status.st_mtime > time_to_write_s;
+  Header header;
+  constexpr size_t front = offsetof(Header, pid);  // the magic and the version
+  return pread(file, &header, front, 0) == ssize_t(front) && header.magic == Header::expected_magic &&
+         header.version >= Header::first_locked_version;
+}
+
+// Removes the files of processes that are gone. Whoever removes a file has its lock, and its name is that
+// file's meanwhile: others remove it by that lock alone, and make none where there is one.
+void remove_files_of_the_dead(int folder) {
+  for_each_file(folder, [folder](const char* name, const struct stat& listed) {
+    if (listed.st_uid != geteuid()) return;
+    const int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return;
+    struct stat status {
+    }, named{};
+    if (try_lock(file) == Lock::taken && fstat(file, &status) == 0 && was_left(file, status) &&
+        fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_dev == status.st_dev &&
+        named.st_ino == status.st_ino) {
+      unlinkat(folder, name, 0);
+    }
+    close(file);
+  });
+}
+
+// A new file of this process, locked; its name is added to `name`. -1, and errno, where there can be none.
+int make_file(int folder, std::string& name) {
+  constexpr int attempts = 1024;
+  static constinit std::atomic<uint64_t> runtimes{0};
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    name = fmt::format("{}-{}{}", getpid(), ++runtimes, suffix);
+    const int file = openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0 && errno == EEXIST) continue;  // a process of another namespace has this number too
+    struct stat status {};
+    if (file < 0 || (try_lock(file) != Lock::others && fstat(file, &status) == 0 && status.st_nlink != 0)) {
+      return file;
+    }
+    close(file);  // somebody took it for one that was left
+  }
+  errno = EEXIST;
+  return -1;
 }
 
 // Of a folder that is this user's and nobody else's to write; -1, and why, otherwise.
@@ -162,6 +272,18 @@ void for_each_number_of(Transfer& transfer, Visit&& visit) {
   visit(transfer.bytes);
   visit(transfer.ns);
 }
+template <class Memory, class Visit>
+void for_each_size(Memory& memory, Visit&& visit) {
+  visit(memory.region);
+  visit(memory.bar);
+  visit(memory.actors);
+  visit(memory.modules);
+  visit(memory.buffer_table);
+  for (auto& bytes : memory.buffers) visit(bytes);
+  for (auto& bytes : memory.buffers_freed) visit(bytes);
+  visit(memory.device_total);
+  visit(memory.device_free);
+}
 template <class Handler, class Visit>
 void for_each_count(Handler& handler, Visit&& visit) {
   visit(handler.processed);
@@ -170,10 +292,6 @@ void for_each_count(Handler& handler, Visit&& visit) {
   visit(handler.dead_letters);
   visit(handler.handler_ns);
   for (auto& time : handler.times) visit(time);
-}
-
-bool ends_with(std::string_view name, std::string_view end) {
-  return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
 }
 
 }  // namespace
@@ -193,22 +311,11 @@ std::vector<std::string> stats_files() {
   std::string problem;
   const int descriptor = open_folder(folder, problem);
   if (descriptor < 0) return {};
-  DIR* const listing = fdopendir(descriptor);
-  if (listing == nullptr) {
-    close(descriptor);
-    return {};
-  }
   std::vector<std::pair<std::pair<time_t, long>, std::string>> found;
-  while (const dirent* const entry = readdir(listing)) {
-    struct stat status {};
-    if (!ends_with(entry->d_name, suffix) ||
-        fstatat(dirfd(listing), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISREG(status.st_mode)) {
-      continue;
-    }
-    found.push_back({{status.st_mtim.tv_sec, status.st_mtim.tv_nsec}, folder + "/" + entry->d_name});
-  }
-  closedir(listing);
+  for_each_file(descriptor, [&](const char* name, const struct stat& status) {
+    found.push_back({{status.st_mtim.tv_sec, status.st_mtim.tv_nsec}, folder + "/" + name});
+  });
+  close(descriptor);
   std::sort(found.begin(), found.end());
   std::vector<std::string> files;
   for (auto& [time, path] : found) files.push_back(std::move(path));
@@ -255,8 +362,9 @@ PublishedStats read_stats_file(const std::string& path) {
     published.pid = header.pid;
     published.interval_ms = header.interval_ms;
     published.age_s = double(int64_t(boot_time_ns() - header.written_ns)) * 1e-9;
-    published.process_there = header.pid != 0 && header.pid <= uint64_t(std::numeric_limits<pid_t>::max()) &&
-                              (kill(pid_t(header.pid), 0) == 0 || errno == EPERM);
+    const bool pid_there = header.pid != 0 && header.pid <= uint64_t(std::numeric_limits<pid_t>::max()) &&
+                           (kill(pid_t(header.pid), 0) == 0 || errno == EPERM);
+    published.process_there = is_locked(file, pid_there);
     published.stats = detail::read_stats(std::as_bytes(std::span(rest.data(), header.bytes)));
     return published;
   }
@@ -280,6 +388,7 @@ std::vector<std::byte> write_stats(const Stats& stats) {
   for_each_number(stats.books, number);
   for_each_number_of(stats.writes, number);
   for_each_number_of(stats.reads, number);
+  for_each_size(stats.memory, number);
   number(stats.workers.size());
   for (const WorkerStats& worker : stats.workers) {
     number(worker.depth);
@@ -311,6 +420,7 @@ Stats read_stats(std::span<const std::byte> bytes) {
   for_each_number(stats.books, number);
   for_each_number_of(stats.writes, number);
   for_each_number_of(stats.reads, number);
+  for_each_size(stats.memory, number);
   stats.workers.resize(reader.count(4 * sizeof(uint64_t)));
   for (WorkerStats& worker : stats.workers) {
     number(worker.depth);
@@ -350,20 +460,21 @@ StatsPublisher::StatsPublisher(std::function<Stats()> read, std::chrono::millise
   std::string problem;
   const int directory = open_folder(folder, problem);
   if (directory < 0) throw Error(problem);
-  static std::atomic<uint64_t> runtimes{0};
-  const std::string name = fmt::format("{}-{}{}", getpid(), ++runtimes, suffix);
-  unlinkat(directory, name.c_str(), 0);  // of a process that had the same number
-  file_ = openat(directory, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  remove_files_of_the_dead(directory);
+  std::string name;
+  file_ = make_file(directory, name);
   const int error = errno;
   close(directory);
   path_ = folder + "/" + name;
   if (file_ < 0) throw Error(fmt::format("file {} cannot be made: {}", path_, std::strerror(error)));
+  note_own_file(file_);
   try {
     if (!write()) throw Error(fmt::format("file {} cannot be written: {}", path_, std::strerror(errno)));
     const detail::SignalsBlocked blocked;
     thread_->thread = std::thread([this] { run(); });
   } catch (...) {
     unlink(path_.c_str());
+    forget_own_file(file_);
     close(file_);
     throw;
   }
@@ -371,7 +482,7 @@ StatsPublisher::StatsPublisher(std::function<Stats()> read, std::chrono::millise
 
 StatsPublisher::~StatsPublisher() {
   if (fork_.forked()) {
-    (void)thread_.release();
+    (void)thread_.release();  // and the file is closed already
   } else {
     {
       const std::lock_guard lock(thread_->mutex);
@@ -380,8 +491,9 @@ StatsPublisher::~StatsPublisher() {
     thread_->end.notify_all();
     thread_->thread.join();
     unlink(path_.c_str());
+    forget_own_file(file_);
+    close(file_);
   }
-  close(file_);
 }
 
 bool StatsPublisher::write() {

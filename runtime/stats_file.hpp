@@ -22,7 +22,7 @@ struct PublishedStats {
   uint64_t pid = 0;
   uint64_t interval_ms = 0;  ///< from one time that it is written to the next
   double age_s = 0;          ///< since it was written
-  bool process_there = false;
+  bool process_there = false;  ///< whoever writes it has it open (where locks do not work: its pid is there)
   Stats stats;
 
   /// The process is gone, or has not written for ten intervals and a second.
@@ -44,7 +44,8 @@ std::vector<std::byte> write_stats(const Stats& stats);
 Stats read_stats(std::span<const std::byte> bytes);
 
 /// Writes stats to a file of its own, with a thread of its own, until it is destroyed; then the file is
-/// removed. In a forked child it leaves the parent's alone.
+/// removed. In a forked child it leaves the parent's alone. At its start it removes the files of processes
+/// that are gone.
 class StatsPublisher {
  public:
   /// Null, and a warning in the log, where there can be no such file.

@@ -23,6 +23,8 @@ class Tally {
       count.fetch_add(n, std::memory_order_release);
     }
   }
+  /// Takes back one that the calling thread added.
+  void take_back(Of what) { add(what, ~uint64_t(0)); }
   /// All that had been added before the call, and perhaps more.
   uint64_t sum(Of what) const {
     uint64_t total = 0;

@@ -11,16 +11,19 @@ packages=(
   libboost-dev               # headers of Boost.Lockfree and Boost.Outcome
   libfmt-dev                 # text
   libcli11-dev nlohmann-json3-dev  # the command-line tools: options, JSON
-  libspdlog-dev              # headers: the log
   prometheus-cpp-dev         # the Prometheus endpoint (--metrics)
   libvulkan-dev              # headers, for device memory that the host writes (--transport bar)
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
+  libboost-context-dev       # the tests: a warp's threads as fibers
   python3                    # the tests: reads JSON and counts results
   clang                      # the tests: a project that uses the installed package, built by both compilers
   doxygen                    # the tests: the API reference, which must have no warnings
   python3-numpy python3-pip  # the Python package: its tests; installing it
 )
-packages_for_all=(libclang-rt-dev)  # by clang: the sanitizer build, and the fuzzers
+packages_for_all=(
+  libclang-rt-dev            # by clang: the sanitizer build, and the fuzzers
+  valgrind                   # exit paths once more, for the memory that they use
+)
 
 say() { echo "setup: $*" >&2; }
 
@@ -54,11 +57,20 @@ if ((${#missing[@]})); then
     say "    sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}"
     exit 2
   fi
-  say "installing ${missing[*]}"
+  say "installing ${#missing[@]} packages, which takes about a minute: ${missing[*]}"
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
+  # Keeps what apt-get says. On a terminal its last line is shown.
+  keep_log() {
+    local line
+    while IFS= read -r line; do
+      echo "$line" >>"$log"
+      if [[ -t 2 ]]; then printf '\r\e[Ksetup: %s' "${line:0:70}" >&2; fi
+    done
+    if [[ -t 2 ]]; then printf '\r\e[K' >&2; fi
+  }
   # One broken source of several need not matter: the installation decides.
-  if ! { "${as_root[@]}" apt-get update || true; "${as_root[@]}" "${install[@]}"; } </dev/null >"$log" 2>&1; then
+  if ! { "${as_root[@]}" apt-get update || true; "${as_root[@]}" "${install[@]}"; } </dev/null 2>&1 | keep_log; then
     cat "$log" >&2
     say "apt-get could not install ${missing[*]}; its messages are above."
     say "Gyre needs Debian 12 or Ubuntu 24.04, or later; on Ubuntu the component 'universe' must be enabled."

@@ -8,7 +8,7 @@ root="$(cd "$(dirname "$0")/.." && pwd)"  # the working directory stays: argumen
 build() (
   cd "$root"
   tools/setup.sh
-  echo "validate: building (preset release); the first time this takes about 2 minutes on 2 quick cores, 5 on slow ones" >&2
+  echo "validate: building (preset release); the first time this takes about 1 minute on 2 quick cores, 3 on slow ones" >&2
   log="$(cmake --preset release 2>&1)" || { echo "$log" >&2; echo "validate: configuring failed" >&2; exit 1; }
   quiet=(-- --quiet)
   if [[ -t 2 ]]; then quiet=(); fi  # on a terminal ninja shows its progress in one line

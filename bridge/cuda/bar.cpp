@@ -146,8 +146,14 @@ BarMemory::~BarMemory() {
 void BarMemory::free() noexcept {
   if (context_ != nullptr) {
     const Context::Current current(*context_, std::nothrow);
-    if (device_ != 0) context_->driver().cuMemFree(device_);
-    if (external_ != nullptr) context_->driver().cuDestroyExternalMemory(external_);
+    const Driver& driver = context_->driver();
+    if (device_ != 0) {
+      driver.check_or_log(driver.cuMemFree(device_), "unmapping device memory from Vulkan (cuMemFree)");
+    }
+    if (external_ != nullptr) {
+      driver.check_or_log(driver.cuDestroyExternalMemory(external_),
+                          "giving up device memory from Vulkan (cuDestroyExternalMemory)");
+    }
   }
   vulkan_.reset();
 }

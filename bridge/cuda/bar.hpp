@@ -35,6 +35,8 @@ class BarMemory {
   /// For the host to write, as lines or single words.
   BarInbound inbound() const;
   CUdeviceptr device_address() const { return device_; }
+  /// Bytes that it has taken of it.
+  uint64_t bytes() const { return bytes_; }
   /// Bytes of such memory that the device has in all.
   uint64_t heap_bytes() const;
   /// Gives it up, for ever: somebody may still read it, or this is a forked child.

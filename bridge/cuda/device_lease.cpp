@@ -11,16 +11,21 @@ namespace gyre::cuda {
 namespace {
 
 struct KeptContext {
-  decltype(Driver::cuDevicePrimaryCtxRelease) release;
+  Driver driver;
   CUdevice device;
 };
+void release_now(const Driver& driver, CUdevice device) noexcept {
+  driver.check_or_log(driver.cuDevicePrimaryCtxRelease(device),
+                      "releasing the device's primary context (cuDevicePrimaryCtxRelease)");
+}
 struct LiveDevices {
   std::mutex mutex;
   std::set<int> ordinals;
   std::vector<KeptContext> contexts;  // retained once more than they are used
 };
+// Never destroyed: a runtime may end with the program's static objects.
 LiveDevices& live_devices() {
-  static LiveDevices devices;
+  static LiveDevices& devices = *new LiveDevices;
   return devices;
 }
 
@@ -49,13 +54,13 @@ void release_context(const Driver& driver, CUdevice device) noexcept {
   const std::lock_guard lock(live.mutex);
   const bool others_live = live.ordinals.size() > live.ordinals.count(int(device));
   if (!others_live) {
-    driver.cuDevicePrimaryCtxRelease(device);
-    for (const KeptContext& kept : live.contexts) kept.release(kept.device);
+    release_now(driver, device);
+    for (const KeptContext& kept : live.contexts) release_now(kept.driver, kept.device);
     live.contexts.clear();
     return;
   }
   try {
-    live.contexts.push_back({driver.cuDevicePrimaryCtxRelease, device});
+    live.contexts.push_back({driver, device});
   } catch (const std::bad_alloc&) {  // the process keeps it
   }
 }

@@ -22,8 +22,9 @@ struct Loader {
   std::mutex mutex;
   std::function<Driver()> function;
 };
+// Never destroyed: a runtime may be launched, and end, with the program's static objects.
 Loader& loader() {
-  static Loader loader;
+  static Loader& loader = *new Loader;
   return loader;
 }
 
@@ -129,6 +130,17 @@ void Driver::check(CUresult result, std::string_view doing) const {
   if (result != CUDA_SUCCESS) throw Error(std::string(doing) + ": " + explain(result));
 }
 
+void Driver::check_or_log(CUresult result, const char* doing) const noexcept {
+  if (result == CUDA_SUCCESS || ends_context(result)) return;
+  const detail::ErrorLog log = detail::error_log.load(std::memory_order_acquire);
+  if (log == nullptr) return;
+  try {
+    log(std::string(doing) + ": " + explain(result));
+  } catch (const std::bad_alloc&) {
+    log(doing);  // it failed; there is no memory to say how
+  }
+}
+
 std::string Driver::explain(CUresult result) const {
   const char* name = nullptr;
   const char* meaning = nullptr;
@@ -163,8 +175,10 @@ bool ends_context(CUresult result) {
     case CUDA_ERROR_LAUNCH_FAILED:
       return true;
     default:
-      return false;
+      break;
   }
+  // CUDA_ERROR_CONTAINED and CUDA_ERROR_TENSOR_MEMORY_LEAK, which not every toolkit's headers have.
+  return int(result) == 226 || int(result) == 721;
 }
 
 CUdevice find_device(const Driver& driver, int ordinal) {

@@ -103,6 +103,9 @@ struct Driver {
 
   /// Throws Error unless `result` is success: "<doing>: CUDA_ERROR_… (700): what it means".
   void check(CUresult result, std::string_view doing) const;
+  /// The same for what must not throw, as destructors: logs that line as a warning. Not where `result` says
+  /// that the context is dead: all went with it, and the engine has said so. `doing` names the function.
+  void check_or_log(CUresult result, const char* doing) const noexcept;
   /// "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered: <what the catalogue of
   /// errors says it means here, and what to check>".
   std::string explain(CUresult result) const;
@@ -141,15 +144,19 @@ class Context {
   class Current {
    public:
     /// Throws Error.
-    explicit Current(const Context& context) : Current(context, std::nothrow) {
+    explicit Current(const Context& context)
+        : Current(context.driver_, context.driver_.cuCtxPushCurrent(context.context_)) {
       driver_.check(result_, "making the CUDA context current");
     }
-    /// For what must not throw: see result().
+    /// For what must not throw: see result(). A failure is logged.
     Current(const Context& context, std::nothrow_t) noexcept
-        : driver_(context.driver_), result_(driver_.cuCtxPushCurrent(context.context_)) {}
+        : Current(context.driver_, context.driver_.cuCtxPushCurrent(context.context_)) {
+      driver_.check_or_log(result_, "making the CUDA context current (cuCtxPushCurrent)");
+    }
     ~Current() {
       CUcontext popped;
-      if (result_ == CUDA_SUCCESS) driver_.cuCtxPopCurrent(&popped);
+      if (result_ != CUDA_SUCCESS) return;
+      driver_.check_or_log(driver_.cuCtxPopCurrent(&popped), "leaving the CUDA context (cuCtxPopCurrent)");
     }
     Current(const Current&) = delete;
     Current& operator=(const Current&) = delete;
@@ -157,6 +164,8 @@ class Context {
     CUresult result() const { return result_; }
 
    private:
+    Current(const Driver& driver, CUresult pushed) noexcept : driver_(driver), result_(pushed) {}
+
     const Driver& driver_;
     const CUresult result_;
   };

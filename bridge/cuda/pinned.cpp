@@ -84,10 +84,12 @@ void PinnedRegion::free() noexcept {
   if (host_ == nullptr) return;
   const Context::Current current(context_, std::nothrow);
   if (own_bytes_ == 0) {
-    context_.driver().cuMemFreeHost(host_);
+    context_.driver().check_or_log(context_.driver().cuMemFreeHost(host_),
+                                   "freeing the region's pinned memory (cuMemFreeHost)");
     return;
   }
-  context_.driver().cuMemHostUnregister(host_);
+  context_.driver().check_or_log(context_.driver().cuMemHostUnregister(host_),
+                                 "unlocking the region's memory (cuMemHostUnregister)");
   munmap(host_, own_bytes_);
 }
 

@@ -41,7 +41,8 @@ UnifiedRegion::~UnifiedRegion() { free(); }
 void UnifiedRegion::free() noexcept {
   if (host_ == nullptr) return;
   const Context::Current current(context_, std::nothrow);
-  context_.driver().cuMemFree(device_);
+  context_.driver().check_or_log(context_.driver().cuMemFree(device_),
+                                 "freeing the region's unified memory (cuMemFree)");
 }
 
 }  // namespace gyre::cuda

@@ -16,8 +16,9 @@ struct Loader {
   std::mutex mutex;
   std::function<Vulkan()> function;
 };
+// Never destroyed: a runtime may be launched, and end, with the program's static objects.
 Loader& loader() {
-  static Loader loader;
+  static Loader& loader = *new Loader;
   return loader;
 }
 

@@ -61,6 +61,9 @@ namespace Gyre
         public int Balanced;
         public double UptimeS;
         public double TerminateMs;
+        public int SenderStuck;
+        public int ReaderStuck;
+        public int Unfinished;
     }
 
     [StructLayout(LayoutKind.Sequential)]

@@ -1,4 +1,4 @@
-/* The first tutorial's actor, asked from C: example_average_c PLUGIN SCHEMA [cpu].
+/* The first tutorial's actor, asked from C: example_average_c PLUGIN [cpu].
    docs/tutorials/05-embedding-from-c-and-python.md explains it. */
 #include <gyre/gyre.h>
 
@@ -11,22 +11,6 @@ static void must(gyre_status status) {
   if (status == GYRE_OK) return;
   fprintf(stderr, "%s\n", gyre_last_error());
   exit(1);
-}
-
-/* The schema's text: messages are made and read by it. */
-static gyre_schema read_schema(const char* path) {
-  static char text[65536];
-  FILE* const file = fopen(path, "rb");
-  if (file == NULL) {
-    perror(path);
-    exit(1);
-  }
-  const size_t length = fread(text, 1, sizeof text, file);
-  fclose(file);
-  const gyre_text given = {"average.capnp", text, length};
-  gyre_schema schema;
-  must(gyre_schema_parse(&given, 1, &schema));
-  return schema;
 }
 
 static void ask(gyre_runtime runtime, gyre_schema schema, uint64_t key, const char* json) {
@@ -52,17 +36,18 @@ static void ask(gyre_runtime runtime, gyre_schema schema, uint64_t key, const ch
 }
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    fprintf(stderr, "use: %s PLUGIN SCHEMA [cpu]\n", argv[0]);
+  if (argc < 2) {
+    fprintf(stderr, "use: %s PLUGIN [cpu]\n", argv[0]);
     return 2;
   }
-  const gyre_schema schema = read_schema(argv[2]);
   gyre_actors actors;
-  must(gyre_actors_load(argv[1], "averages", &actors));
+  gyre_schema schema; /* messages are made and read by it; the plugin carries it */
+  must(gyre_actors_load(argv[1], NULL, &actors));
+  must(gyre_actors_schema(actors, &schema));
 
   gyre_options options;
   must(gyre_options_init(&options, sizeof options));
-  if (argc > 3 && strcmp(argv[3], "cpu") == 0) options.engine = GYRE_ENGINE_CPU;
+  if (argc > 2 && strcmp(argv[2], "cpu") == 0) options.engine = GYRE_ENGINE_CPU;
   gyre_runtime runtime;
   must(gyre_launch(actors, &options, &runtime));
 

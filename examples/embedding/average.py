@@ -1,15 +1,14 @@
-"""The first tutorial's actor, asked from Python: average.py PLUGIN SCHEMA [ENGINE].
+"""The first tutorial's actor, asked from Python: average.py PLUGIN [ENGINE].
 docs/tutorials/05-embedding-from-c-and-python.md explains it."""
 
-import pathlib
 import sys
 
 import gyre
 
-plugin, schema = sys.argv[1:3]
-engine = sys.argv[3] if len(sys.argv) > 3 else "auto"
+plugin = sys.argv[1]
+engine = sys.argv[2] if len(sys.argv) > 2 else "auto"
 
-actors = gyre.Actors.load(plugin, "averages", {"average.capnp": pathlib.Path(schema).read_text()})
+actors = gyre.Actors.load(plugin)
 with gyre.launch(actors, engine=engine) as runtime:
     client = runtime.client()
     print(client.ask("averages::Average", 1, "Add", {"numbers": [1, 2, 3]}))

@@ -2,7 +2,9 @@
 #include <pthread.h>
 #include <gyre/runtime/async/continuation.hpp>
 #include <gyre/runtime/signals_blocked.hpp>
+#include <gyre/runtime/waited_sleep.hpp>
 
+#include <optional>
 #include <system_error>
 
 namespace gyre::detail {
@@ -63,7 +65,7 @@ bool Poller::expect() {
     expected_.fetch_sub(1, std::memory_order_relaxed);
     return false;
   }
-  wake();
+  core_.calls().completed().wake();
   return true;
 }
 
@@ -72,6 +74,8 @@ Continuation& Poller::continuation_of(CallId call) { return continuations_[CallT
 void Poller::watch(CallId call) {
   due_at(core_.calls().deadline_ns(call));
   core_.calls().watch(call, continuation_of(call));
+  // Its reply may have come unwatched, and it may be the first that is due.
+  core_.calls().completed().wake();
 }
 
 void Poller::deliver(Deliverable& ready) { core_.calls().completed().push(ready); }
@@ -83,33 +87,64 @@ void Poller::due_at(int64_t deadline_ns) {
   }
 }
 
-void Poller::wake() {
-  if (!sleeping_.load(std::memory_order_seq_cst)) return;
-  sleeping_.store(false, std::memory_order_seq_cst);
-  sleeping_.notify_one();
+void Poller::sleep_until_expected() {
+  CompletionList& completed = core_.calls().completed();
+  for (;;) {
+    completed.prepare_sleep();
+    if (expected_.load(std::memory_order_seq_cst) != 0) break;  // or it is closed
+    completed.sleep(INT64_MAX);
+  }
+  completed.end_sleep();
 }
 
-void Poller::sleep() {
-  do {
-    sleeping_.store(true, std::memory_order_seq_cst);
-    if (expected_.load(std::memory_order_seq_cst) != 0) break;  // or it is closed
-    sleeping_.wait(true, std::memory_order_acquire);
-  } while (expected_.load(std::memory_order_relaxed) == 0);
-  sleeping_.store(false, std::memory_order_relaxed);
+// Whether a reply lies in a ring that nobody is at; `busy`: whether somebody is at one.
+bool Poller::replies_there(bool& busy) const {
+  busy = false;
+  for (const HostBridge& bridge : core_.bridges_) {
+    if (bridge.draining()) {
+      busy = true;
+    } else if (bridge.reply_there()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Sleeps until there is something to drain or to deliver, or something more is expected, at `until_ns` the
+// latest. True where it was woken.
+bool Poller::sleep_for_replies(int64_t now_ns, int64_t until_ns) {
+  CompletionList& completed = core_.calls().completed();
+  const bool bells = core_.bridges_.front().bell() != nullptr;
+  completed.prepare_sleep();
+  bool sleeps = true;
+  if (bells) {
+    for (const HostBridge& bridge : core_.bridges_) bridge.bell()->add_sleeper();
+    const bool fenced = asymmetric_fence_heavy();
+    bool busy = false;
+    sleeps = !replies_there(busy);
+    if (busy || !fenced) until_ns = std::min(until_ns, now_ns + Doorbell::unfenced_ns);
+  }
+  sleeps = sleeps && completed.empty() && expected_.load(std::memory_order_seq_cst) < closed;
+  const bool woken = !sleeps || completed.sleep(until_ns);
+  completed.end_sleep();
+  if (bells) {
+    for (const HostBridge& bridge : core_.bridges_) bridge.bell()->remove_sleeper();
+  }
+  return woken;
 }
 
 void Poller::run() {
   this_threads = this;
-  const bool polite = core_.options().wait == WaitPolicy::polite;
   Backoff backoff(core_.options().wait);
+  std::optional<WaitedSleep> sleep;  // since there was something to do
   uint32_t busy_turns = 0;
   for (;;) {
     const uint64_t expected = expected_.load(std::memory_order_acquire);
     const bool ending = expected >= closed;
     if ((expected & ~closed) == 0) {
       if (ending) break;
-      if (polite && backoff.sleeps()) {
-        sleep();
+      if (backoff.spun()) {
+        sleep_until_expected();
         backoff.reset();
       } else {
         backoff.pause();
@@ -118,22 +153,35 @@ void Poller::run() {
     }
     if (core_.drain_replies() + deliver_completed() != 0) {
       backoff.reset();
+      sleep.reset();
       if (++busy_turns % looks_while_busy == 0) look();
       continue;
     }
     // Of calls that were being sent when the runtime ended: no reply will come.
     if (ending) core_.end_calls_in_flight(core_.refusal());
-    if (backoff.worth_a_look()) look();
+    if (backoff.worth_a_look()) {
+      const int64_t now_ns = look();
+      if (!sleep) sleep.emplace(core_.bridges_.front().bell() != nullptr);
+      const int64_t end_ns = sleep->end(now_ns, next_due_ns_.load(std::memory_order_relaxed));
+      if (backoff.spun()) {
+        if (end_ns == 0) {
+          __builtin_ia32_pause();
+        } else if (sleep_for_replies(now_ns, end_ns)) {
+          backoff.reset();
+        }
+        continue;
+      }
+    }
     backoff.pause();
   }
   finished_.store(true, std::memory_order_release);
 }
 
 // The clock is looked at, and what is due happens.
-void Poller::look() {
+int64_t Poller::look() {
   const int64_t now_ns = host_now_ns();
   core_.look_after(now_ns);
-  if (now_ns < next_due_ns_.load(std::memory_order_relaxed)) return;
+  if (now_ns < next_due_ns_.load(std::memory_order_relaxed)) return now_ns;
   next_due_ns_.store(INT64_MAX, std::memory_order_seq_cst);
   core_.calls().for_each_in_flight([&](CallId call) {
     const int64_t deadline_ns = core_.calls().deadline_ns(call);
@@ -143,6 +191,7 @@ void Poller::look() {
       due_at(deadline_ns);
     }
   });
+  return now_ns;
 }
 
 uint32_t Poller::deliver_completed() {
@@ -179,7 +228,7 @@ bool Poller::end(int64_t deadline_ns) {
   // Whoever has been promised a delivery before this has started the thread before it.
   expected_.fetch_or(closed, std::memory_order_seq_cst);
   if (!started_.load(std::memory_order_acquire)) return true;
-  wake();
+  core_.calls().completed().wake();
   if (this_threads == this) return true;
   Backoff backoff(WaitPolicy::polite);
   while (!finished_.load(std::memory_order_acquire)) {

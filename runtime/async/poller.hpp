@@ -26,7 +26,8 @@ class Core;
 struct Continuation;
 
 /// Costs nothing until it is first used: then a thread, and 100 bytes a call slot. While nothing is expected
-/// of it, it leaves replies to those who wait, and sleeps (WaitPolicy::polite) or spins (WaitPolicy::spin).
+/// of it, it leaves replies to those who wait, and sleeps (WaitPolicy::polite) or spins (WaitPolicy::spin);
+/// polite, it sleeps as a caller does while it waits for what is expected.
 /// Thread-safe; adding to it is lock-free but for the first time.
 class Poller {
  public:
@@ -56,9 +57,10 @@ class Poller {
  private:
   void start();
   void run();
-  void look();
-  void sleep();
-  void wake();
+  int64_t look();
+  void sleep_until_expected();
+  bool sleep_for_replies(int64_t now_ns, int64_t until_ns);
+  bool replies_there(bool& busy) const;
   uint32_t deliver_completed();
   void deliver_one(Deliverable& ready) noexcept;
   void due_at(int64_t deadline_ns);
@@ -69,8 +71,7 @@ class Poller {
   std::unique_ptr<Continuation[]> continuations_;  // one a call slot
   std::atomic<bool> started_{false};
   alignas(64) std::atomic<uint64_t> expected_{0};  // promised and not yet delivered; `closed`: no more
-  std::atomic<bool> sleeping_{false};
-  std::atomic<int64_t> next_due_ns_{INT64_MAX};  // no later than the first deadline of what is watched
+  std::atomic<int64_t> next_due_ns_{INT64_MAX};    // no later than the first deadline of what is watched
   std::atomic<bool> finished_{false};
   std::mutex start_mutex_;  // starting and ending, never a message
   std::thread thread_;

@@ -26,7 +26,10 @@
    7. Messages are Cap'n Proto messages as bytes, in one of three encodings (gyre_encoding): any language with
    that library can make and read them. gyre_message_from_json and gyre_message_to_json serve those without.
    8. Threads. Every function may be called from any thread. Runtimes, actors and schemas may be used by many
-   at once. A call, a buffer, a list of dead letters is used by one at a time: a second is told GYRE_BUSY.
+   at once. A call, a buffer, a list of dead letters is used by one at a time: a second is told GYRE_BUSY. A
+   thread that pthread_cancel() cancels in a function is cancelled once that has returned. Threads and the
+   process may call functions until their last code has run: in atexit() functions and destructors too. Never
+   in a signal handler.
    9. Blocking. Functions that may wait say so, with the longest time; all others never wait for a worker.
    Times are nanoseconds; -1 (GYRE_DEFAULT_TIMEOUT) is the runtime's own timeout, and below that is
    GYRE_INVALID_ARGUMENT.
@@ -164,7 +167,7 @@ GYRE_API gyre_status gyre_schema_release(gyre_schema schema);
 
 /** A message of struct `type_id` from JSON, of at most 2^28 bytes, as the official JsonCodec has it: fields
    by name, 64-bit integers as strings (or as numbers, up to 2^53), Data as a list of numbers, enums by name;
-   a field that the struct does not have is an error. Bytes (6). GYRE_UNKNOWN_TYPE, GYRE_BAD_JSON. */
+   what a field does not take is an error, whose text names the field, the value and what is expected. Bytes (6). GYRE_UNKNOWN_TYPE, GYRE_BAD_JSON. */
 GYRE_API gyre_status gyre_message_from_json(gyre_schema schema, uint64_t type_id, const char* json,
                                             size_t json_length, gyre_encoding encoding, void* buffer,
                                             size_t capacity, size_t* size);
@@ -197,10 +200,17 @@ GYRE_API gyre_status gyre_actors_builtin(gyre_actors* actors);
 /** Actors given as source text, which is compiled when they are launched, for the CUDA engine alone. The text
    is not looked at before. GYRE_BAD_OPTIONS: what is wrong with names. GYRE_BAD_SCHEMA: with the schema. */
 GYRE_API gyre_status gyre_actors_from_source(const gyre_source* source, gyre_actors* actors);
-/** Actors from the shared object `path`, for every engine: one built with the same Gyre and compiler, which
-   has GYRE_EXPORT_ACTORS(name, …) of <gyre/runtime/c/export_actors.hpp>. It stays loaded until the process
-   ends. GYRE_FAILED. */
+/** Actors from the shared object `path`, for every engine: one that has GYRE_EXPORT_ACTORS(name, …) of
+   <gyre/runtime/c/export_actors.hpp>, or that `gyre validate --build-library` made (whose name is "actors"), with the
+   same Gyre. `name` null: the only actors that it exports. It stays loaded until the process ends. GYRE_FAILED. */
 GYRE_API gyre_status gyre_actors_load(const char* path, const char* name, gyre_actors* actors);
+/** The schema that the actors carry: of their messages and all that these lead to, beside Gyre's own. No text of it is
+   needed then; it has no views. GYRE_BAD_SCHEMA: they carry none, as source text does. */
+GYRE_API gyre_status gyre_actors_schema(gyre_actors actors, gyre_schema* schema);
+/** Whether messages made by `schema` are what the actors read: GYRE_BAD_SCHEMA names the first field of a struct, or
+   enumerant, that is another in the schema that they carry. Fields that only one of both has are a revision's, and
+   good. GYRE_OK of actors that carry none. */
+GYRE_API gyre_status gyre_actors_check_schema(gyre_actors actors, gyre_schema schema);
 GYRE_API gyre_status gyre_actors_release(gyre_actors actors);
 
 /* ---- Runtimes */
@@ -321,6 +331,10 @@ typedef struct gyre_stats {
   /** Memory of buffers by gyre_memory (device, pinned, unified), in use and freed: the latter until
    * termination. */
   uint64_t buffers_in_use[3], buffer_bytes_in_use[3], buffers_freed[3], buffer_bytes_freed[3];
+  /** Memory that the runtime has taken: rings, counters and arena; device memory behind BAR; actors' tables;
+   * compiled actors as loaded on the device; the buffers' table. */
+  uint64_t region_bytes, bar_bytes, actor_bytes, module_bytes, buffer_table_bytes;
+  uint64_t device_bytes, device_free_bytes; /**< of the device, at most 100 ms ago; 0: not known, or no GPU */
   /** Of the dead letters: those of which nobody knows whether a worker handled them, after a fault or where
       a worker or a thread was given up (gyre_termination). 0 wherever all ended well. */
   uint64_t asks_inferred, tells_inferred;

@@ -1,11 +1,8 @@
 // gyre.h: sets of actors, and the lives of runtimes.
-#include <dlfcn.h>
 #include <fmt/format.h>
+#include <gyre/runtime/actor_library.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
-#include <gyre/runtime/c/export_actors.hpp>
 #include <gyre/runtime/c/objects.hpp>
-
-#include <array>
 
 using namespace gyre;
 using namespace gyre::c;
@@ -161,40 +158,13 @@ gyre_status gyre_actors_load(const char* path, const char* name, gyre_actors* ac
   return guarded(doing, [&]() -> gyre_status {
     std::string_view file, exported;
     GYRE_C_TRY(read_text(doing, "path", path, file));
-    GYRE_C_TRY(read_text(doing, "name", name, exported));
+    if (name != nullptr) GYRE_C_TRY(read_text(doing, "name", name, exported));
     if (actors == nullptr) return invalid(doing, "actors is null");
+    if (file.empty())
+      return refuse(GYRE_FAILED, fmt::format("{}: loading a file without a name: give its path", doing));
     if (exported.size() > 256)
       return invalid(doing, fmt::format("name has {} bytes; give 256 at most", exported.size()));
-    void* const object = file.empty() ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (object == nullptr) {
-      return refuse(GYRE_FAILED,
-                    fmt::format("{}: loading {}: {}", doing, file.empty() ? "a file without a name" : path,
-                                file.empty() ? "give its path" : dlerror()));
-    }
-    const std::string symbol = "gyre_exported_" + std::string(exported);
-    using Exported = const ActorPlugin*();
-    auto* const found = reinterpret_cast<Exported*>(dlsym(object, symbol.c_str()));
-    if (found == nullptr) {
-      return refuse(GYRE_FAILED,
-                    fmt::format("{}: {} exports no actors by the name {}; say GYRE_EXPORT_ACTORS({}, …) in "
-                                "one of its sources",
-                                doing, path, exported, exported));
-    }
-    const ActorPlugin& plugin = *found();
-    if (std::string_view(plugin.built_with) != built_with || plugin.actor_set_bytes != sizeof(ActorSet)) {
-      return refuse(GYRE_FAILED,
-                    fmt::format("{}: {} was built with Gyre {}, and this is {}; build it with the same "
-                                "Gyre and the same compiler",
-                                doing, path, plugin.built_with, built_with));
-    }
-    alignas(ActorSet) std::array<std::byte, sizeof(ActorSet)> place;
-    plugin.make(place.data());
-    auto* const made = std::launder(reinterpret_cast<ActorSet*>(place.data()));
-    const struct End {
-      ActorSet* set;
-      ~End() { set->~ActorSet(); }
-    } end{made};
-    return add_actors(std::move(*made), actors);
+    return add_actors(ActorSet::from_library(load_actor_library(std::string(file), exported)), actors);
   });
 }
 

@@ -94,7 +94,6 @@ gyre_status send_ask(const char* doing, gyre_runtime runtime, const char* actor,
     return invalid(doing, "options->expires_after_ns is for tells; an ask expires with its timeout");
   }
   const AskOptions limits{sending.timeout, sending.options.max_reply_bytes};
-  asked.wait = sending.runtime->runtime.options().wait;
   auto sent = sending.runtime->client.send_ask_by_number(sending.numbers, key, sending.content, limits,
                                                          sending.when_full());
   if (!sent) return refuse(sent.error());
@@ -135,7 +134,7 @@ gyre_status gyre_ask(gyre_runtime runtime, const char* actor, uint64_t key, uint
                      const void* bytes, size_t bytes_size, const gyre_send_options* options,
                      gyre_call* call) {
   const char* const doing = "gyre_ask";
-  return guarded(doing, [&]() -> gyre_status {
+  return guarded_on_message_path(doing, [&]() -> gyre_status {
     Call asked;
     GYRE_C_TRY(send_ask(doing, runtime, actor, key, request, bytes, bytes_size, options, call, asked));
     *call = Calls::table().add(std::move(asked));
@@ -147,7 +146,7 @@ gyre_status gyre_ask_and_wait(gyre_runtime runtime, const char* actor, uint64_t 
                               const void* bytes, size_t bytes_size, const gyre_send_options* options,
                               gyre_call* call) {
   const char* const doing = "gyre_ask_and_wait";
-  return guarded(doing, [&]() -> gyre_status {
+  return guarded_on_message_path(doing, [&]() -> gyre_status {
     Call asked;
     GYRE_C_TRY(send_ask(doing, runtime, actor, key, request, bytes, bytes_size, options, call, asked));
     asked.future.wait();
@@ -159,7 +158,7 @@ gyre_status gyre_ask_and_wait(gyre_runtime runtime, const char* actor, uint64_t 
 
 gyre_status gyre_call_poll(gyre_call call, int32_t* done) {
   const char* const doing = "gyre_call_poll";
-  return guarded(doing, [&]() -> gyre_status {
+  return guarded_on_message_path(doing, [&]() -> gyre_status {
     AloneUse<Calls> used;
     GYRE_C_TRY(used.begin(doing, call));
     if (done == nullptr) return invalid(doing, "done is null");
@@ -170,7 +169,7 @@ gyre_status gyre_call_poll(gyre_call call, int32_t* done) {
 
 gyre_status gyre_call_wait(gyre_call call, int64_t timeout_ns) {
   const char* const doing = "gyre_call_wait";
-  return guarded(doing, [&]() -> gyre_status {
+  return guarded_on_message_path(doing, [&]() -> gyre_status {
     AloneUse<Calls> used;
     GYRE_C_TRY(used.begin(doing, call));
     int64_t ns = 0;
@@ -181,22 +180,15 @@ gyre_status gyre_call_wait(gyre_call call, int64_t timeout_ns) {
       used->future.wait();
       return GYRE_OK;
     }
-    const int64_t deadline_ns = detail::after(detail::host_now_ns(), std::chrono::nanoseconds(ns));
-    Backoff backoff(used->wait);
-    while (!used->future.ready()) {
-      if (detail::host_now_ns() >= deadline_ns) {
-        return refuse(GYRE_NOT_READY,
-                      fmt::format("{}: no outcome within {} ns; wait longer, or again", doing, ns));
-      }
-      backoff.pause();
-    }
-    return GYRE_OK;
+    if (used->future.wait_for(std::chrono::nanoseconds(ns))) return GYRE_OK;
+    return refuse(GYRE_NOT_READY,
+                  fmt::format("{}: no outcome within {} ns; wait longer, or again", doing, ns));
   });
 }
 
 gyre_status gyre_call_reply(gyre_call call, const void** body, size_t* body_size) {
   const char* const doing = "gyre_call_reply";
-  return guarded(doing, [&]() -> gyre_status {
+  return guarded_on_message_path(doing, [&]() -> gyre_status {
     AloneUse<Calls> used;
     GYRE_C_TRY(used.begin(doing, call));
     if (body == nullptr || body_size == nullptr) {
@@ -212,7 +204,7 @@ gyre_status gyre_call_reply(gyre_call call, const void** body, size_t* body_size
 
 gyre_status gyre_call_cancel(gyre_call call, int32_t* cancelled) {
   const char* const doing = "gyre_call_cancel";
-  return guarded(doing, [&]() -> gyre_status {
+  return guarded_on_message_path(doing, [&]() -> gyre_status {
     Use<Calls> used;
     GYRE_C_TRY(use<Calls>(doing, call, used));
     const bool decided = used->canceller.cancel();
@@ -223,7 +215,7 @@ gyre_status gyre_call_cancel(gyre_call call, int32_t* cancelled) {
 
 gyre_status gyre_call_release(gyre_call call) {
   const char* const doing = "gyre_call_release";
-  return guarded(doing, [&]() -> gyre_status {
+  return guarded_on_message_path(doing, [&]() -> gyre_status {
     AloneUse<Calls> used;
     GYRE_C_TRY(used.begin(doing, call));
     return used.release(doing, call);
@@ -304,7 +296,7 @@ gyre_status gyre_queue_release(gyre_queue queue) { return release<Queues>("gyre_
 gyre_status gyre_tell(gyre_runtime runtime, const char* actor, uint64_t key, uint64_t message,
                       const void* bytes, size_t bytes_size, const gyre_send_options* options) {
   const char* const doing = "gyre_tell";
-  return guarded(doing, [&]() -> gyre_status {
+  return guarded_on_message_path(doing, [&]() -> gyre_status {
     Sending sending;
     GYRE_C_TRY(read_sending(doing, runtime, actor, message, bytes, bytes_size, options, sending));
     if (sending.options.max_reply_bytes != 0) {

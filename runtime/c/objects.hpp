@@ -36,7 +36,6 @@ struct Call {
   using Answer = Reply<capnp::AnyPointer>;
   Future<Answer> future;
   Canceller canceller = {};
-  WaitPolicy wait = WaitPolicy::polite;
   bool watched = false;  // `future` is in a queue
   uint64_t tag = 0;      // there
   bool taken = false;    // from `future`: it is in `reply`, or failed as `failure` says

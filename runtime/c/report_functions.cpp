@@ -39,6 +39,14 @@ gyre_stats stats_of(const Runtime& runtime) {
     stats.buffers_freed[kind] = ledger.graveyard[kind].buffers;
     stats.buffer_bytes_freed[kind] = ledger.graveyard[kind].bytes;
   }
+  const MemoryStats memory = runtime.stats().memory;
+  stats.region_bytes = memory.region;
+  stats.bar_bytes = memory.bar;
+  stats.actor_bytes = memory.actors;
+  stats.module_bytes = memory.modules;
+  stats.buffer_table_bytes = memory.buffer_table;
+  stats.device_bytes = memory.device_total;
+  stats.device_free_bytes = memory.device_free;
   return stats;
 }
 static_assert(memory_kinds == 3);
@@ -68,11 +76,18 @@ std::string json_of(const gyre_stats& stats) {
   GYRE_C_ADD(corrupt_slots);
   GYRE_C_ADD(asks_inferred);
   GYRE_C_ADD(tells_inferred);
-#undef GYRE_C_ADD
   add("buffers_in_use", list(stats.buffers_in_use));
   add("buffer_bytes_in_use", list(stats.buffer_bytes_in_use));
   add("buffers_freed", list(stats.buffers_freed));
   add("buffer_bytes_freed", list(stats.buffer_bytes_freed));
+  GYRE_C_ADD(region_bytes);
+  GYRE_C_ADD(bar_bytes);
+  GYRE_C_ADD(actor_bytes);
+  GYRE_C_ADD(module_bytes);
+  GYRE_C_ADD(buffer_table_bytes);
+  GYRE_C_ADD(device_bytes);
+  GYRE_C_ADD(device_free_bytes);
+#undef GYRE_C_ADD
   return text + "}";
 }
 

@@ -1,3 +1,4 @@
+#include <capnp/compat/json.capnp.h>
 #include <capnp/compat/json.h>
 #include <capnp/dynamic.h>
 #include <capnp/message.h>
@@ -8,12 +9,15 @@
 #include <gyre/messages/compiler/refusals.hpp>
 #include <gyre/messages/compiler/schema.hpp>
 #include <gyre/messages/compiler/view_writer.hpp>
+#include <gyre/runtime/actor_schemas.hpp>
 #include <gyre/runtime/c/schema.hpp>
 #include <gyre_c_schemas_sources.hpp>
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -258,6 +262,151 @@ std::string describe(const std::map<uint64_t, capnp::Schema>& nodes) {
   return text + "}";
 }
 
+// What is wrong with a JSON value for a field of that type, with the field's path; "": nothing that shows
+// here. The official library says the rest, by its own expressions.
+class JsonProblem {
+ public:
+  static std::string of(capnp::JsonValue::Reader value, capnp::StructSchema type) {
+    JsonProblem problem;
+    problem.look_at(value, type, "");
+    return problem.text_;
+  }
+
+ private:
+  static std::string shown(capnp::JsonValue::Reader value) {
+    switch (value.which()) {
+      case capnp::JsonValue::NULL_:
+        return "null";
+      case capnp::JsonValue::BOOLEAN:
+        return value.getBoolean() ? "true" : "false";
+      case capnp::JsonValue::NUMBER:
+        return fmt::format("{}", value.getNumber());
+      case capnp::JsonValue::STRING:
+        return fmt::format("\"{:.40}\"", value.getString().cStr());
+      case capnp::JsonValue::ARRAY:
+        return "an array";
+      default:
+        return "an object";
+    }
+  }
+  bool wrong(const std::string& path, capnp::JsonValue::Reader value, const std::string& expected) {
+    text_ = fmt::format("{} is {}; give {}", path.empty() ? "the message" : path, shown(value), expected);
+    return true;
+  }
+
+  template <class T>
+  bool look_at_integer(capnp::JsonValue::Reader value, const std::string& path, const char* type) {
+    constexpr T lowest = std::numeric_limits<T>::min(), highest = std::numeric_limits<T>::max();
+    bool good = false;
+    if (value.isNumber()) {
+      const double number = value.getNumber();
+      // The largest of 64 bits are no doubles: below one more than the highest, which is.
+      good = number == std::floor(number) && number >= double(lowest) &&
+             number < std::ldexp(double(highest / 2 + 1), 1);
+    } else if (value.isString()) {
+      const auto text = value.getString();
+      T number{};
+      const auto result = std::from_chars(text.begin(), text.end(), number);
+      good = result.ec == std::errc() && result.ptr == text.end() && text.size() != 0;
+    }
+    return !good &&
+           wrong(path, value, fmt::format("an integer from {} to {}, for a {}", lowest, highest, type));
+  }
+
+  // True: it is wrong, and text_ says how.
+  bool look_at(capnp::JsonValue::Reader value, capnp::Type type, const std::string& path) {
+    switch (type.which()) {
+      case capnp::schema::Type::STRUCT:
+        return value.isObject()
+                   ? look_at(value, type.asStruct(), path)
+                   : wrong(path, value,
+                           "an object of fields, for a " + compiler::schema_name(type.asStruct().getProto()));
+      case capnp::schema::Type::LIST: {
+        if (!value.isArray()) return wrong(path, value, "an array, for a list");
+        uint32_t i = 0;
+        for (const auto element : value.getArray()) {
+          if (look_at(element, type.asList().getElementType(), fmt::format("{}[{}]", path, i++))) return true;
+        }
+        return false;
+      }
+      case capnp::schema::Type::ENUM: {
+        std::string names;
+        for (const auto enumerant : type.asEnum().getEnumerants()) {
+          const char* const name = enumerant.getProto().getName().cStr();
+          if (value.isString() &&
+              std::string_view(value.getString().cStr(), value.getString().size()) == name)
+            return false;
+          (names.empty() ? names : names += ", ") += name;
+        }
+        return wrong(path, value, "one of " + names);
+      }
+      case capnp::schema::Type::BOOL:
+        return !value.isBoolean() && wrong(path, value, "true or false, for a Bool");
+      case capnp::schema::Type::TEXT:
+        return !value.isString() && wrong(path, value, "a string, for a Text");
+      case capnp::schema::Type::DATA:
+        if (!value.isArray()) return wrong(path, value, "an array of bytes, for Data");
+        for (const auto byte : value.getArray()) {
+          if (look_at_integer<uint8_t>(byte, path, "byte of Data")) return true;
+        }
+        return false;
+      case capnp::schema::Type::FLOAT32:
+      case capnp::schema::Type::FLOAT64:
+        return !value.isNumber() && !value.isString() && wrong(path, value, "a number, for a float");
+      case capnp::schema::Type::INT8:
+        return look_at_integer<int8_t>(value, path, "Int8");
+      case capnp::schema::Type::INT16:
+        return look_at_integer<int16_t>(value, path, "Int16");
+      case capnp::schema::Type::INT32:
+        return look_at_integer<int32_t>(value, path, "Int32");
+      case capnp::schema::Type::INT64:
+        return look_at_integer<int64_t>(value, path, "Int64");
+      case capnp::schema::Type::UINT8:
+        return look_at_integer<uint8_t>(value, path, "UInt8");
+      case capnp::schema::Type::UINT16:
+        return look_at_integer<uint16_t>(value, path, "UInt16");
+      case capnp::schema::Type::UINT32:
+        return look_at_integer<uint32_t>(value, path, "UInt32");
+      case capnp::schema::Type::UINT64:
+        return look_at_integer<uint64_t>(value, path, "UInt64");
+      default:
+        return false;
+    }
+  }
+  bool look_at(capnp::JsonValue::Reader value, capnp::StructSchema type, const std::string& path) {
+    if (!value.isObject()) return look_at(value, capnp::Type(type), path);
+    const std::string at = path.empty() ? "" : path + ": ", of = compiler::schema_name(type.getProto());
+    const char* member = nullptr;  // of the union, that was there already
+    for (const auto given : value.getObject()) {
+      KJ_IF_MAYBE (field, type.findFieldByName(given.getName())) {
+        const auto proto = field->getProto();
+        const char* const name = proto.getName().cStr();
+        if (proto.getDiscriminantValue() != capnp::schema::Field::NO_DISCRIMINANT) {
+          if (member != nullptr) {
+            text_ =
+                fmt::format("{}{} and {} are fields of one union of {}, which holds one of them; give one",
+                            at, member, name, of);
+            return true;
+          }
+          member = name;
+        }
+        if (look_at(given.getValue(), field->getType(), path.empty() ? name : path + "." + name)) return true;
+        continue;
+      }
+      std::string names;
+      for (const auto field : type.getFields()) {
+        (names.empty() ? names : names += ", ") += field.getProto().getName().cStr();
+      }
+      text_ = fmt::format("{}{} has no field {:.80} (given {}); it has {}", at, of, given.getName().cStr(),
+                          shown(given.getValue()), names.empty() ? "none" : names);
+      return true;
+    }
+    return false;
+  }
+
+  std::string text_;
+};
+
 // JSON without escapes by number of what is no ASCII: version 0.9 of the library reads those wrongly. Throws
 // BadJson where surrogates do not come in pairs; all else that is wrong is for the library to say.
 std::string plain_escapes(std::string_view json) {
@@ -373,7 +522,138 @@ void make_views(std::span<const SourceText> given, const std::map<std::string, u
 
 }  // namespace
 
-Schema::Schema(std::span<const SourceText> files) {
+namespace {
+
+// A type as schemas spell it.
+std::string spelt(capnp::Type type) {
+  if (type.isList()) return "List(" + spelt(type.asList().getElementType()) + ")";
+  if (type.isStruct()) return compiler::schema_name(type.asStruct().getProto());
+  if (type.isEnum()) return compiler::schema_name(type.asEnum().getProto());
+  const std::string json = type_json(type);
+  return json.substr(1, json.size() - 2);
+}
+
+bool same_type(capnp::Type a, capnp::Type b) {
+  if (a.which() != b.which()) return false;
+  if (a.isList()) return same_type(a.asList().getElementType(), b.asList().getElementType());
+  if (a.isStruct()) return a.asStruct().getProto().getId() == b.asStruct().getProto().getId();
+  if (a.isEnum()) return a.asEnum().getProto().getId() == b.asEnum().getProto().getId();
+  return true;
+}
+
+// A field's default, as bits; of pointers 0.
+uint64_t default_bits(capnp::StructSchema::Field field) {
+  const auto value = field.getProto().getSlot().getDefaultValue();
+  const auto bits = [](auto number) {
+    uint64_t found = 0;
+    std::memcpy(&found, &number, sizeof number);
+    return found;
+  };
+  switch (value.which()) {
+    case capnp::schema::Value::BOOL:
+      return value.getBool();
+    case capnp::schema::Value::INT8:
+      return bits(value.getInt8());
+    case capnp::schema::Value::INT16:
+      return bits(value.getInt16());
+    case capnp::schema::Value::INT32:
+      return bits(value.getInt32());
+    case capnp::schema::Value::INT64:
+      return bits(value.getInt64());
+    case capnp::schema::Value::UINT8:
+      return value.getUint8();
+    case capnp::schema::Value::UINT16:
+      return value.getUint16();
+    case capnp::schema::Value::UINT32:
+      return value.getUint32();
+    case capnp::schema::Value::UINT64:
+      return value.getUint64();
+    case capnp::schema::Value::FLOAT32:
+      return bits(value.getFloat32());
+    case capnp::schema::Value::FLOAT64:
+      return bits(value.getFloat64());
+    case capnp::schema::Value::ENUM:
+      return value.getEnum();
+    default:
+      return 0;
+  }
+}
+
+// Of a field that both have: what differs, or "".
+std::string difference_of(const std::string& name, capnp::StructSchema::Field ours,
+                          capnp::StructSchema::Field theirs) {
+  const auto a = ours.getProto(), b = theirs.getProto();
+  if (!same_type(ours.getType(), theirs.getType()) || a.which() != b.which()) {
+    return fmt::format("field {} of {} is {} in the schema, and the actors were built with {}",
+                       a.getName().cStr(), name, spelt(ours.getType()), spelt(theirs.getType()));
+  }
+  if (a.getDiscriminantValue() != b.getDiscriminantValue()) {
+    return fmt::format(
+        "field {} of {} is another field of its union, or in none, in what the actors were built with",
+        a.getName().cStr(), name);
+  }
+  if (!a.isSlot()) return {};
+  if (a.getSlot().getOffset() != b.getSlot().getOffset()) {
+    return fmt::format(
+        "field {} of {} lies elsewhere in what the actors were built with: its number, or one before it, "
+        "is another there",
+        a.getName().cStr(), name);
+  }
+  if (default_bits(ours) != default_bits(theirs)) {
+    return fmt::format("field {} of {} has another default in what the actors were built with",
+                       a.getName().cStr(), name);
+  }
+  return {};
+}
+
+// Of a struct or enum that both have.
+std::string difference_of(capnp::Schema ours, capnp::Schema theirs) {
+  const std::string name = compiler::schema_name(ours.getProto());
+  if (ours.getProto().which() != theirs.getProto().which()) {
+    return fmt::format("{} is another kind of thing in what the actors were built with", name);
+  }
+  if (ours.getProto().isEnum()) {
+    for (const auto enumerant : ours.asEnum().getEnumerants()) {
+      KJ_IF_MAYBE (other, theirs.asEnum().findEnumerantByName(enumerant.getProto().getName())) {
+        if (enumerant.getOrdinal() != other->getOrdinal()) {
+          return fmt::format(
+              "enumerant {} of {} has the number {} in the schema, and the actors were built with {}",
+              enumerant.getProto().getName().cStr(), name, enumerant.getOrdinal(), other->getOrdinal());
+        }
+      }
+    }
+    return {};
+  }
+  if (!ours.getProto().isStruct()) return {};
+  const auto their_fields = theirs.asStruct().getFields();
+  for (const auto field : ours.asStruct().getFields()) {
+    const auto proto = field.getProto();
+    KJ_IF_MAYBE (other, theirs.asStruct().findFieldByName(proto.getName())) {
+      if (auto difference = difference_of(name, field, *other); !difference.empty()) return difference;
+      continue;
+    }
+    // A field of the same number by another name is a renamed one.
+    for (const auto other : their_fields) {
+      if (!proto.getOrdinal().isExplicit() || !other.getProto().getOrdinal().isExplicit()) continue;
+      if (proto.getOrdinal().getExplicit() != other.getProto().getOrdinal().getExplicit()) continue;
+      if (auto difference = difference_of(name, field, other); !difference.empty()) return difference;
+    }
+  }
+  const auto a = ours.getProto().getStruct(), b = theirs.getProto().getStruct();
+  if (a.getDiscriminantCount() != 0 && b.getDiscriminantCount() != 0 &&
+      a.getDiscriminantOffset() != b.getDiscriminantOffset()) {
+    return fmt::format("the union of {} lies elsewhere in what the actors were built with", name);
+  }
+  return {};
+}
+
+}  // namespace
+
+Schema::Schema(std::span<const SourceText> files) : parsed_(parse(files, {})) {}
+Schema::Schema(std::span<const capnp::StructSchema> roots) : parsed_(parse({}, roots)) {}
+
+std::unique_ptr<const Schema::Parsed> Schema::parse(std::span<const SourceText> files,
+                                                    std::span<const capnp::StructSchema> roots) {
   auto parsed = std::make_unique<Parsed>();
   const auto library = std::make_shared<Library>(files);
   const Quiet quiet;
@@ -391,6 +671,7 @@ Schema::Schema(std::span<const SourceText> files) {
     }
     if (library->problems().empty()) {
       make_views(files, file_ids, parsed->nodes, *library, parsed->views);
+      for (const auto& [id, schema] : schemas_below(roots)) parsed->nodes.emplace(id, schema);
       parsed->description = describe(parsed->nodes);
     }
   } catch (const kj::Exception& error) {
@@ -398,7 +679,7 @@ Schema::Schema(std::span<const SourceText> files) {
   }
   if (!library->problems().empty()) throw BadSchema(library->problems());
   parsed->json.setRejectUnknownFields(true);
-  parsed_ = std::move(parsed);
+  return parsed;
 }
 
 Schema::Schema(Schema&&) noexcept = default;
@@ -428,6 +709,36 @@ uint64_t Schema::type_id(std::string_view name) const {
   return found[0]->getProto().getId();
 }
 
+void Schema::check_against(std::span<const capnp::StructSchema> roots) const {
+  const Quiet quiet;
+  try {
+    const auto theirs = schemas_below(roots);
+    for (const auto& [id, schema] : theirs) {
+      const auto found = parsed_->nodes.find(id);
+      if (found == parsed_->nodes.end()) continue;
+      const std::string difference = difference_of(found->second, schema);
+      if (!difference.empty()) throw BadSchema(difference);
+    }
+    for (const capnp::StructSchema& root : roots) {
+      const auto proto = root.getProto();
+      const std::string name = compiler::schema_name(proto);
+      if (parsed_->nodes.count(proto.getId()) != 0) continue;
+      for (const auto& [id, node] : parsed_->nodes) {
+        // Of the actors' own ones another may have that name, in another file.
+        if (theirs.count(id) != 0 || !node.getProto().isStruct() ||
+            compiler::schema_name(node.getProto()) != name)
+          continue;
+        throw BadSchema(fmt::format(
+            "struct {} has the id {:#x}, and the actors were built with {:#x}: give the schema's file, or "
+            "the struct, the id that it has there",
+            name, id, proto.getId()));
+      }
+    }
+  } catch (const kj::Exception& error) {
+    throw BadSchema(error.getDescription().cStr());
+  }
+}
+
 const std::string& Schema::description() const { return parsed_->description; }
 const std::vector<SourceText>& Schema::views() const { return parsed_->views; }
 
@@ -438,7 +749,13 @@ std::vector<std::byte> Schema::from_json(uint64_t type_id, std::string_view json
     capnp::MallocMessageBuilder message;
     const auto root = message.initRoot<capnp::DynamicStruct>(type);
     const std::string text = plain_escapes(json);
-    parsed_->json.decode(kj::arrayPtr(text.data(), text.size()), root);
+    capnp::MallocMessageBuilder json_message;
+    const auto value = json_message.initRoot<capnp::JsonValue>();
+    parsed_->json.decodeRaw(kj::arrayPtr(text.data(), text.size()), value);
+    if (const std::string problem = JsonProblem::of(value, type); !problem.empty()) {
+      throw BadJson(fmt::format("reading JSON as {}: {}", type.getShortDisplayName().cStr(), problem));
+    }
+    parsed_->json.decode(value.asReader(), root);
     // As one segment, and without what decoding left behind.
     capnp::MallocMessageBuilder one(
         uint(std::min<uint64_t>(root.asReader().totalSize().wordCount + 1, 1u << 29)));

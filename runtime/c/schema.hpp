@@ -2,6 +2,7 @@
 // that actors include.
 #pragma once
 
+#include <capnp/schema.h>
 #include <gyre/runtime/actor_sources.hpp>
 #include <gyre/runtime/encoded.hpp>
 
@@ -37,6 +38,8 @@ class Schema {
  public:
   /// `files` by the names that imports use. Throws BadSchema.
   explicit Schema(std::span<const SourceText> files);
+  /// These, with all that they lead to, and Gyre's own. Refers to their memory. Throws BadSchema.
+  explicit Schema(std::span<const capnp::StructSchema> roots);
   Schema(Schema&&) noexcept;
   ~Schema();
 
@@ -48,6 +51,11 @@ class Schema {
   /// or not.
   const std::vector<SourceText>& views() const;
 
+  /// Throws BadSchema where a struct or enum that `roots` lead to is here too, and not as there: a field of
+  /// the same name or number that lies elsewhere or is of another type. What only one of both has is a
+  /// revision's. It names the field, and both types.
+  void check_against(std::span<const capnp::StructSchema> roots) const;
+
   /// The message, encoded. Throws UnknownType, BadJson.
   std::vector<std::byte> from_json(uint64_t type_id, std::string_view json, Encoding encoding) const;
   /// Throws UnknownType, BadMessage.
@@ -55,6 +63,8 @@ class Schema {
 
  private:
   struct Parsed;
+  static std::unique_ptr<const Parsed> parse(std::span<const SourceText> files,
+                                             std::span<const capnp::StructSchema> roots);
   std::unique_ptr<const Parsed> parsed_;
 };
 

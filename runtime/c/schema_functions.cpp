@@ -110,6 +110,37 @@ gyre_status gyre_schema_view(gyre_schema schema, size_t index, gyre_text* view) 
   });
 }
 
+gyre_status gyre_actors_schema(gyre_actors actors, gyre_schema* schema) {
+  const char* const doing = "gyre_actors_schema";
+  return guarded_schema(doing, [&]() -> gyre_status {
+    Use<ActorSets> used;
+    GYRE_C_TRY(use<ActorSets>(doing, actors, used));
+    if (schema == nullptr) return invalid(doing, "schema is null");
+    const auto roots = used->message_schemas();
+    if (roots.empty()) {
+      return refuse(
+          GYRE_BAD_SCHEMA,
+          fmt::format("{}: the actors carry no schema: they are source text, or the source that exports them "
+                      "does not include the .official.hpp of their messages; parse its text",
+                      doing));
+    }
+    *schema = Schemas::table().add(Schema(roots));
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_actors_check_schema(gyre_actors actors, gyre_schema schema) {
+  const char* const doing = "gyre_actors_check_schema";
+  return guarded_schema(doing, [&]() -> gyre_status {
+    Use<ActorSets> used;
+    GYRE_C_TRY(use<ActorSets>(doing, actors, used));
+    Use<Schemas> given;
+    GYRE_C_TRY(use<Schemas>(doing, schema, given));
+    given->check_against(used->message_schemas());
+    return GYRE_OK;
+  });
+}
+
 gyre_status gyre_schema_release(gyre_schema schema) {
   return release<Schemas>("gyre_schema_release", schema);
 }

@@ -2,6 +2,7 @@
 #include <kj/exception.h>
 #include <gyre/bridge/error_catalogue.hpp>
 #include <gyre/runtime/c/status.hpp>
+#include <gyre/runtime/per_thread.hpp>
 
 #include <algorithm>
 #include <new>
@@ -16,7 +17,9 @@ struct LastError {
   bool written = true;  // else the text is failure's, when it is asked for
   bool no_memory = false;
 };
-thread_local LastError last_error;
+constinit thread_local detail::PerThread<LastError> last_errors;
+
+LastError& last_error() noexcept { return last_errors.get(); }
 
 constexpr const char* no_memory_text =
     "there is no memory left for what was asked, or for the text that says so; use less, or give the process "
@@ -70,16 +73,18 @@ GYRE_C_SAME(GYRE_WORKER_STUCK, worker_stuck);
 }  // namespace
 
 gyre_status refuse(gyre_status status, std::string text) noexcept {
-  last_error.text = std::move(text);
-  last_error.written = true;
-  last_error.no_memory = false;
+  LastError& last = last_error();
+  last.text = std::move(text);
+  last.written = true;
+  last.no_memory = false;
   return status;
 }
 
 gyre_status refuse(const Failure& failure) noexcept {
-  last_error.failure = failure;
-  last_error.written = false;
-  last_error.no_memory = false;
+  LastError& last = last_error();
+  last.failure = failure;
+  last.written = false;
+  last.no_memory = false;
   return gyre_status(failure.status);
 }
 
@@ -122,7 +127,7 @@ gyre_status of_current_exception(const char* doing) noexcept try {
     return refuse(GYRE_FAILED, fmt::format("{}: {}", doing, error.what()));
   }
 } catch (const std::bad_alloc&) {
-  last_error.no_memory = true;
+  last_error().no_memory = true;
   return GYRE_OUT_OF_MEMORY;
 } catch (...) {
   return refuse(GYRE_FAILED, {});
@@ -210,16 +215,17 @@ const char* gyre_status_name(gyre_status status) {
 }
 
 const char* gyre_last_error(void) {
-  if (last_error.no_memory) return no_memory_text;
-  if (!last_error.written) {
+  LastError& last = last_error();
+  if (last.no_memory) return no_memory_text;
+  if (!last.written) {
     try {
-      last_error.text = last_error.failure.message();
+      last.text = last.failure.message();
     } catch (...) {
       return no_memory_text;
     }
-    last_error.written = true;
+    last.written = true;
   }
-  return last_error.text.c_str();
+  return last.text.c_str();
 }
 
 gyre_status gyre_find_error(int32_t source, uint32_t code, gyre_error_entry* entry) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/runtime/c/gyre.h>
+#include <gyre/runtime/cancellation.hpp>
 #include <gyre/runtime/errors.hpp>
 
 #include <cstring>
@@ -22,14 +23,21 @@ gyre_status bad_handle(gyre_status status, const char* doing, const char* what, 
 /// What is being thrown, as a status with its text. To be called where it was caught.
 gyre_status of_current_exception(const char* doing) noexcept;
 
-/// Runs `body`, which returns a gyre_status; what it throws becomes one.
+/// Runs `body`, which returns a gyre_status and has no cancellation point; what it throws becomes a status.
 template <class Body>
-gyre_status guarded(const char* doing, Body&& body) noexcept {
+gyre_status guarded_on_message_path(const char* doing, Body&& body) noexcept {
   try {
     return body();
   } catch (...) {
     return of_current_exception(doing);
   }
+}
+/// The same of any body: the thread is not cancelled meanwhile. Cancelling would unwind the stack, and what
+/// is caught here would end the process.
+template <class Body>
+gyre_status guarded(const char* doing, Body&& body) noexcept {
+  const detail::CancellationDeferred deferred;
+  return guarded_on_message_path(doing, std::forward<Body>(body));
 }
 
 /// No struct of the interface is as large.

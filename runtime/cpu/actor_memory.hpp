@@ -16,15 +16,16 @@ class ActorMemory {
  public:
   ActorMemory(const ActorSet& actors, const Options& options)
       : bytes_a_worker_(actors.actor_bytes(options.actors_per_worker)),
+        workers_(options.workers),
         actors_per_worker_(options.actors_per_worker),
         counts_per_worker_(uint32_t(actors.handlers().size()) + 1),
         counts_(std::make_unique<HandlerCounts[]>(size_t(options.workers) * counts_per_worker_)),
-        memory_(static_cast<uint8_t*>(std::calloc(bytes_a_worker_ + 1, options.workers))) {
+        memory_(allocate(bytes_a_worker_, options.workers)) {
     if (!memory_) {
-      throw Error("allocating memory for the actors of " + std::to_string(options.workers) +
-                  " workers: there are no " + std::to_string(bytes_a_worker_) +
-                  " bytes for each; launch with fewer --actors-per-worker (" +
-                  std::to_string(actors_per_worker_) + ")");
+      throw BadOptions("allocating memory for the actors of " + std::to_string(options.workers) +
+                       " workers: there are no " + std::to_string(bytes_a_worker_) +
+                       " bytes for each; launch with fewer --actors-per-worker (" +
+                       std::to_string(actors_per_worker_) + ")");
     }
   }
   /// Says in `memory` where it is.
@@ -35,6 +36,8 @@ class ActorMemory {
     memory.counts = counts_.get();
     memory.counts_per_worker = counts_per_worker_;
   }
+  /// Of all workers.
+  uint64_t bytes() const { return workers_ * (bytes_a_worker_ + counts_per_worker_ * sizeof(HandlerCounts)); }
   /// Gives the memory up, for ever: somebody may still write to it.
   void leak() {
     (void)memory_.release();
@@ -42,10 +45,16 @@ class ActorMemory {
   }
 
  private:
+  // One byte more, so that null is no memory. What 64 bits cannot count is not there.
+  static uint8_t* allocate(uint64_t bytes_a_worker, uint32_t workers) {
+    if (bytes_a_worker == ~uint64_t(0)) return nullptr;
+    return static_cast<uint8_t*>(std::calloc(bytes_a_worker + 1, workers));
+  }
   struct Free {
     void operator()(uint8_t* memory) const { std::free(memory); }
   };
   uint64_t bytes_a_worker_;
+  uint64_t workers_;
   uint32_t actors_per_worker_;
   uint32_t counts_per_worker_;
   std::unique_ptr<HandlerCounts[]> counts_;

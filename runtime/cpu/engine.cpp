@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <gyre/runtime/cpu/engine.hpp>
 #include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/signals_blocked.hpp>
 
 #include <algorithm>
 #include <system_error>
@@ -40,6 +41,8 @@ CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
       buffer_memory_(options.max_buffers) {
   actor_memory_.describe(memory_);
   buffer_memory_.describe(memory_);
+  for (uint32_t worker = 0; worker < layout_.workers; ++worker)
+    bells_.push_back(std::make_unique<Doorbell>());
 }
 
 CpuEngine::~CpuEngine() {
@@ -54,6 +57,7 @@ void CpuEngine::stop_threads() noexcept {
   for (uint32_t worker = 0; worker < threads_->size(); ++worker) {
     Memory::store_release(Bridge::of(region(), layout_, worker).command_line->command,
                           uint64_t(Command::stop));
+    bells_[worker]->ring();
   }
   for (std::thread& thread : *threads_) thread.join();
   threads_->clear();
@@ -83,10 +87,12 @@ void CpuEngine::launch() {
         actors_.make_cpu_worker(Bridge::of(region(), layout_, worker), memory_.of_worker(worker), wait_));
   }
   threads_->reserve(workers_.size());
+  const detail::SignalsBlocked blocked;
   try {
     for (const auto& worker : workers_) {
-      threads_->emplace_back([running = running_, worker = worker.get()] {
-        worker->run();
+      Doorbell& bell = *bells_[threads_->size()];
+      threads_->emplace_back([running = running_, worker = worker.get(), &bell] {
+        worker->run(bell);
         running->fetch_sub(1, std::memory_order_release);
       });
       running_->fetch_add(1, std::memory_order_relaxed);
@@ -109,6 +115,7 @@ void CpuEngine::leak() {
   for (std::thread& thread : *threads_) thread.detach();
   threads_->clear();
   for (auto& worker : workers_) (void)worker.release();
+  for (auto& bell : bells_) (void)bell.release();
   region_.leak();
   actor_memory_.leak();
   buffer_memory_.leak();

@@ -4,6 +4,7 @@
 #include <gyre/bridge/fork.hpp>
 #include <gyre/bridge/heap.hpp>
 #include <gyre/runtime/cpu/actor_memory.hpp>
+#include <gyre/runtime/cpu/doorbell.hpp>
 #include <gyre/runtime/cpu/memory.hpp>
 #include <gyre/runtime/engine.hpp>
 
@@ -27,7 +28,14 @@ class CpuEngine final : public Engine {
   TransportKind transport() const override { return TransportKind::heap; }
   std::string device_name() const override;
   void* region() override { return region_.address(); }
+  Doorbell* doorbell(uint32_t worker) override { return bells_[worker].get(); }
   BufferMemory& buffer_memory() override { return buffer_memory_; }
+  MemoryStats memory() const override {
+    MemoryStats memory;
+    memory.actors = actor_memory_.bytes();
+    memory.buffer_table = buffer_memory_.own_bytes();
+    return memory;
+  }
   double compile_ms() const override { return 0; }
   void launch() override;
   bool finished() override;
@@ -48,6 +56,7 @@ class CpuEngine final : public Engine {
   ActorMemory actor_memory_;
   HostBufferMemory buffer_memory_;
   EngineMemory memory_{};
+  std::vector<std::unique_ptr<Doorbell>> bells_;  // one a worker
   std::vector<std::unique_ptr<CpuWorker>> workers_;
   // Apart, so that a forked child, which has no such threads, can leave it as it is.
   std::unique_ptr<std::vector<std::thread>> threads_ = std::make_unique<std::vector<std::thread>>();

@@ -15,7 +15,9 @@ constexpr uint64_t alignment = 256;
 HostBufferMemory::HostBufferMemory(uint32_t entries)
     : BufferMemory(entries), table_(std::make_unique<BufferEntry[]>(entries)) {}
 
-HostBufferMemory::~HostBufferMemory() = default;
+HostBufferMemory::~HostBufferMemory() {
+  if (leaked_) (void)table_.release();
+}
 
 MemoryBlock HostBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
   void* const memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);

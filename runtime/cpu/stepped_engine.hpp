@@ -38,6 +38,12 @@ class SteppedEngine final : public Engine {
     return {inbound_.address(), LineStore::four_packets};
   }
   BufferMemory& buffer_memory() override { return buffer_memory_; }
+  MemoryStats memory() const override {
+    MemoryStats memory;
+    memory.actors = actor_memory_.bytes();
+    memory.buffer_table = buffer_memory_.own_bytes();
+    return memory;
+  }
   double compile_ms() const override { return 0; }
   void launch() override {
     for (uint32_t worker = 0; worker < layout_.workers; ++worker) {

@@ -3,6 +3,7 @@
 
 #include <gyre/device/worker_loop.hpp>
 #include <gyre/runtime/backoff.hpp>
+#include <gyre/runtime/cpu/worker_sleep.hpp>
 
 #include <vector>
 
@@ -12,8 +13,9 @@ namespace gyre {
 class CpuWorker {
  public:
   virtual ~CpuWorker() = default;
-  /// Works until commanded to stop.
-  virtual void run() = 0;
+  /// Works until commanded to stop. Where there is nothing to do it spins, and then, if its WaitPolicy is
+  /// polite, sleeps by `sleep`. Wakes who sleeps for its replies.
+  virtual void run(WorkerSleep& sleep) = 0;
   /// What run() begins with, for who steps the worker. False: it is not to be stepped.
   virtual bool start() = 0;
   /// At most one message.
@@ -26,18 +28,37 @@ template <class... Actors>
 class CpuWorkerOf final : public CpuWorker {
  public:
   CpuWorkerOf(const Bridge& bridge, const EngineMemory& memory, WaitPolicy wait)
-      : request_(message_packets(bridge.shape)),
+      : bridge_(bridge),
+        request_(message_packets(bridge.shape)),
         response_(message_packets(bridge.shape)),
         wait_(wait),
         worker_(bridge, memory, words(request_), words(response_), shared_) {}
 
-  void run() override {
+  void run(WorkerSleep& sleep) override {
     detail::worker_shared_of_this_thread = &shared_;
+    if (!worker_.start()) return;
     Backoff backoff(wait_);
-    worker_.run([&backoff](uint32_t empty_polls) {
-      if (empty_polls == 1) backoff.reset();
-      backoff.pause();
-    });
+    bool prepared = false;  // to sleep: who sends wakes it
+    for (;;) {
+      const uint64_t sent = worker_.replies_sent();
+      const Decision decision = worker_.step();
+      if (decision == Decision::stop) break;
+      if (decision == Decision::nothing) {
+        if (!backoff.spun()) {
+          backoff.pause();
+        } else if (!prepared) {
+          prepared = sleep.prepare_sleep();  // and polls once more
+        } else if (prepared = sleep.sleep(); !prepared) {
+          backoff.reset();
+        }
+        continue;
+      }
+      if (prepared) sleep.end_sleep();
+      prepared = false;
+      backoff.reset();
+      if (worker_.replies_sent() != sent && sleep.somebody_sleeps()) sleep.wake(last_correlation());
+    }
+    worker_.finish();
   }
   bool start() override { return worker_.start(); }
   Decision step() override {
@@ -50,12 +71,18 @@ class CpuWorkerOf final : public CpuWorker {
   }
 
  private:
+  // Of the reply that was sent last: a worker of one thread sends one a step, and alone writes that ring.
+  uint64_t last_correlation() const {
+    const Packet first = Memory::load(bridge_.d2h[bridge_.shape.first_packet(worker_.replies_sent() - 1)]);
+    return first.data[0] | uint64_t(first.data[1]) << 32;
+  }
   // Zeroed and 16-aligned.
   static size_t message_packets(const RingShape& shape) {
     return (message_words(shape) * sizeof(uint32_t) + sizeof(Packet) - 1) / sizeof(Packet);
   }
   static uint32_t* words(std::vector<Packet>& packets) { return packets.front().data; }
 
+  const Bridge bridge_;
   std::vector<Packet> request_;
   std::vector<Packet> response_;
   WaitPolicy wait_;

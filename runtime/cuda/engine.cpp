@@ -2,8 +2,10 @@
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/cuda/unified.hpp>
 #include <gyre/device/inbox.hpp>
+#include <gyre/runtime/cancellation.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre/runtime/deadline.hpp>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/signals_blocked.hpp>
 
@@ -39,6 +41,13 @@ CompileOptions compile_options(const Options& options) {
   return {options.cache, options.keep_program, options.verbose};
 }
 
+// What `make` makes, with threads of the driver's that take none of the program's signals.
+template <class Make>
+auto without_signals(Make make) {
+  const detail::SignalsBlocked blocked;
+  return make();
+}
+
 // Begins `work`, on a thread of its own where there can be one; else it is done when its result is asked for.
 template <class Work>
 auto begin(Work work) {
@@ -54,8 +63,9 @@ auto begin(Work work) {
 
 std::string grid_problem(const ActorSet& actors, const Options& options) {
   if (!actors.is_grid_scoped() || options.workers == 1) return {};
-  return fmt::format("--workers {}: it is one worker, of all blocks; --blocks says how many",
-                     options.workers);
+  return fmt::format(
+      "--workers {}: a grid-scoped actor set is one worker, of all blocks; --blocks says how many",
+      options.workers);
 }
 
 uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<ActorDescription>& actors) {
@@ -69,14 +79,22 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   LaunchRequest request;
   request.block = options.block;
   request.region_bytes = layout.region_bytes();
-  request.device_bytes = actors.actor_bytes(options.actors_per_worker) * options.workers +
-                         sizeof(HandlerCounts) * layout.counts_a_worker() * options.workers;
+  // More than 64 bits count is more than any device has.
+  if (__builtin_mul_overflow(actors.actor_bytes(options.actors_per_worker), options.workers,
+                             &request.device_bytes) ||
+      __builtin_add_overflow(request.device_bytes,
+                             sizeof(HandlerCounts) * layout.counts_a_worker() * options.workers,
+                             &request.device_bytes)) {
+    request.device_bytes = ~uint64_t(0);
+  }
   const bool is_warp = !actors.is_grid_scoped() && options.block == 32;
   const uint32_t messages_in_hand = message_bytes(layout.shape, is_warp, actors.description());
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;
     request.block_a_multiprocessor = options.blocks == 0;
-    request.device_bytes += messages_in_hand;
+    if (__builtin_add_overflow(request.device_bytes, messages_in_hand, &request.device_bytes)) {
+      request.device_bytes = ~uint64_t(0);
+    }
   } else {
     request.grid = options.workers;
     request.dynamic_shared_bytes = messages_in_hand;
@@ -124,12 +142,12 @@ CudaEngine::Ahead CudaEngine::begin_ahead(const ActorSet& actors, const Options&
 
 CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
     : verbose_(options.verbose),
-      driver_(Driver::load()),
+      driver_(without_signals([] { return Driver::load(); })),
       lease_(options.device),
       limits_(read_limits(driver_, options.device)),
       request_(checked_request(actors, options, limits_)),
       ahead_(std::make_unique<Ahead>(begin_ahead(actors, options))),
-      context_(driver_, options.device),
+      context_(without_signals([&] { return Context(driver_, options.device); })),
       kernel_name_(actors.kernel()) {
   const LaunchRequest possible = with_possible_block(request_, limits_);
   const auto began = std::chrono::steady_clock::now();
@@ -140,6 +158,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
             : compile_not_found(program_of(actors, architecture, possible.block), compile_options(options));
   compile_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
   compiled_from_cache_ = kernel.from_cache;
+  module_bytes_ = kernel.cubin.size();
 
   kernel_ = std::make_unique<LoadedKernel>(context_, kernel);
   description_ = kernel_->read_description(kernel.lowered_description);
@@ -220,8 +239,12 @@ CudaEngine::~CudaEngine() {
 // Where the context is dead the calls fail, and all went with it.
 void CudaEngine::release() noexcept {
   const Context::Current current(context_, std::nothrow);
-  if (stream_ != nullptr) driver_.cuStreamDestroy(stream_);
-  if (actor_memory_ != 0) driver_.cuMemFree(actor_memory_);
+  if (stream_ != nullptr) {
+    driver_.check_or_log(driver_.cuStreamDestroy(stream_), "ending the kernel's stream (cuStreamDestroy)");
+  }
+  if (actor_memory_ != 0) {
+    driver_.check_or_log(driver_.cuMemFree(actor_memory_), "freeing the actors' memory (cuMemFree)");
+  }
 }
 
 void CudaEngine::launch() {
@@ -272,6 +295,7 @@ void CudaEngine::log_launch() const {
 
 // A device fault repeats itself in every call; an error that does not was the call's own.
 CUresult CudaEngine::query() const noexcept {
+  const detail::CancellationDeferred deferred;  // threads that wait come here
   CUresult result = CUDA_SUCCESS;
   for (int attempt = 0; attempt < 2; ++attempt) {
     const Context::Current current(context_, std::nothrow);
@@ -300,6 +324,32 @@ std::optional<std::string> CudaEngine::failure() {
     }
   }
   return std::nullopt;  // all stopped as they were told
+}
+
+MemoryStats CudaEngine::memory() const {
+  constexpr int64_t interval_ns = 100'000'000;
+  if (const std::unique_lock lock(device_memory_mutex_, std::try_to_lock); lock) {
+    const int64_t now_ns = detail::host_now_ns();
+    if (device_memory_read_ns_ == 0 || now_ns - device_memory_read_ns_ >= interval_ns) {
+      device_memory_read_ns_ = now_ns;
+      const Context::Current current(context_, std::nothrow);
+      // Of a dead context it fails: nothing is known then.
+      size_t free = 0, total = 0;
+      if (current.result() != CUDA_SUCCESS || driver_.cuMemGetInfo(&free, &total) != CUDA_SUCCESS) {
+        free = total = 0;
+      }
+      device_free_.store(free, std::memory_order_relaxed);
+      device_total_.store(total, std::memory_order_relaxed);
+    }
+  }
+  MemoryStats memory;
+  memory.bar = bar_ ? bar_->bytes() : 0;
+  memory.actors = request_.device_bytes;
+  memory.modules = module_bytes_;
+  memory.buffer_table = buffer_memory_->own_bytes();
+  memory.device_total = device_total_.load(std::memory_order_relaxed);
+  memory.device_free = device_free_.load(std::memory_order_relaxed);
+  return memory;
 }
 
 void CudaEngine::leak() {

@@ -12,6 +12,7 @@
 #include <gyre/runtime/engine.hpp>
 
 #include <atomic>
+#include <mutex>
 
 namespace gyre::cuda {
 
@@ -32,6 +33,7 @@ class CudaEngine final : public Engine {
   std::string transport_reason() const override { return transport_reason_; }
   bool shares_host_clock() const override { return false; }
   BufferMemory& buffer_memory() override { return *buffer_memory_; }
+  MemoryStats memory() const override;
   double compile_ms() const override { return compile_ms_; }
   bool compiled_from_cache() const override { return compiled_from_cache_; }
   ActorSet complete(ActorSet actors) const override {
@@ -78,6 +80,11 @@ class CudaEngine final : public Engine {
   std::vector<ActorDescription> description_;  // of the actors, as the module has them
   double compile_ms_ = 0;
   bool compiled_from_cache_ = false;
+  uint64_t module_bytes_ = 0;
+  // What the device has, as last read: by one thread at a time, and none waits for it.
+  mutable std::mutex device_memory_mutex_;
+  mutable int64_t device_memory_read_ns_ = 0;
+  mutable std::atomic<uint64_t> device_total_{0}, device_free_{0};
   bool launched_ = false;
   bool leaked_ = false;
 };

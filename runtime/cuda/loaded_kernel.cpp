@@ -56,7 +56,7 @@ LoadedKernel::LoadedKernel(const Context& context, const CompiledKernel& kernel)
                 "loading the compiled actors");
   const CUresult found = driver_.cuModuleGetFunction(&function_, module_, kernel.lowered_name.c_str());
   if (found != CUDA_SUCCESS) {
-    driver_.cuModuleUnload(module_);
+    driver_.check_or_log(driver_.cuModuleUnload(module_), "unloading the compiled actors (cuModuleUnload)");
     driver_.check(found, "finding the kernel " + kernel.lowered_name);
   }
 }
@@ -65,7 +65,7 @@ LoadedKernel::~LoadedKernel() {
   if (module_ == nullptr) return;
   // Where the context is dead the call fails, and the module went with it.
   const Context::Current current(context_, std::nothrow);
-  driver_.cuModuleUnload(module_);
+  driver_.check_or_log(driver_.cuModuleUnload(module_), "unloading the compiled actors (cuModuleUnload)");
 }
 
 std::vector<ActorDescription> LoadedKernel::read_description(const std::string& lowered_name) const {

@@ -34,9 +34,14 @@ CudaBufferMemory::~CudaBufferMemory() {
 
 // Where the context is dead the calls fail, and all went with it.
 void CudaBufferMemory::free_own() noexcept {
-  if (table_ != 0) driver_.cuMemFree(table_);
-  if (staging_ != nullptr) driver_.cuMemFreeHost(staging_);
-  if (stream_ != nullptr) driver_.cuStreamDestroy(stream_);
+  if (table_ != 0) driver_.check_or_log(driver_.cuMemFree(table_), "freeing the buffers' table (cuMemFree)");
+  if (staging_ != nullptr) {
+    driver_.check_or_log(driver_.cuMemFreeHost(staging_),
+                         "freeing the copies' staging block (cuMemFreeHost)");
+  }
+  if (stream_ != nullptr) {
+    driver_.check_or_log(driver_.cuStreamDestroy(stream_), "ending the stream of copies (cuStreamDestroy)");
+  }
 }
 
 std::string CudaBufferMemory::refusal(MemoryKind kind) const {
@@ -64,8 +69,11 @@ CUdeviceptr CudaBufferMemory::allocate_unified(uint64_t bytes) const {
                 fmt::format("allocating {} bytes of managed memory", bytes));
   // It stays with the host and the device maps it, so that nothing moves by pages. Advice: it may be refused.
   if (driver_.advise != nullptr) {
-    driver_.advise(address, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU);
-    driver_.advise(address, bytes, CU_MEM_ADVISE_SET_ACCESSED_BY, context_.device());
+    const char* const doing = "keeping a buffer's unified memory on the host (cuMemAdvise)";
+    driver_.check_or_log(driver_.advise(address, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU),
+                         doing);
+    driver_.check_or_log(driver_.advise(address, bytes, CU_MEM_ADVISE_SET_ACCESSED_BY, context_.device()),
+                         doing);
   }
   return address;
 }
@@ -92,9 +100,9 @@ void CudaBufferMemory::release(const MemoryBlock& block) noexcept {
   // Where the context is dead the call fails, and the memory went with it.
   const Context::Current current(context_, std::nothrow);
   if (block.kind == MemoryKind::pinned) {
-    driver_.cuMemFreeHost(block.host);
+    driver_.check_or_log(driver_.cuMemFreeHost(block.host), "freeing a buffer (cuMemFreeHost)");
   } else {
-    driver_.cuMemFree(block.address);
+    driver_.check_or_log(driver_.cuMemFree(block.address), "freeing a buffer (cuMemFree)");
   }
 }
 

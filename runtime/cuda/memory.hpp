@@ -17,6 +17,7 @@ class CudaBufferMemory final : public BufferMemory {
   CudaBufferMemory(const Context& context, uint32_t entries);
   ~CudaBufferMemory() override;
 
+  uint64_t own_bytes() const override { return BufferMemory::own_bytes() + staging_bytes; }
   std::string refusal(MemoryKind kind) const override;
   MemoryBlock allocate(MemoryKind kind, uint64_t bytes) override;
   void release(const MemoryBlock& block) noexcept override;

@@ -41,10 +41,12 @@ std::string file_of(const void* function) {
 }  // namespace
 
 void Nvrtc::check(nvrtcResult result, std::string_view doing) const {
-  if (result != NVRTC_SUCCESS) {
-    throw Error(fmt::format("{}: {} ({}): {}", doing, nvrtcGetErrorString(result), int(result),
-                            error_advice(ErrorSource::nvrtc, uint32_t(result))));
-  }
+  if (result != NVRTC_SUCCESS) throw Error(fmt::format("{}: {}", doing, explain(result)));
+}
+
+std::string Nvrtc::explain(nvrtcResult result) const {
+  return fmt::format("{} ({}): {}", nvrtcGetErrorString(result), int(result),
+                     error_advice(ErrorSource::nvrtc, uint32_t(result)));
 }
 
 Nvrtc Nvrtc::load() {

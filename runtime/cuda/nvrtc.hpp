@@ -34,6 +34,8 @@ struct Nvrtc {
   static Nvrtc load();
   /// Throws Error unless `result` is success.
   void check(nvrtcResult result, std::string_view doing) const;
+  /// "NVRTC_ERROR_COMPILATION (6): <what the catalogue of errors says it means, and what to check>".
+  std::string explain(nvrtcResult result) const;
   /// The compute capabilities it compiles for, ascending, 90 for 9.0. Throws Error.
   std::vector<int> architectures() const;
 };

@@ -65,7 +65,13 @@ class NvrtcProgram {
                                            int(texts.size()), text_pointers.data(), name_pointers.data()),
                  "creating the NVRTC program");
   }
-  ~NvrtcProgram() { nvrtc_.nvrtcDestroyProgram(&program_); }
+  ~NvrtcProgram() {
+    const nvrtcResult result = nvrtc_.nvrtcDestroyProgram(&program_);
+    if (result == NVRTC_SUCCESS) return;
+    detail::log(LogLevel::warning, [&] {
+      return fmt::format("ending the NVRTC program (nvrtcDestroyProgram): {}", nvrtc_.explain(result));
+    });
+  }
   NvrtcProgram(const NvrtcProgram&) = delete;
   NvrtcProgram& operator=(const NvrtcProgram&) = delete;
 

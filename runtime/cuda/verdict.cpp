@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 #include <gyre/runtime/cuda/verdict.hpp>
 
-#include <regex>
+#include <charconv>
+#include <string_view>
 
 namespace gyre::cuda {
 
@@ -32,6 +33,19 @@ KernelFacts facts_of(const std::string& name, int architecture, const KernelLimi
 
 void add(std::vector<std::string>& to, const std::vector<std::string>& more) {
   to.insert(to.end(), more.begin(), more.end());
+}
+
+// The first number between `before` and `after`. Without std::regex, which compiles for seconds.
+std::optional<uint32_t> number_between(std::string_view text, std::string_view before,
+                                       std::string_view after) {
+  for (size_t end = text.find(after); end != text.npos; end = text.find(after, end + 1)) {
+    size_t begin = end;
+    while (begin != 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+    uint32_t number = 0;
+    if (std::from_chars(text.data() + begin, text.data() + end, number).ec != std::errc()) continue;
+    if (text.substr(0, begin).ends_with(before)) return number;
+  }
+  return std::nullopt;
 }
 
 void check_without_device(const KernelCompiler& compiler, const LaunchRequest& asked, int architecture,
@@ -135,17 +149,13 @@ void check_launch(const KernelCompiler& compiler, const LaunchRequest& request, 
 }
 
 std::optional<KernelLimits> reported_limits(const std::string& log) {
-  std::smatch found;
-  if (!std::regex_search(log, found, std::regex("Used ([0-9]+) registers"))) return std::nullopt;
+  const auto registers = number_between(log, "Used ", " registers");
+  if (!registers) return std::nullopt;
   KernelLimits limits;
-  limits.registers = uint32_t(std::stoul(found[1]));
-  // Absent where it uses none.
-  if (std::regex_search(log, found, std::regex("([0-9]+) bytes smem"))) {
-    limits.static_shared_bytes = uint32_t(std::stoul(found[1]));
-  }
-  if (std::regex_search(log, found, std::regex("([0-9]+) bytes stack frame"))) {
-    limits.local_bytes = uint32_t(std::stoul(found[1]));
-  }
+  limits.registers = *registers;
+  limits.static_shared_bytes =
+      number_between(log, "", " bytes smem").value_or(0);  // absent where it uses none
+  limits.local_bytes = number_between(log, "", " bytes stack frame").value_or(0);
   return limits;
 }
 

@@ -4,6 +4,7 @@
 #include <prometheus/metric_family.h>
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/log.hpp>
+#include <gyre/runtime/signals_blocked.hpp>
 #include <gyre/runtime/telemetry/prometheus_endpoint.hpp>
 
 #include <limits>
@@ -167,6 +168,30 @@ void add_transfers(std::vector<MetricFamily>& families, const Stats& stats) {
   for (MetricFamily* family : {&copies, &bytes, &seconds}) families.push_back(std::move(*family));
 }
 
+void add_memory(std::vector<MetricFamily>& families, const MemoryStats& memory) {
+  MetricFamily& kinds = add(families, "gyre_memory_bytes",
+                            "Memory that the runtime has taken, by what it is for.", MetricType::Gauge);
+  const auto add_kind = [&kinds](const char* kind, uint64_t bytes) {
+    gauge(kinds, double(bytes), {{"kind", kind}});
+  };
+  add_kind("region", memory.region);
+  add_kind("bar", memory.bar);
+  add_kind("actors", memory.actors);
+  add_kind("modules", memory.modules);
+  add_kind("buffer_table", memory.buffer_table);
+  add_kind("device_buffers", memory.buffers[0]);
+  add_kind("pinned_buffers", memory.buffers[1]);
+  add_kind("unified_buffers", memory.buffers[2]);
+  add_kind("freed_device_buffers", memory.buffers_freed[0]);
+  add_kind("freed_pinned_buffers", memory.buffers_freed[1]);
+  add_kind("freed_unified_buffers", memory.buffers_freed[2]);
+  if (memory.device_total == 0) return;
+  gauge(add(families, "gyre_device_memory_bytes", "Memory that the device has.", MetricType::Gauge),
+        double(memory.device_total));
+  gauge(add(families, "gyre_device_memory_free_bytes", "Memory that the device has free.", MetricType::Gauge),
+        double(memory.device_free));
+}
+
 class Collector final : public prometheus::Collectable {
  public:
   explicit Collector(std::function<Stats()> read) : read_(std::move(read)) {}
@@ -180,6 +205,7 @@ class Collector final : public prometheus::Collectable {
     add_workers(families, stats);
     add_handlers(families, stats);
     add_transfers(families, stats);
+    add_memory(families, stats.memory);
     return families;
   } catch (const std::exception& error) {
     detail::log(LogLevel::warning,
@@ -204,6 +230,7 @@ struct PrometheusEndpoint::Server {
 
 PrometheusEndpoint::PrometheusEndpoint(std::function<Stats()> read, const PrometheusOptions& options) {
   try {
+    const detail::SignalsBlocked blocked;
     server_ = std::make_unique<Server>(std::move(read), options);
   } catch (const std::exception& error) {
     throw Error(fmt::format("serving metrics on {}: {}; is the address this machine's, and the port free?",

@@ -14,6 +14,7 @@
 
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
+#include "support/without_nvrtc.hpp"
 
 namespace {
 
@@ -185,12 +186,6 @@ Plan small_plan() {
   return plan;
 }
 
-bool has_nvrtc() {
-  if (cuda::nvrtc_available()) return true;
-  WARN("skipped: NVRTC is not installed here");
-  return false;
-}
-
 void check_row(const Row& row, const BareDriver& driver) {
   CHECK(row.summary.messages == 300);
   CHECK(row.histogram.count() == 300);
@@ -200,7 +195,7 @@ void check_row(const Row& row, const BareDriver& driver) {
 }
 
 TEST_CASE("raw's host side: every message comes back, beside idle workers, with one poller or two") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   for (const uint32_t workers : {1u, 3u}) {
     for (const uint32_t pollers : {1u, 2u}) {
       BareDriver driver;
@@ -218,7 +213,7 @@ TEST_CASE("raw's host side: every message comes back, beside idle workers, with 
 }
 
 TEST_CASE("raw and the naive ring do not believe a wrong reply, nor wait for ever for one") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   const auto complaint = [](Fault fault, auto&& measure_row) {
     BareDriver driver;
     driver().fault = fault;
@@ -240,7 +235,7 @@ TEST_CASE("raw and the naive ring do not believe a wrong reply, nor wait for eve
 }
 
 TEST_CASE("the naive ring's host side: every message comes back, over laps") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   BareDriver driver;
   const Row row = measure_naive_ring(small_plan(), 64);
   check_row(row, driver);
@@ -248,7 +243,7 @@ TEST_CASE("the naive ring's host side: every message comes back, over laps") {
 }
 
 TEST_CASE("launches and graphs are made for each message, and each sum is checked") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   constexpr uint32_t with_warm_up = 330;
   {
     BareDriver driver;
@@ -278,7 +273,7 @@ TEST_CASE("launches and graphs are made for each message, and each sum is checke
 }
 
 TEST_CASE("raw streams: all of every worker comes back, whoever sends and takes") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   for (const uint32_t workers : {1u, 3u}) {
     uint64_t checksum = 0;
     for (const uint32_t threads : {1u, 2u, 6u}) {
@@ -299,7 +294,7 @@ TEST_CASE("raw streams: all of every worker comes back, whoever sends and takes"
 }
 
 TEST_CASE("raw streams do not believe a wrong packet, nor wait for ever for one") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   for (const Fault fault : {Fault::flips_a_bit, Fault::answers_nothing}) {
     for (const uint32_t threads : {1u, 2u}) {
       BareDriver driver;
@@ -315,7 +310,7 @@ TEST_CASE("raw streams do not believe a wrong packet, nor wait for ever for one"
 }
 
 TEST_CASE("copies there and back are timed and compared") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   BareDriver driver;
   CHECK(measure_device_copies(0, 8192, 4096, 20) > 0);
   CHECK(measure_host_copies(8192, 4096, 20) > 0);

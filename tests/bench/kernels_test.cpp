@@ -1,43 +1,53 @@
 // The benchmark's kernels compile with NVRTC. No GPU is needed.
+#include <string>
+#include <vector>
+
 #include "bench/baselines/launches.hpp"
 #include "bench/baselines/naive_ring.hpp"
 #include "bench/baselines/raw.hpp"
 #include "bench/baselines/soak_kernel_host.hpp"
 #include "bench/baselines/views_on_gpu.hpp"
 #include "support/catch.hpp"
+#include "support/without_nvrtc.hpp"
 
 namespace {
 
 using namespace gyre;
 
-TEST_CASE("the raw kernel compiles for old and new architectures, without a warning") {
-  if (!cuda::nvrtc_available()) {
-    WARN("skipped: NVRTC is not installed here");
-    return;
-  }
-  const RingShape largest{.slots = 256, .slot_bytes = 16384};
-  for (const int architecture : {75, 90, 120}) {
-    for (const uint32_t size : {32u, 64u, 352u, 360u, 4096u, largest.body_capacity()}) {
-      for (const uint32_t pollers : {1u, 2u}) {
-        for (const bool near_pages : {false, true}) {
-          const cuda::CompiledKernel kernel =
-              bench::compile_raw_kernel(architecture, size, pollers, near_pages);
-          INFO("sm_" << architecture << ", " << size << " bytes, " << pollers << " pollers, near pages "
-                     << near_pages);
-          CHECK(kernel.log == "");
-          CHECK(!kernel.cubin.empty());
-          CHECK(kernel.lowered_name.find("raw_echo") != std::string::npos);
-        }
+constexpr RingShape largest{.slots = 256, .slot_bytes = 16384};
+
+void check_raw_kernel(int architecture, const std::vector<uint32_t>& sizes) {
+  for (const uint32_t size : sizes) {
+    for (const uint32_t pollers : {1u, 2u}) {
+      for (const bool near_pages : {false, true}) {
+        const cuda::CompiledKernel kernel =
+            bench::compile_raw_kernel(architecture, size, pollers, near_pages);
+        INFO("sm_" << architecture << ", " << size << " bytes, " << pollers << " pollers, near pages "
+                   << near_pages);
+        CHECK(kernel.log == "");
+        CHECK(!kernel.cubin.empty());
+        CHECK(kernel.lowered_name.find("raw_echo") != std::string::npos);
       }
     }
   }
 }
 
-TEST_CASE("the other baselines' kernels compile for old and new architectures, without a warning") {
-  if (!cuda::nvrtc_available()) {
-    WARN("skipped: NVRTC is not installed here");
-    return;
+TEST_CASE("the raw kernel compiles for old and new architectures, without a warning") {
+  if (gyre_test::without_nvrtc()) return;
+  check_raw_kernel(75, {32});
+  check_raw_kernel(90, {64, 352});
+  check_raw_kernel(120, {largest.body_capacity()});
+}
+
+TEST_CASE("the raw kernel compiles for messages of any size on each architecture", "[.slow]") {
+  if (gyre_test::without_nvrtc()) return;
+  for (const int architecture : {75, 90, 120}) {
+    check_raw_kernel(architecture, {32, 64, 352, 360, 4096, largest.body_capacity()});
   }
+}
+
+TEST_CASE("the other baselines' kernels compile for old and new architectures, without a warning") {
+  if (gyre_test::without_nvrtc()) return;
   using Compile = cuda::CompiledKernel (*)(int);
   const Compile stream_of_one = [](int architecture) {
     return bench::compile_raw_stream_kernel(architecture, 1);
@@ -58,10 +68,7 @@ TEST_CASE("the other baselines' kernels compile for old and new architectures, w
 }
 
 TEST_CASE("the views' kernels compile for old and new architectures, without a warning") {
-  if (!cuda::nvrtc_available()) {
-    WARN("skipped: NVRTC is not installed here");
-    return;
-  }
+  if (gyre_test::without_nvrtc()) return;
   for (const int architecture : {75, 90, 120}) {
     for (const bool by_views : {false, true}) {
       const cuda::CompiledKernel kernel = bench::compile_views_kernel(architecture, by_views);

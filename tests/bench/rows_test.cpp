@@ -37,7 +37,7 @@ TEST_CASE("rounds on chosen CPUs say which they were, and how many were not as q
     rows.add(round);
   }
   const auto rounds = rows.to_json()[0]["rounds"];
-  REQUIRE(rounds.size() == 3);
+  REQUIRE(rounds.elements().size() == 3);
   for (size_t i = 0; i < 3; ++i) {
     CHECK(rounds[i]["cpu"] == cpus[i].cpu);
     CHECK(rounds[i]["baseline_cpu"] == cpus[i].baseline_cpu);

@@ -30,14 +30,14 @@ HEAD
   done
 }
 
-measures throughput --messages 5000 --tells --workers 1 2 --threads 2 --interleave 2 <<'CHECK'
+measures throughput --messages 1000 --tells --workers 1 2 --threads 2 --interleave 2 <<'CHECK'
 def answer(value): return (value + 1) * 0x9e3779b97f4a7c15
 def values(threads, messages): return [(t << 48) + i for t in range(threads) for i in range(messages // threads)]
 for workers in (1, 2):
     asks, tells = one(name="gyre", workers=workers), one(name="gyre tells", workers=workers)
-    assert asks["checksum"] == sum(map(answer, values(2, 5000))) % 2**64, asks
-    assert tells["checksum"] == sum(values(2, 5000)) % 2**64, tells
-    assert asks["messages"] == tells["messages"] == 5000
+    assert asks["checksum"] == sum(map(answer, values(2, 1000))) % 2**64, asks
+    assert tells["checksum"] == sum(values(2, 1000)) % 2**64, tells
+    assert asks["messages"] == tells["messages"] == 1000
 assert one(name="boost-spsc")["rate_ratio"] == 1
 assert len(rows) == 5 and all(len(row["rounds"]) == 2 and row["messages_per_s"] in row["rounds"] for row in rows), rows
 CHECK
@@ -60,13 +60,13 @@ for name in ("gyre", "bare", "gyre cold"):
 assert one(name="bare")["p50_ratio"] == 1
 CHECK
 
-measures workers --messages 500 --workers 1 3 --interleave 2 <<'CHECK'
+measures workers --messages 200 --workers 1 3 --interleave 2 <<'CHECK'
 assert one(name="gyre", workers=1)["p50_to_alone"] == 1
 assert one(name="gyre", workers=3)["p50_to_alone"] > 0
-assert all(row["messages"] == 500 and len(row["rounds"]) == 2 and row["checked"] for row in rows) and len(rows) == 2, rows
+assert all(row["messages"] == 200 and len(row["rounds"]) == 2 and row["checked"] for row in rows) and len(rows) == 2, rows
 CHECK
 
-measures sweep --messages 5000 --seconds 0.02 --loads 0.2 0.5 <<'CHECK'
+measures sweep --messages 1000 --seconds 0.02 --loads 0.2 0.5 <<'CHECK'
 assert document["machine"]["capacity_per_s"] > 0
 for load in (0.2, 0.5):
     row = one(load=load)
@@ -76,20 +76,20 @@ for load in (0.2, 0.5):
     assert sum(int(bucket.split(":")[1]) for bucket in row["histogram_ns"].split()) == row["messages"], row
 CHECK
 
-measures api --messages 300 --interleave 2 --wait polite <<'CHECK'
+measures api --messages 100 --interleave 2 --wait polite <<'CHECK'
 names = ["gyre", "beside the poller", "callback", "co_await", "queue, polled", "queue, epoll", "asio callback",
          "asio use_future", "ask, cancel"]
 assert [row["name"] for row in rows] == names, rows
 assert one(name="gyre")["p50_ratio"] == 1
 for row in rows:
-    assert row["messages"] == 300 and len(row["rounds"]) == 2 and row["checked"] and row["remark"], row
+    assert row["messages"] == 100 and len(row["rounds"]) == 2 and row["checked"] and row["remark"], row
     assert 0 < row["p50_ns"] <= row["p99_ns"] <= row["p999_ns"] <= row["max_ns"] and row["p50_ratio"] > 0, row
 CHECK
 
-measures soak --messages 20000 --threads 3 --workers 2 --packets 3-32 --preempt <<'CHECK'
+measures soak --messages 4000 --threads 3 --workers 2 --packets 3-32 --preempt <<'CHECK'
 row, = rows
-assert row["messages"] == 20000 and row["threads"] == 3 and row["workers"] == 2, row
-assert 3 * 20000 < row["packets"] < 32 * 20000 and row["checksum"] != 0, row
+assert row["messages"] == 4000 and row["threads"] == 3 and row["workers"] == 2, row
+assert 3 * 4000 < row["packets"] < 32 * 4000 and row["checksum"] != 0, row
 CHECK
 grep -q "none lost, none doubled, none torn, none out of order" "$folder/text"
 

@@ -289,7 +289,7 @@ static void actors(const char* endless, uint64_t of_something_else) {
   }
 
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_actors_load(NULL, "a", &set));
-  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_actors_load("a.so", NULL, &set));
+  EXPECT_STATUS(GYRE_FAILED, gyre_actors_load("/no/such/file.so", NULL, &set));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_actors_load("a.so", "a", NULL));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_actors_load(endless, "a", &set));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_actors_load("a.so", endless, &set));
@@ -298,8 +298,26 @@ static void actors(const char* endless, uint64_t of_something_else) {
   EXPECT_STATUS(GYRE_FAILED, gyre_actors_load("libc.so.6", "a", &set));
   EXPECT(set == 98);
 
-  /* Source text runs on CUDA alone. */
+  /* What the actors carry. */
+  gyre_schema carried = 96, parsed;
+  gyre_actors builtin;
+  REQUIRE_OK(gyre_actors_builtin(&builtin));
+  REQUIRE_OK(gyre_schema_parse(NULL, 0, &parsed));
+  EXPECT_HANDLES_REFUSED(wrong, gyre_actors_schema(h, &carried));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_actors_schema(builtin, NULL));
+  EXPECT_HANDLES_REFUSED(wrong, gyre_actors_check_schema(h, parsed));
+  EXPECT_STATUS(GYRE_BAD_HANDLE, gyre_actors_check_schema(builtin, builtin));
+  EXPECT(carried == 96);
+  REQUIRE_OK(gyre_actors_schema(builtin, &carried));
+  EXPECT_STATUS(GYRE_OK, gyre_actors_check_schema(builtin, carried));
+  EXPECT_STATUS(GYRE_OK, gyre_actors_check_schema(builtin, parsed));
+  EXPECT_STATUS(GYRE_OK, gyre_schema_release(carried));
+  EXPECT_STATUS(GYRE_OK, gyre_schema_release(parsed));
+  EXPECT_STATUS(GYRE_OK, gyre_actors_release(builtin));
+
+  /* Source text runs on CUDA alone, and carries no schema. */
   REQUIRE_OK(gyre_actors_from_source(&good, &set));
+  EXPECT_STATUS(GYRE_BAD_SCHEMA, gyre_actors_schema(set, &carried));
   gyre_options options;
   REQUIRE_OK(gyre_options_init(&options, sizeof options));
   options.engine = GYRE_ENGINE_CPU;

@@ -112,6 +112,57 @@ static void json_messages_come_back_as_they_were(void) {
   EXPECT_STATUS(GYRE_OK, gyre_schema_release(schema));
 }
 
+/* What JSON holds that a field does not take is named by field, value and what is expected. */
+static void wrong_json_is_named(void) {
+  static const char text[] =
+      "@0xf1e2d3c4b5a69799;\n"
+      "using Cxx = import \"/capnp/c++.capnp\";\n"
+      "$Cxx.namespace(\"test\");\n"
+      "struct Batch { orders @0 :List(Order); raw @1 :Data; on @2 :Bool; note @3 :Text; }\n"
+      "struct Order { id @0 :UInt64; price :group { cents @1 :Int16; unit @2 :Unit; }\n"
+      "  union { limit @3 :Int32; market @4 :Void; } }\n"
+      "enum Unit { euro @0; dollar @1; }\n";
+  const gyre_text file = {"batch.capnp", text, sizeof text - 1};
+  static const char* const cases[][2] = {
+      {"{\"orders\": [{}, {\"price\": {\"cents\": \"x\"}}]}",
+       "orders[1].price.cents is \"x\"; give an integer from -32768 to 32767, for a Int16"},
+      {"{\"orders\": [{\"price\": {\"cents\": 40000}}]}", "orders[0].price.cents is 40000; give an integer"},
+      {"{\"orders\": [{\"price\": {\"cents\": 1.5}}]}", "orders[0].price.cents is 1.5; give an integer"},
+      {"{\"orders\": [{\"id\": -1}]}", "orders[0].id is -1; give an integer from 0 to 18446744073709551615"},
+      {"{\"orders\": [{\"id\": \"18446744073709551616\"}]}",
+       "orders[0].id is \"18446744073709551616\"; give"},
+      {"{\"orders\": [{\"id\": 18446744073709551616}]}", "orders[0].id is 1.8446744073709552e+19; give"},
+      {"{\"orders\": [{\"price\": {\"unit\": \"pound\"}}]}",
+       "orders[0].price.unit is \"pound\"; give one of euro, dollar"},
+      {"{\"orders\": [{\"limit\": 1, \"market\": null}]}",
+       "orders[0]: limit and market are fields of one union of Order, which holds one of them; give one"},
+      {"{\"orders\": [{\"prise\": 5}]}", "orders[0]: Order has no field prise (given 5); it has id, price"},
+      {"{\"orders\": 3}", "orders is 3; give an array"},
+      {"{\"orders\": [7]}", "orders[0] is 7; give an object of fields, for a Order"},
+      {"{\"raw\": [256]}", "raw is 256; give an integer from 0 to 255, for a byte of Data"},
+      {"{\"on\": 1}", "on is 1; give true or false"},
+      {"{\"note\": null}", "note is null; give a string"},
+      {"[]", "the message is an array; give an object of fields, for a Batch"}};
+  gyre_schema schema;
+  uint64_t id;
+  char body[1024];
+  size_t size;
+  REQUIRE_OK(gyre_schema_parse(&file, 1, &schema));
+  REQUIRE_OK(gyre_schema_type_id(schema, "Batch", &id));
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    EXPECT_STATUS(GYRE_BAD_JSON, gyre_message_from_json(schema, id, cases[i][0], strlen(cases[i][0]),
+                                                        GYRE_BODY, body, sizeof body, &size));
+    if (strstr(gyre_last_error(), cases[i][1]) == NULL) printf("%s: %s\n", cases[i][0], gyre_last_error());
+    EXPECT(strstr(gyre_last_error(), cases[i][1]) != NULL);
+  }
+  static const char good[] =
+      "{\"orders\": [{\"id\": \"18446744073709551615\", \"price\": {\"cents\": -32768, \"unit\": "
+      "\"dollar\"}}, "
+      "{\"id\": 9007199254740992, \"market\": null}], \"raw\": [0, 255], \"on\": true, \"note\": \"\"}";
+  REQUIRE_OK(gyre_message_from_json(schema, id, good, sizeof good - 1, GYRE_BODY, body, sizeof body, &size));
+  EXPECT_STATUS(GYRE_OK, gyre_schema_release(schema));
+}
+
 static const char* text_of(const char* folder, const char* name) {
   char path[4096];
   snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -290,6 +341,8 @@ static void buffers_are_added(gyre_runtime runtime, gyre_schema own, gyre_memory
   }
   gyre_stats stats = {.struct_size = sizeof stats};
   REQUIRE_OK(gyre_runtime_stats(runtime, &stats));
+  EXPECT(stats.region_bytes > 1 << 16 && stats.actor_bytes > 0 && stats.buffer_table_bytes > 0 &&
+         stats.device_free_bytes <= stats.device_bytes);
   EXPECT(stats.buffers_in_use[memory] == 3 && stats.buffer_bytes_in_use[memory] >= 3 * 4 * N);
   EXPECT_STATUS(GYRE_OK, gyre_buffer_release(buffers[2]));
   EXPECT_STATUS(GYRE_BAD_BUFFER,
@@ -425,6 +478,7 @@ int main(int argc, char** argv) {
   REQUIRE_OK(gyre_schema_parse(NULL, 0, &own));
 
   json_messages_come_back_as_they_were();
+  wrong_json_is_named();
   views_are_those_of_the_compiler(argv[1], argv[2]);
   const gyre_runtime runtime = launch(&options);
   what_a_runtime_says_of_itself(runtime, own);

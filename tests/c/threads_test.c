@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 
 #include "expect.h"
 
@@ -106,6 +107,83 @@ static void a_call_is_one_threads_and_any_cancels_it(const char* plugin, const g
   EXPECT_STATUS(GYRE_OK, gyre_runtime_release(slow));
 }
 
+/* A thread that is cancelled in `wait`, and what that returned. */
+struct cancelled {
+  gyre_status (*wait)(struct cancelled*);
+  gyre_runtime runtime;
+  gyre_call call;
+  uint64_t request;
+  atomic_int begun, returned;
+};
+static const uint64_t long_work[] = {(uint64_t)2 << 32 | (uint64_t)1 << 48, 3, 60000000000, 0};
+static gyre_status waits_for_a_call(struct cancelled* c) { return gyre_call_wait(c->call, -1); }
+static gyre_status asks_and_waits(struct cancelled* c) {
+  gyre_send_options sending;
+  gyre_send_options_init(&sending, sizeof sending);
+  sending.timeout_ns = 300000000;
+  gyre_call call;
+  return gyre_ask_and_wait(c->runtime, "gyre_test::Probe", 0, c->request, long_work, sizeof long_work,
+                           &sending, &call);
+}
+static gyre_status drains(struct cancelled* c) { return gyre_drain(c->runtime, 300000000); }
+static gyre_status terminates(struct cancelled* c) { return gyre_terminate(c->runtime, 300000000, NULL); }
+
+static void* is_cancelled(void* argument) {
+  struct cancelled* const c = argument;
+  atomic_store(&c->begun, 1);
+  const gyre_status status = c->wait(c);
+  atomic_store(&c->returned, 1 + status);
+  pthread_testcancel();
+  return NULL;
+}
+
+/* pthread_cancel() of a thread that waits in the library: it waits on, the function returns what it would
+   have, and then the thread is cancelled. */
+static void cancelling_a_thread_waits_until_the_function_returns(const char* plugin, gyre_options options) {
+  gyre_actors probes;
+  REQUIRE_OK(gyre_actors_load(plugin, "probes", &probes));
+  options.workers = 1;
+  struct cancelled c = {.returned = 0};
+  REQUIRE_OK(gyre_launch(probes, &options, &c.runtime));
+  REQUIRE_OK(gyre_actors_release(probes));
+  gyre_handler handler = {sizeof handler, NULL, NULL, 0, 0};
+  REQUIRE_OK(gyre_runtime_handler(c.runtime, 0, &handler));
+  c.request = handler.request;
+  gyre_send_options sending;
+  REQUIRE_OK(gyre_send_options_init(&sending, sizeof sending));
+  sending.timeout_ns = 60000000000;
+  REQUIRE_OK(gyre_ask(c.runtime, "gyre_test::Probe", 0, handler.request, long_work, sizeof long_work,
+                      &sending, &c.call));
+  const struct {
+    gyre_status (*wait)(struct cancelled*);
+    int needs_an_end;
+    gyre_status expected;
+  } waits[] = {{waits_for_a_call, 1, GYRE_OK},
+               {asks_and_waits, 0, GYRE_TIMED_OUT},
+               {drains, 0, GYRE_WORKER_STUCK},
+               {terminates, 0, GYRE_OK}};
+  for (size_t i = 0; i < sizeof waits / sizeof *waits; ++i) {
+    c.wait = waits[i].wait;
+    atomic_store(&c.begun, 0);
+    atomic_store(&c.returned, 0);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, is_cancelled, &c) != 0) exit(1);
+    while (!atomic_load(&c.begun)) sched_yield();
+    if (waits[i].needs_an_end) {
+      int32_t done;
+      while (gyre_call_poll(c.call, &done) != GYRE_BUSY) sched_yield(); /* until it waits */
+    }
+    pthread_cancel(thread);
+    if (waits[i].needs_an_end) EXPECT_STATUS(GYRE_OK, gyre_call_cancel(c.call, NULL));
+    void* result = NULL;
+    pthread_join(thread, &result);
+    EXPECT(result == PTHREAD_CANCELED);
+    EXPECT(atomic_load(&c.returned) == 1 + waits[i].expected);
+  }
+  EXPECT_STATUS(GYRE_OK, gyre_call_release(c.call));
+  EXPECT_STATUS(GYRE_OK, gyre_runtime_release(c.runtime));
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   gyre_options options;
@@ -119,5 +197,6 @@ int main(int argc, char** argv) {
   EXPECT_STATUS(GYRE_OK, gyre_runtime_release(runtime));
   EXPECT_STATUS(GYRE_OK, gyre_schema_release(own));
   a_call_is_one_threads_and_any_cancels_it(argv[1], &options);
+  cancelling_a_thread_waits_until_the_function_returns(argv[1], options);
   return report();
 }

@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
 
   gyre_actors actors;
   must(gyre_actors_load(argv[1], "till", &actors));
+  must(gyre_actors_check_schema(actors, schema));
   gyre_options options;
   must(gyre_options_init(&options, sizeof options));
   options.engine = argc > 3 && strcmp(argv[3], "cuda") == 0 ? GYRE_ENGINE_CUDA : GYRE_ENGINE_CPU;

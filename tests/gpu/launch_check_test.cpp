@@ -5,6 +5,7 @@
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 #include "support/stepped.hpp"
 #include "support/three_cases.hpp"
 
@@ -301,8 +302,7 @@ TEST_CASE("a device that is not there is refused by number", "[gpu]") {
 
 TEST_CASE("two runtimes on two devices in one process answer at the same time", "[gpu]") {
   if (cuda::Driver::device_count() < 2) {
-    WARN("one device here: not run");
-    return;
+    return gyre_test::skip("one GPU here");
   }
   Options first = on_cuda(4), second = on_cuda(4);
   second.device = 1;

@@ -1,4 +1,4 @@
-// A million actors. Not among the tests that run by default: gyre-gpu-tests "[million]".
+// A million actors: gyre-gpu-tests "[million]", which `tools/test.sh --all` and tools/gpu_test.sh run.
 #include <fmt/format.h>
 
 #include <atomic>

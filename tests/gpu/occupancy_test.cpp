@@ -7,6 +7,7 @@
 
 #include "inspection.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 #include "temporary_folder.hpp"
 
 using namespace gyre;
@@ -17,8 +18,7 @@ TEST_CASE("the occupancy that is worked out is the driver's, over blocks, regist
   const auto device = find_device_facts(0);
   REQUIRE(device);
   if (find_multiprocessor(device->architecture) == nullptr) {
-    WARN("sm_" << device->architecture << " is not in the table: not run");
-    return;
+    return gyre_test::skip(fmt::format("sm_{} is not in the table of multiprocessors", device->architecture));
   }
   for (const uint32_t block : {32u, 64u, 96u, 128u, 256u, 512u, 1024u}) {
     const TemporaryFolder folder;

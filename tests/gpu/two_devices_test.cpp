@@ -1,4 +1,4 @@
-// Two GPUs, a runtime on each, in one process. Says so and passes where there is one GPU.
+// Two GPUs, a runtime on each, in one process. Skipped where there is one GPU.
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/driver.hpp>
 
@@ -7,6 +7,7 @@
 
 #include "support/catch.hpp"
 #include "support/counters.hpp"
+#include "support/skip.hpp"
 #include "support/three_cases.hpp"
 
 using namespace gyre;
@@ -14,8 +15,7 @@ using namespace gyre_counters;
 
 TEST_CASE("runtimes on two GPUs work at once, and each has actors of its own", "[gpu][devices]") {
   if (cuda::Driver::device_count() < 2) {
-    WARN("one GPU here: not run");
-    return;
+    return gyre_test::skip("one GPU here");
   }
   {
     Runtime first =
@@ -45,8 +45,7 @@ TEST_CASE("runtimes on two GPUs work at once, and each has actors of its own", "
 
 TEST_CASE("a runtime ends, and is launched again, while one on another GPU lives", "[gpu][devices]") {
   if (cuda::Driver::device_count() < 2) {
-    WARN("one GPU here: not run");
-    return;
+    return gyre_test::skip("one GPU here");
   }
   Runtime first = Runtime::launch(counter_actors(), {.engine = EngineKind::cuda, .device = 0});
   for (int round = 1; round <= 3; ++round) {
@@ -59,8 +58,7 @@ TEST_CASE("a runtime ends, and is launched again, while one on another GPU lives
 
 TEST_CASE("the validation's cases on two GPUs at once, by two runtimes of one process", "[gpu][devices]") {
   if (cuda::Driver::device_count() < 2) {
-    WARN("one GPU here: not run");
-    return;
+    return gyre_test::skip("one GPU here");
   }
   Runtime first = Runtime::launch(builtin_actors(), {.engine = EngineKind::cuda, .device = 0});
   Runtime second = Runtime::launch(builtin_actors(), {.engine = EngineKind::cuda, .device = 1});

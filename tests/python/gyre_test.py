@@ -359,7 +359,11 @@ class Buffers(unittest.TestCase):
                 else:
                     with self.assertRaises(gyre.Error):
                         z.view()
-        self.assertEqual(self.runtime.stats()["buffers_in_use"], [0, 0, 0])
+        stats = self.runtime.stats()
+        self.assertEqual(stats["buffers_in_use"], [0, 0, 0])
+        self.assertGreater(stats["region_bytes"], 1 << 16)
+        self.assertGreater(stats["actor_bytes"], 0)
+        self.assertLessEqual(stats["device_free_bytes"], stats["device_bytes"])
 
     def test_elements_of_every_type_are_kept(self):
         for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"):
@@ -468,6 +472,53 @@ class Runtimes(unittest.TestCase):
             gyre.Actors.load(path, "others")
         with self.assertRaisesRegex(gyre.BadArgument, "no probes today"):
             gyre.Actors.load(path, "no_probes")
+        with self.assertRaisesRegex(gyre.Error, "it exports probes, no_probes; name one of them"):
+            gyre.Actors.load(path)
+
+    @unittest.skipUnless(os.environ.get("GYRE_TEST_PLUGIN"), "no shared object of actors")
+    def test_a_shared_object_carries_its_schema(self):
+        actors = gyre.Actors.load(os.environ["GYRE_TEST_PLUGIN"], "probes")
+        with gyre.launch(actors, engine=ENGINE) as runtime:
+            client = runtime.client()
+            reply = client.ask("gyre_test::Probe", 3, "ProbeRequest", {"action": "answer", "argument": 20})
+            self.assertEqual((reply["value"], reply["key"]), (41, 3))
+            with self.assertRaisesRegex(gyre.BadArgument, "argument is 'x'; give an integer"):
+                client.ask("gyre_test::Probe", 3, "ProbeRequest", {"argument": "x"})
+        with gyre.launch(engine=ENGINE, schema={"point.capnp": POINT}) as runtime:  # beside the built-in actors' own
+            self.assertEqual(runtime.client().ask(ECHO, 1, "EchoRequest", {"sequence": 3})["sequence"], 3)
+
+    @unittest.skipUnless(os.environ.get("GYRE_TEST_PLUGIN"), "no shared object of actors")
+    def test_a_schema_that_differs_from_what_the_actors_carry_is_refused_with_the_field(self):
+        path = os.environ["GYRE_TEST_PLUGIN"]
+        with open(os.environ["GYRE_TEST_PLUGIN_SCHEMA"]) as file:
+            text = file.read()
+
+        def load(changed, to, count=1):
+            self.assertEqual(text.count(changed), count)
+            return gyre.Actors.load(path, "probes", {"support/actors/probe.capnp": text.replace(changed, to)})
+
+        argument = "argument @1 :UInt64"
+        for changed, to, says in (
+            (argument, "argument @1 :Text",
+             "field argument of ProbeRequest is Text in the schema, and the actors were built with UInt64"),
+            (argument, "argument @1 :Int64", "field argument of ProbeRequest is Int64 in the schema"),
+            (argument, "argument @1 :UInt64 = 7", "field argument of ProbeRequest has another default"),
+            (argument, "renamed @1 :List(UInt64)", "field renamed of ProbeRequest is List.UInt64. in the schema"),
+        ):
+            with self.subTest(to=to), self.assertRaisesRegex(gyre.BadArgument, says) as raised:
+                load(changed, to)
+            self.assertEqual(raised.exception.name, "bad_schema")
+        self.assertEqual(load(argument, "renamed @1 :UInt64").schema.decode("ProbeRequest", struct.pack(
+            "<QQQQ", 2 << 32 | 1 << 48, 0, 5, 0))["renamed"], 5)
+        swapped = text.replace("answer @0", "answer @1").replace("fail @1", "fail @0")
+        with self.assertRaisesRegex(gyre.BadArgument, "enumerant fail of Action has the number 0 in the schema, and .* 1"):
+            gyre.Actors.load(path, "probes", {"support/actors/probe.capnp": swapped})
+        file_id = text[text.index("@0x"):text.index(";")]
+        with self.assertRaisesRegex(gyre.BadArgument, "struct .* has the id .*, and the actors were built with"):
+            load(file_id, "@0xe1d2c3b4a596877b")
+        probes = gyre.Actors.load(path, "probes")
+        with self.assertRaisesRegex(gyre.BadArgument, "field argument of ProbeRequest"):
+            gyre.launch(probes, engine=ENGINE, schema={"p.capnp": text.replace(argument, "argument @1 :Float64")})
 
     @unittest.skipUnless(os.environ.get("GYRE_TEST_PLUGIN"), "no shared object of actors")
     def test_an_interrupt_ends_a_blocking_ask(self):

@@ -59,3 +59,31 @@ TEST_CASE("the hash tells texts apart") {
   CHECK(fnv1a("a") == 0xaf63dc4c8601ec8cu);  // the published test vector
   CHECK(fnv1a("ab") != fnv1a("ba"));
 }
+
+TEST_CASE("actors that went through a shared object's format are the same actors, with their schemas") {
+  const ActorSet set = ActorSet::of<gyre_test::Probe>(gyre_test_actors::sources).grid_scoped();
+  const LibraryOfActors exported(set);
+  const ActorSet loaded = ActorSet::from_library(exported.library());
+  CHECK(loaded.kernel() == set.kernel());
+  CHECK(loaded.compiled_in());
+  CHECK(loaded.is_grid_scoped());
+  CHECK(loaded.actor_bytes(10) == set.actor_bytes(10));
+  REQUIRE(loaded.handlers().size() == 2);
+  for (size_t i = 0; i < 2; ++i) {
+    const Handler &one = set.handlers()[i], &other = loaded.handlers()[i];
+    CHECK(one.actor == other.actor);
+    CHECK(one.request == other.request);
+    CHECK(one.response == other.response);
+    CHECK(other.request_schema.getProto().getId() == one.request);
+    CHECK(set.message_name(0, uint16_t(i)) == loaded.message_name(0, uint16_t(i)));
+  }
+  CHECK(loaded.handlers()[0].response_schema.getProto().getId() == loaded.handlers()[0].response);
+  CHECK(loaded.message_name(0, 0) == "ProbeRequest");
+  CHECK(loaded.message_schemas().size() == 3);
+  // A set of source text is exported as that.
+  const LibraryOfActors text(ActorSet::from_source("struct A {};", {"A"}));
+  const ActorSet from_text = ActorSet::from_library(text.library());
+  CHECK_FALSE(from_text.compiled_in());
+  CHECK(from_text.kernel() == "gyre::worker_kernel<A>");
+  CHECK(from_text.message_schemas().empty());
+}

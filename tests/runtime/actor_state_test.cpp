@@ -97,7 +97,11 @@ TEST_CASE("a type that says so is created by start alone, and as many as it says
   const auto fourth = client.start(Address<Guest>{4});
   REQUIRE_FALSE(fourth);
   CHECK(fourth.error().status == Status::actor_table_full);
-  CHECK(fourth.error().message().find("all the 3 actors") != std::string::npos);
+  const std::string text = fourth.error().message();
+  INFO(text);
+  CHECK(text.find("all the 3 actors of type gyre_counters::Guest that the type allows (max_per_worker)") !=
+        std::string::npos);
+  CHECK(text.find("--actors-per-worker") == std::string::npos);  // which would not help
   CHECK(enter(3).value()->getValue() == 1);
   REQUIRE(client.stop(Address<Guest>{2}));
   REQUIRE(client.start(Address<Guest>{4}));
@@ -109,7 +113,10 @@ TEST_CASE("a worker's table that is full says so, and takes actors again when so
   Runtime runtime = launch_counters({.actors_per_worker = 16});
   Client client = runtime.client();
   for (uint64_t key = 0; key < 16; ++key) REQUIRE(add(client, 2 * key, 1));
-  CHECK(add(client, 100, 1).error().status == Status::actor_table_full);
+  const Failure full = add(client, 100, 1).error();
+  CHECK(full.status == Status::actor_table_full);
+  CHECK(full.message().find("all the 16 actors of that type it has room for") != std::string::npos);
+  CHECK(full.message().find("--actors-per-worker") != std::string::npos);
   REQUIRE(client.tell<Increment>(counter(102), incrementing(1)));
   CHECK(add(client, 30, 1).value() == 2);
   REQUIRE(client.stop(counter(8)));

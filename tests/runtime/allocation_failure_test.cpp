@@ -17,12 +17,14 @@
 #include <gyre/runtime/cuda/program.hpp>
 
 #include "support/fake_driver.hpp"
+#include "support/without_nvrtc.hpp"
 #endif
 
 namespace {
 
-thread_local uint64_t allocations_left = 0;  // of this thread, until one fails; 0: none does
-thread_local uint64_t allocations_made = 0;  // of this thread
+thread_local uint64_t allocations_left = 0;     // of this thread, until one fails; 0: none does
+thread_local uint64_t allocations_made = 0;     // of this thread
+thread_local size_t most_aligned = ~size_t(0);  // bytes that aligned_alloc gives this thread at once
 std::atomic<int64_t> outstanding{0};
 
 // The fake driver's own memory is not Gyre's.
@@ -49,7 +51,7 @@ void* __wrap_mmap(void* at, size_t bytes, int protection, int flags, int file, o
   return fails() ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, offset);
 }
 void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
-  return fails() ? nullptr : __real_aligned_alloc(alignment, bytes);
+  return fails() || bytes > most_aligned ? nullptr : __real_aligned_alloc(alignment, bytes);
 }
 }
 
@@ -161,6 +163,43 @@ TEST_CASE("memory that runs out at any place on the CPU engine is a clean error,
   CHECK(n > 50);
 }
 
+TEST_CASE("a region that the machine has no memory for is refused with all the numbers") {
+  struct Limit {
+    Limit() { most_aligned = size_t(1) << 30; }
+    ~Limit() { most_aligned = ~size_t(0); }
+  } const limit;
+  const Options options{.engine = EngineKind::cpu,
+                        .arena_bytes = uint64_t(1) << 40,
+                        .actors_per_worker = 77,
+                        .region_budget = ~uint64_t(0)};
+  std::string text = "it launched";
+  try {
+    (void)Runtime::launch(probe_actors(), options);
+  } catch (const BadOptions& error) {
+    text = error.what();
+  }
+  INFO(text);
+  const uint64_t region = options.region_layout(probe_actors().handlers().size()).region_bytes();
+  for (const std::string& said :
+       {std::string("there is not enough memory for it"), std::string("--arena-bytes 1099511627776"),
+        "a region of " + std::to_string(region) + " bytes", std::string("--actors-per-worker 77"),
+        std::string("ask for less")}) {
+    CHECK(text.find(said) != std::string::npos);
+  }
+}
+
+TEST_CASE("tables of actors that no machine has memory for are refused with the numbers") {
+  std::string text = "it launched";
+  try {
+    (void)Runtime::launch(probe_actors(),
+                          {.engine = EngineKind::cpu, .workers = 64, .actors_per_worker = 1u << 30});
+  } catch (const BadOptions& error) {
+    text = error.what();
+  }
+  INFO(text);
+  CHECK(text.find("fewer --actors-per-worker (1073741824)") != std::string::npos);
+}
+
 #if defined(GYRE_WITH_CUDA)
 namespace {
 uint64_t after_loading = 0;
@@ -177,10 +216,7 @@ CUresult load_and_arm(CUmodule* module, const void* image, unsigned int options,
 TEST_CASE(
     "memory that runs out anywhere behind the compiler on the CUDA engine is a clean error, and the next "
     "launch works") {
-  if (!cuda::nvrtc_available()) {
-    WARN("NVRTC is not installed: not tested");
-    return;
-  }
+  if (gyre_test::without_nvrtc()) return;
   FakeDriver fake({probe_actors()});
   const auto loader = cuda::Driver::replace_loader({});
   cuda::Driver::replace_loader([&] {

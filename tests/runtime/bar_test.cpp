@@ -243,7 +243,8 @@ TEST_CASE("the CPU engine refuses BAR by name") {
     FAIL("it launched");
   } catch (const BadOptions& error) {
     CHECK(std::string(error.what()) ==
-          "launching on the CPU engine: its only transport is heap, and --transport says bar");
+          "launching a runtime: these options are wrong:\n"
+          "  --transport bar: the CPU engine's only transport is heap\n");
   }
   const Runtime runtime = Runtime::launch(probe_actors(), {.engine = EngineKind::cpu});
   CHECK(runtime.transport() == TransportKind::heap);

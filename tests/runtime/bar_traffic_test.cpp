@@ -1,6 +1,6 @@
 // Messages of every length that a slot holds over BAR, from more threads than take turns quietly, every word
-// of every reply checked. Compiled twice: for the fake driver, and for a GPU, which may have no BAR: then it
-// says so.
+// of every reply checked. Compiled twice: for the fake driver, and for a GPU, which may have no BAR: then the
+// case is skipped.
 #include <atomic>
 #include <deque>
 #include <random>
@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 #include "support/stepped.hpp"
 #if defined(GYRE_TEST_FAKE_VULKAN)
 #include "support/fake_driver.hpp"
 #include "support/fake_vulkan.hpp"
+#include "support/without_nvrtc.hpp"
 #endif
 
 using namespace gyre;
@@ -69,12 +71,24 @@ uint64_t wrong_replies(Client client, uint32_t seed, uint32_t each, uint32_t mos
   return wrong;
 }
 
+// Whether a launch was refused because this machine has no BAR. The fake machine has it; and BAR that is
+// there and fails its own test is a failure of Gyre or of the machine.
+bool bar_is_missing(const std::string& refusal) {
+#if defined(GYRE_TEST_FAKE_VULKAN)
+  (void)refusal;
+  return false;
+#else
+  return refusal.find("testing device memory that the host writes") == std::string::npos;
+#endif
+}
+
 }  // namespace
 
 TEST_CASE(
     "over BAR messages of every length from four threads, more of them than processors, come back as sent",
     "[gpu]") {
 #if defined(GYRE_TEST_FAKE_VULKAN)
+  if (without_nvrtc()) return;
   const FakeDriver driver({probe_actors()});
   const FakeVulkan vulkan;
 #endif
@@ -89,8 +103,9 @@ TEST_CASE(
                                                        .timeout = 60s,
                                                        .first_lap = 0x10000 - 50}));
     } catch (const EngineUnavailable& error) {
-      WARN("not run: " << error.what());
-      return;
+      INFO(error.what());
+      REQUIRE(bar_is_missing(error.what()));
+      return skip(error.what());
     }
     // A request is 5 words and its list; a slot's body holds 44.
     const uint32_t most_words = runtime->options().ring_shape().body_capacity() / 8 - 5;

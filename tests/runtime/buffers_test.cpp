@@ -14,6 +14,7 @@
 #include "support/abacus.hpp"
 #include "support/catch.hpp"
 #include "support/engine_under_test.hpp"
+#include "support/skip.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -92,6 +93,17 @@ TEST_CASE("what the host writes the handler finds, and what it makes of it the h
   CHECK(runtime.terminate().books.balanced());
 }
 
+TEST_CASE("a kind of memory that there is not is refused with its number") {
+  Runtime runtime = Runtime::launch(abacus_actors(), {.engine = EngineKind::cpu});
+  std::string text = "it was allocated";
+  try {
+    (void)runtime.allocate<float>(MemoryKind(7), 1);
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  CHECK(text == "allocating a buffer of memory kind 7: must be device, pinned or unified (0 to 2)");
+}
+
 TEST_CASE("parts of a buffer are written and read by offset, and nothing past its end", "[gpu]") {
   Runtime runtime = launch();
   for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned}) {
@@ -127,8 +139,7 @@ TEST_CASE("a pinned buffer is used in place from both sides", "[gpu]") {
 TEST_CASE("the view of a unified buffer shows all tells that were sent before it", "[gpu]") {
   Runtime runtime = launch({.workers = 2});
   if (!runtime.refusal(MemoryKind::unified).empty()) {
-    WARN(runtime.refusal(MemoryKind::unified));
-    return;
+    return gyre_test::skip(runtime.refusal(MemoryKind::unified));
   }
   Client client = runtime.client();
   auto buffer = runtime.allocate<uint64_t>(MemoryKind::unified, 20);

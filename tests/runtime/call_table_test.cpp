@@ -348,3 +348,90 @@ TEST_CASE("watcher and completer race for 10,000 calls: each is delivered once")
   completer.join();
   CHECK(table.completed().take_all() == nullptr);
 }
+
+TEST_CASE(
+    "an outcome that was overruled is late, and its slot comes back once, whoever is done with it last") {
+  CallTable table(1, 16, no_arena);
+  for (const bool owner_first : {true, false}) {
+    const CallId call = table.acquire().value();
+    table.arm(call, 0, 100, 7);
+    int counted = 0;
+    const auto count = [&counted] { ++counted; };
+    CHECK_FALSE(table.overrule(call, count));  // nobody has begun its outcome: begin_outcome is for that
+    REQUIRE(table.begin_outcome(call));
+    unpack_to(table, call, 1);
+    REQUIRE(table.overrule(call, count));
+    CHECK_FALSE(table.overrule(call, count));
+    CHECK(counted == 1);
+    CHECK(table.done(call));
+    CHECK(table.failed(call));
+    CHECK(table.failure(call).status == Status::timed_out);
+    CHECK(table.failure(call).limit == 7);
+    if (owner_first) table.abandon(call);
+    CHECK_FALSE(table.acquire());  // somebody writes there still
+    CHECK_FALSE(table.complete_answered(call, 16));
+    if (!owner_first) {
+      CHECK(table.failure(call).status == Status::timed_out);
+      table.abandon(call);
+    }
+    CHECK_FALSE(table.overrule(call, count));
+    table.release(table.acquire().value());
+  }
+  CHECK(table.acquire());
+  CHECK_FALSE(table.acquire());
+}
+
+TEST_CASE("a watched call that is overruled is delivered once") {
+  CallTable table(1, 16, no_arena);
+  for (const bool watched_first : {true, false}) {
+    const CallId call = table.acquire().value();
+    table.arm(call, 0, 100, 7);
+    detail::Deliverable watched;
+    if (watched_first) table.watch(call, watched);
+    REQUIRE(table.begin_outcome(call));
+    REQUIRE(table.overrule(call, [] {}));
+    if (!watched_first) table.watch(call, watched);
+    CHECK(table.completed().take_all() == &watched);
+    CHECK_FALSE(table.complete_failed(call, Failure{Status::malformed}));
+    CHECK(table.completed().take_all() == nullptr);
+    table.abandon(call);
+  }
+}
+
+TEST_CASE("the owner that sleeps for a call is woken by its outcome, and by its reply") {
+  CallTable table(1, 16, no_arena);
+  for (int round = 0; round < 1000; ++round) {
+    const CallId call = table.acquire().value();
+    table.arm(call, 0, 100, 7);
+    std::atomic<bool> prepared{false}, woken{false};
+    std::thread owner([&] {
+      while (!woken) {  // by its reply: the ring is looked at again
+        if (!table.prepare_sleep(call)) break;
+        prepared = true;
+        table.sleep(call, INT64_MAX);
+        if (!table.done(call)) woken = true;
+      }
+      table.end_sleep(call);
+    });
+    if (round % 4 == 1) {
+      while (!prepared) std::this_thread::yield();
+    }
+    if (round % 2 == 0) {
+      REQUIRE(table.begin_outcome(call));
+      answer(table, call, uint64_t(round));
+    } else {
+      bool watched = false;
+      while (!woken) {
+        watched |= table.wake(call);
+        std::this_thread::yield();
+      }
+      CHECK_FALSE(watched);
+      CHECK_FALSE(table.wake(call + CallTable::max_calls));  // of a later use
+    }
+    owner.join();
+    CHECK(table.done(call) == (round % 2 == 0));
+    if (round % 2 != 0) REQUIRE(table.begin_outcome(call));
+    if (round % 2 != 0) answer(table, call, 1);
+    table.release(call);
+  }
+}

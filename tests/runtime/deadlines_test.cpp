@@ -175,8 +175,10 @@ TEST_CASE("deadlines are by the host's clock, and it says the time before it sen
   REQUIRE(s.client->tell<ProbeNote>(probe, noting(1), TellOptions{{}, 20min}));
   CHECK(int32_t(s.said_us() - later_us) >= 0);
   CHECK(s.sent(2).deadline_us - later_us >= 1'200'000'000);
+  auto answered = s.client->ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s);
+  CHECK(int32_t(s.sent(3).deadline_us - (later_us + 60'000'000)) >= 0);
   s.engine->held = false;
-  CHECK(ask.get().value()->getValue() == 3);
+  CHECK(answered.get().value()->getValue() == 3);
 }
 
 TEST_CASE("whoever waits says the time to the workers, so that what is late behind a long handler expires") {

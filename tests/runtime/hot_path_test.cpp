@@ -26,6 +26,7 @@
 #include "support/actors/probe.hpp"
 #include "support/catch.hpp"
 #include "support/hostile_frames.hpp"
+#include "support/skip.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define GYRE_TEST_SANITIZED 1
@@ -265,8 +266,7 @@ TEST_CASE("a spinning caller's warm messages make no system call") {
   };
   const int quiet = run(false);
   if (WIFEXITED(quiet) && WEXITSTATUS(quiet) == no_seccomp) {
-    WARN("seccomp filters are not allowed here: system calls were not traced");
-    return;
+    return gyre_test::skip("seccomp filters are not allowed here");
   }
   INFO("wait status " << quiet << (WIFSIGNALED(quiet) ? ": a system call was made" : ""));
   CHECK(WIFEXITED(quiet));

@@ -25,6 +25,24 @@ TEST_CASE("everything that is wrong is said at once, each with its number") {
   }
 }
 
+TEST_CASE("values that no enumeration has are refused by the option's name, with the numbers that are good") {
+  using namespace gyre;
+  CHECK(Options{.engine = EngineKind(7)}.problems() == "  --engine 7: must be auto, cuda or cpu (0 to 2)\n");
+  CHECK(Options{.engine = EngineKind(-1)}.problems() ==
+        "  --engine -1: must be auto, cuda or cpu (0 to 2)\n");
+  CHECK(Options{.transport = TransportKind(5)}.problems() ==
+        "  --transport 5: must be auto, bar, pinned, heap or unified (0 to 4)\n");
+  CHECK(Options{.wait = WaitPolicy(2)}.problems() == "  --wait 2: must be polite or spin (0 or 1)\n");
+  CHECK(name(WaitPolicy(2)) == "?");
+  for (const EngineKind engine : {EngineKind::automatic, EngineKind::cuda, EngineKind::cpu}) {
+    CHECK(Options{.engine = engine}.problems().empty());
+  }
+  for (const TransportKind transport : {TransportKind::automatic, TransportKind::unified}) {
+    CHECK(Options{.transport = transport}.problems().empty());
+  }
+  CHECK(Options{.wait = WaitPolicy::spin}.problems().empty());
+}
+
 TEST_CASE("limits are inclusive on both ends") {
   for (const auto& [low, high] : {std::pair(2u, 65536u)}) {
     CHECK(Options{.slots = low}.problems().empty());

@@ -74,7 +74,7 @@ TEST_CASE("a grid-scoped reduction, every sum as it should be", "[gpu]") {
   CHECK(runtime.terminate().books.balanced());
 }
 
-// Not among the tests that run by default: gyre-gpu-tests "[grid-sums]".
+// gyre-gpu-tests "[grid-sums]", which `tools/test.sh --all` and tools/gpu_test.sh run.
 TEST_CASE("10,000 sums of up to 2^24 floats by every multiprocessor", "[.][grid-sums]") {
   Runtime runtime = Runtime::launch(reduction_actors().grid_scoped(),
                                     {.engine = gyre_test::engine_under_test, .block = 1024, .blocks = 132});

@@ -1,4 +1,5 @@
 // Stats of stepped workers, published stats, and the log.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "support/catch.hpp"
@@ -50,6 +52,9 @@ Stats some_stats() {
   stats.timings = {1.5, 2.5, true};
   stats.workers[0].heartbeat_age_s = 0.25;
   stats.writes = {1, 2, 3};
+  stats.memory.modules = 31;
+  stats.memory.buffers_freed[2] = 32;
+  stats.memory.device_free = 33;
   stats.books.asks.cancelled = 4;
   return stats;
 }
@@ -97,6 +102,11 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.state == Lifecycle::terminated);
   CHECK(back.books.tells.processed == 3);
   CHECK(back.writes.ns == 3);
+  CHECK(back.memory.region == stats.memory.region);
+  CHECK(back.memory.region != 0);
+  CHECK(back.memory.modules == 31);
+  CHECK(back.memory.buffers_freed[2] == 32);
+  CHECK(back.memory.device_free == 33);
   CHECK(back.books.asks.cancelled == 4);
 }
 
@@ -235,6 +245,195 @@ TEST_CASE("the file of a process that died says so, and a forked child leaves it
   CHECK(stats_files().size() == 1);
 }
 #endif
+
+#if !defined(GYRE_THREAD_SANITIZER)
+namespace {
+
+auto publish() {
+  return detail::StatsPublisher::start([] { return Stats{}; }, std::chrono::hours(1));
+}
+
+// A child that publishes until it is killed. With one of its own, if it is to, that lives on.
+class PublishingProcess {
+ public:
+  explicit PublishingProcess(bool forks = false) {
+    int ready[2], stay[2];
+    REQUIRE(pipe(ready) == 0);
+    REQUIRE(pipe(stay) == 0);
+    child_ = fork();
+    if (child_ == 0) {
+      const auto publisher = publish();
+      if (!publisher) _exit(1);
+      close(stay[1]);
+      if (forks && fork() == 0) {
+        close(ready[1]);
+        char byte;
+        while (read(stay[0], &byte, 1) > 0) {  // until the test ends it
+        }
+        _exit(0);
+      }
+      const std::string path = publisher->path();
+      if (write(ready[1], path.data(), path.size()) != ssize_t(path.size())) _exit(1);
+      for (;;) pause();
+    }
+    close(ready[1]);
+    close(stay[0]);
+    stay_ = stay[1];
+    char path[4096];
+    const ssize_t bytes = read(ready[0], path, sizeof path);
+    close(ready[0]);
+    REQUIRE(bytes > 0);
+    path_.assign(path, size_t(bytes));
+  }
+  ~PublishingProcess() {
+    kill_it();
+    close(stay_);
+  }
+  const std::string& path() const { return path_; }
+  void kill_it() {
+    if (child_ == 0) return;
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+    child_ = 0;
+  }
+
+ private:
+  pid_t child_ = 0;
+  int stay_ = -1;
+  std::string path_;
+};
+
+}  // namespace
+
+TEST_CASE("the next runtime that publishes removes the files of processes that were killed, and no others") {
+  const TemporaryFolder folder;
+  const Environment there("GYRE_STATS_DIR", folder.path().c_str());
+  PublishingProcess killed, lives, in_another_namespace;
+  killed.kill_it();
+  REQUIRE(stats_files().size() == 3);
+  {
+    // As it looks from another pid namespace: its number says nothing here. 0x7fffffff is no process's.
+    std::fstream file(in_another_namespace.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(16);
+    file.write("\xff\xff\xff\x7f", 4);
+  }
+  const std::string earlier = (folder.path() / "1-1.gyre-stats").string();
+  std::string header = read_file(lives.path()).substr(0, 56);
+  header[8] = 2;  // earlier versions lock nothing: whose file it is nobody knows
+  write_file(earlier, header);
+  const std::string other = (folder.path() / "other.gyre-stats").string();
+  write_file(other, "somebody's own");
+  const std::string begun = (folder.path() / "2-1.gyre-stats").string();
+  write_file(begun, "");
+  const std::string never_written = (folder.path() / "3-1.gyre-stats").string();
+  write_file(never_written, "");
+  const timespec hour_ago[] = {{time(nullptr) - 3600, 0}, {time(nullptr) - 3600, 0}};
+  REQUIRE(utimensat(AT_FDCWD, never_written.c_str(), hour_ago, 0) == 0);
+
+  const auto publisher = publish();
+  REQUIRE(publisher);
+  std::set<std::string> left;
+  for (const std::string& file : stats_files()) left.insert(file);
+  CHECK(left == std::set<std::string>{lives.path(), in_another_namespace.path(), earlier, other, begun,
+                                      publisher->path()});
+  CHECK(read_stats_file(lives.path()).process_there);
+}
+
+TEST_CASE("a killed process's file goes, whatever children of fork() it left") {
+  const TemporaryFolder folder;
+  const Environment there("GYRE_STATS_DIR", folder.path().c_str());
+  PublishingProcess killed(true);
+  CHECK(read_stats_file(killed.path()).process_there);
+  killed.kill_it();
+  CHECK_FALSE(read_stats_file(killed.path()).process_there);
+  const auto publisher = publish();
+  REQUIRE(publisher);
+  CHECK(stats_files() == std::vector<std::string>{publisher->path()});
+}
+
+TEST_CASE(
+    "a process of another namespace with the same number keeps its file, and this one takes another name") {
+  const TemporaryFolder folder;
+  const Environment there("GYRE_STATS_DIR", folder.path().c_str());
+  const auto first = publish();
+  REQUIRE(first);
+  const std::filesystem::path path = first->path();
+  const std::string name = path.filename().string();  // PID-N.gyre-stats
+  const size_t dash = name.find('-');
+  const std::string next =
+      path.parent_path() /
+      (name.substr(0, dash + 1) + std::to_string(std::stoull(name.substr(dash + 1)) + 1) + ".gyre-stats");
+  write_file(next, read_file(first->path()));
+  const int others = open(next.c_str(), O_RDWR | O_CLOEXEC);
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  REQUIRE(fcntl(others, F_OFD_SETLK, &lock) == 0);
+  const auto second = publish();
+  REQUIRE(second);
+  CHECK(second->path() != next);
+  CHECK(stats_files().size() == 3);
+  close(others);
+  const auto third = publish();
+  REQUIRE(third);
+  CHECK(stats_files().size() == 3);
+  CHECK_FALSE(std::filesystem::exists(next));
+}
+#endif
+
+TEST_CASE("a logger that was replaced is destroyed once nobody logs by it") {
+  const auto alive = [](const std::shared_ptr<int>& token) {
+    return [token](LogLevel, std::string_view) { ++*token; };
+  };
+  auto first = std::make_shared<int>(0), second = std::make_shared<int>(0);
+  set_logger(alive(first));
+  detail::log_line(LogLevel::error, "one");
+  CHECK(*first == 1);
+  CHECK(first.use_count() == 2);
+  set_logger(alive(second));
+  CHECK(first.use_count() == 1);
+  // One that replaces itself goes on until it returns.
+  auto third = std::make_shared<int>(0);
+  set_logger([third](LogLevel, std::string_view) {
+    set_logger({});
+    *third = int(third.use_count());
+  });
+  CHECK(second.use_count() == 1);
+  detail::log_line(LogLevel::error, "two");
+  CHECK(*third == 2);
+  CHECK(third.use_count() == 1);
+}
+
+TEST_CASE("threads log while others replace the logger: each line goes to one that is alive") {
+  struct Alive {
+    std::atomic<bool>* dead;
+    explicit Alive(std::atomic<bool>* dead) : dead(dead) {}
+    ~Alive() { *dead = true; }
+  };
+  constexpr int rounds = 2000;
+  std::vector<std::atomic<bool>> dead(rounds);
+  std::atomic<uint64_t> lines{0}, late{0};
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> threads;
+  set_logger([](LogLevel, std::string_view) {});
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (!ends) detail::log_line(LogLevel::error, "a line");
+    });
+  }
+  for (int round = 0; round < rounds; ++round) {
+    set_logger([&, alive = std::make_shared<Alive>(&dead[size_t(round)]), round](LogLevel, std::string_view) {
+      ++lines;
+      if (dead[size_t(round)]) ++late;
+    });
+    const uint64_t before = lines;
+    while (round % 100 == 0 && lines == before) std::this_thread::yield();
+  }
+  ends = true;
+  for (std::thread& thread : threads) thread.join();
+  set_logger({});
+  CHECK(late == 0);
+  for (int round = 0; round < rounds; ++round) CHECK(dead[size_t(round)]);
+}
 
 TEST_CASE("the log goes to the embedder's logger, from the level that was set") {
   Lines lines;

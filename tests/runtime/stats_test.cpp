@@ -140,6 +140,22 @@ TEST_CASE("workers say that they are there until they stop, and what they counte
   for (const WorkerStats& worker : runtime.stats().workers) CHECK_FALSE(worker.heartbeat_age_s);
 }
 
+TEST_CASE("memory is counted by kind while workers live, and asking for it waits for none", "[gpu]") {
+  Runtime runtime = launch_probe();
+  const auto buffer = runtime.allocate<float>(MemoryKind::device, 1000);
+  const MemoryStats memory = runtime.stats().memory;
+  CHECK(memory.region == runtime.region_bytes());
+  CHECK((memory.bar != 0) == (runtime.transport() == TransportKind::bar));
+  CHECK(memory.actors > 0);
+  CHECK(memory.buffer_table >= 24 * runtime.options().max_buffers);
+  CHECK(memory.buffers[uint32_t(MemoryKind::device)] >= 4000);
+  const bool on_cuda = runtime.engine() == EngineKind::cuda;
+  CHECK((memory.modules != 0) == on_cuda);
+  CHECK((memory.device_total != 0) == on_cuda);
+  CHECK(memory.device_free <= memory.device_total);
+  CHECK(runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)).get());
+}
+
 TEST_CASE("copies to and from buffers are counted with their bytes", "[gpu]") {
   Runtime runtime = launch_probe();
   const std::vector<float> values(1000, 1.5f);

@@ -9,7 +9,7 @@
 
 namespace gyre_test {
 
-inline gyre::ActorSet abacus_actors() { return gyre::ActorSet::of<Abacus>(gyre_abacus_actors::sources); }
+gyre::ActorSet abacus_actors();
 
 inline constexpr gyre::Address<Abacus> abacus{};
 

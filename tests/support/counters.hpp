@@ -9,9 +9,7 @@
 
 namespace gyre_counters {
 
-inline gyre::ActorSet counter_actors() {
-  return gyre::ActorSet::of<Counter, Orderly, Guest>(gyre_state_actors::sources);
-}
+gyre::ActorSet counter_actors();
 inline gyre::Address<Counter> counter(uint64_t key) { return {key}; }
 
 inline auto adding(uint64_t amount) {

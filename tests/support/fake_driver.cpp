@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <elf.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <gyre/bridge/region.hpp>
 #include <gyre/device/engine_memory.hpp>
 #include <gyre/runtime/backoff.hpp>
+#include <gyre/runtime/per_thread.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -100,7 +102,8 @@ struct Stream {
   std::unique_ptr<Kernel> kernel;
 };
 
-thread_local std::vector<CUcontext> contexts_of_this_thread;
+constinit thread_local gyre::detail::PerThread<std::vector<CUcontext>> contexts_of_each_thread;
+std::vector<CUcontext>& contexts_of_this_thread() { return contexts_of_each_thread.get(); }
 thread_local bool this_thread_is_in_call = false;
 
 // The initialised variables of a cubin, by their names: what its sections hold where its symbols point.
@@ -143,6 +146,7 @@ struct FakeDriver::State {
   std::atomic<bool> dead{false};  // every kernel ends where it is
   bool fault_at_launch = false;
   bool initialised = false;
+  std::atomic<bool> threads_take_signals{false};
   size_t retains = 0;
   size_t reclaimed = 0;
   std::string misuse;
@@ -237,7 +241,7 @@ struct FakeCalls {
       if (result != CUDA_SUCCESS) return;
       if (!state().initialised) {
         result = CUDA_ERROR_NOT_INITIALIZED;
-      } else if (needs_context && (contexts_of_this_thread.empty() || state().retains == 0)) {
+      } else if (needs_context && (contexts_of_this_thread().empty() || state().retains == 0)) {
         result = CUDA_ERROR_INVALID_CONTEXT;
       }
     }
@@ -251,7 +255,14 @@ struct FakeCalls {
   if (!call) return call.result;      \
   [[maybe_unused]] FakeDriver::State& s = state()
 
+  // Where a real driver starts threads.
+  static void start_threads() {
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    if (sigismember(&blocked, SIGTERM) != 1) state().threads_take_signals = true;
+  }
   static CUresult cuInit(unsigned int) {
+    start_threads();
     if (state().fault != CUDA_SUCCESS) return state().fault;
     state().initialised = true;
     return CUDA_SUCCESS;
@@ -328,6 +339,7 @@ struct FakeCalls {
 
   static CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
     GYRE_FAKE_CALL(false);
+    start_threads();
     ++s.retains;
     *context = reinterpret_cast<CUcontext>(&s);
     return CUDA_SUCCESS;
@@ -344,13 +356,13 @@ struct FakeCalls {
   static CUresult cuCtxPushCurrent(CUcontext context) {
     GYRE_FAKE_CALL(false);
     if (context != reinterpret_cast<CUcontext>(&s) || s.retains == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    contexts_of_this_thread.push_back(context);
+    contexts_of_this_thread().push_back(context);
     return CUDA_SUCCESS;
   }
   static CUresult cuCtxPopCurrent(CUcontext* context) {
-    if (contexts_of_this_thread.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    *context = contexts_of_this_thread.back();
-    contexts_of_this_thread.pop_back();
+    if (contexts_of_this_thread().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    *context = contexts_of_this_thread().back();
+    contexts_of_this_thread().pop_back();
     return state().fault;
   }
 
@@ -790,7 +802,7 @@ FakeDriver::FakeDriver(std::vector<gyre::ActorSet> actors) : state_(std::make_un
   state_->actors = std::move(actors);
   state_->owner = this;
   active = this;
-  contexts_of_this_thread.clear();
+  contexts_of_this_thread().clear();
   Driver::replace_loader(table<FakeCalls>);
   without_vulkan();
 }
@@ -851,9 +863,11 @@ std::string FakeDriver::Live::text() const {
          std::to_string(workers) + " workers";
 }
 
+bool FakeDriver::threads_take_signals() const { return state_->threads_take_signals; }
+
 bool FakeDriver::in_call() { return this_thread_is_in_call; }
 
-size_t FakeDriver::current_contexts() { return contexts_of_this_thread.size(); }
+size_t FakeDriver::current_contexts() { return contexts_of_this_thread().size(); }
 
 size_t FakeDriver::reclaimed() const {
   const std::lock_guard lock(state_->mutex);

@@ -16,7 +16,7 @@ namespace gyre_test {
 
 using namespace std::chrono_literals;
 
-inline gyre::ActorSet probe_actors() { return gyre::ActorSet::of<Probe>(gyre_test_actors::sources); }
+gyre::ActorSet probe_actors();  // its worker is compiled once, in actor_sets.cpp
 
 inline constexpr gyre::Address<Probe> probe{};
 

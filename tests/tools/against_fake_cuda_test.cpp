@@ -7,17 +7,12 @@
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
 #include "support/message_schemas.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 using namespace gyre::tools;
 
 namespace {
-
-bool without_nvrtc() {
-  if (cuda::nvrtc_available()) return false;
-  WARN("NVRTC is not installed: not tested");
-  return true;
-}
 
 // Both runtimes, and messages for them.
 struct Engines {
@@ -41,7 +36,7 @@ struct Engines {
 }  // namespace
 
 TEST_CASE("the CUDA engine and the CPU engine answer alike") {
-  if (without_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   Engines engines;
   const EngineComparison result = engines.compare(100);
   CHECK(result.messages == 100);
@@ -51,7 +46,7 @@ TEST_CASE("the CUDA engine and the CPU engine answer alike") {
 }
 
 TEST_CASE("a device fault is a difference, and ends the comparison") {
-  if (without_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   Engines engines;
   engines.fake.fault();
   const EngineComparison result = engines.compare(100);

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# against_test.sh GYRE SOURCE_DIR CAPNP: what `gyre validate --against cpu` finds and prints, and actor libraries, without
+# against_test.sh GYRE SOURCE_DIR CAPNP PLUGIN TEST_PLUGIN GYRE_C: what `gyre validate --against cpu` finds and prints, and actor libraries, without
 # a GPU: both engines are the CPU's, of the same actors or of two versions.
 set -euo pipefail
 gyre="$(realpath "$1")"
 examples="$(realpath "$2")/examples/debugging"
 capnp="$3"
+plugin="$(realpath "$4")" test_plugin="$(realpath "$5")"
+export GYRE_LIBRARY="$(realpath "$6")" PYTHONDONTWRITEBYTECODE=1
+python_package="$(realpath "$2")/runtime/python"
 dir="$(mktemp -d)"
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
@@ -47,6 +50,31 @@ expect_in out '^✓ 200 messages \(random, seed 1, 3 keys\): 200 answered alike,
 expect_in out '[1-9][0-9]+ floating point numbers compared, 0 not equal; 0 values beyond'
 expect_json alike.json 'document["equal"] and document["alike"] == 200 and document["floats"] > 200'
 expect_json alike.json 'document["first_difference"] is None and document["error_replies"] == 0'
+
+# The other way about: a program in another language loads it, without a schema, and the tools a plugin of the C interface.
+command='in Python: good.so'
+PYTHONPATH=$python_package python3 - >out 2>err <<'PYTHON' || fail 'an answer' "$(cat out err)"
+import gyre
+actors = gyre.Actors.load("good.so")
+with gyre.launch(actors, engine="cpu") as runtime:
+    reply = runtime.client().ask("debugging::Good", 1, "Smooth", {"values": [1, 2, 3, 4, 5]})
+    assert len(reply["values"]) == 5 and reply["values"][2] == 3, reply
+PYTHON
+run "${on_cpu[@]}" --actors "$plugin" --random 50 --keys 2
+expect_code 0
+expect_in out '^✓ averages::Average on cpu against the same on cpu$'
+expect_in out '^✓ 50 messages \(random, seed 1, 2 keys\): 50 answered alike, 0 not$'
+run "${on_cpu[@]}" --actors "$plugin:averages" --random 5
+expect_code 0
+run "${on_cpu[@]}" --actors "$test_plugin"
+expect_code 1
+expect_in err 'it exports probes, no_probes; name one of them'
+run "${on_cpu[@]}" --actors "$test_plugin:others"
+expect_code 1
+expect_in err 'it exports probes, no_probes, and no actors by the name others'
+run "${on_cpu[@]}" --actors "$test_plugin:no_probes"
+expect_code 2
+expect_in err 'there are no probes today'
 
 # Two versions: one element is wrong, by a known amount.
 sed 's/result.set(i, (left + values\[i\] + right) \/ 3);/result.set(i, (left + values[i] + right) \/ 3 + (i == 2 ? 0.25f : 0));/' \
@@ -117,16 +145,16 @@ expect_in err 'broken.jsonl, line 2'
 echo 'not a library' >text.so
 run "${on_cpu[@]}" --actors text.so
 expect_code 1
-expect_in err 'loading the actor library text.so'
+expect_in err 'loading the actors of text.so'
 python3 - <<'PYTHON'
 library = bytearray(open("good.so", "rb").read())
-at = library.index(b"GyreLib1")
+at = library.index(b"GyreLib2")
 library[at + 8] ^= 1
 open("stale.so", "wb").write(library)
 PYTHON
 run "${on_cpu[@]}" --actors stale.so
 expect_code 1
-expect_in err 'compiled with headers of another Gyre'
+expect_in err 'stale.so: it was built with Gyre [0-9.]+, .* \(headers [0-9a-f]{16}\), and this is Gyre [0-9.]+, .* \(headers [0-9a-f]{16}\)'
 if ! nvidia-smi >/dev/null 2>&1; then
   run validate --against cpu --actors good.so
   expect_code 3

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# inspect_test.sh GYRE SOURCE_DIR WITH_CUDA: what `gyre inspect` prints, its JSON and its exit codes. No GPU is needed;
+# inspect_test.sh GYRE SOURCE_DIR WITH_CUDA PLUGIN: what `gyre inspect` prints, its JSON and its exit codes. No GPU is needed;
 # without NVRTC only that it says so.
 set -euo pipefail
 gyre="$(realpath "$1")"
 examples="$(realpath "$2")/examples/debugging"
 with_cuda="$3"
+plugin="$(realpath "$4")"
 dir="$(mktemp -d)"
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
@@ -41,7 +42,7 @@ run inspect --arch hopper
 if [[ $with_cuda != ON ]] || "$gyre" doctor | grep -q '^bad *toolkit'; then
   run inspect
   expect_code 3
-  echo "no NVRTC here: the rest is not run"
+  echo "skipped case: what gyre inspect prints of a kernel: NVRTC is not installed"
   exit $((failures != 0))
 fi
 expect_code 2
@@ -53,13 +54,11 @@ slow=(--actors slow.hpp --types debugging::Slow --schema smooth.capnp --arch sm_
 # The messages in hand: one, or where an actor of one warp says that several may be handled at once, many.
 sed 's/^struct Good {/&\n  static constexpr bool side_by_side = true;/' good.hpp >beside.hpp
 beside=(--actors beside.hpp --types debugging::Good --schema smooth.capnp --arch sm_90)
-run inspect "${good[@]}"
-expect_in out '^  shared memory .* 768 dynamic a block$'
 run inspect "${beside[@]}" --keep kept_beside
 expect_in out '^  shared memory .* 14352 dynamic a block$'
 run inspect --program kept_beside
 expect_in out '^  shared memory .* 14352 dynamic a block$'
-run inspect "${beside[@]}" --slot-bytes 1024
+run inspect --program kept_beside --slot-bytes 1024
 expect_in out '^  shared memory .* 26640 dynamic a block$'
 run inspect "${beside[@]}" --block 128
 expect_in out '^  shared memory .* 768 dynamic a block$'
@@ -106,15 +105,22 @@ expect_json slow.json 'document["inspection"]["ptx_instructions"]["local memory"
 expect_in out '^from kept to slow.hpp$'
 expect_in out '^  stack frame a thread, bytes +[0-9]+ +2,[0-9]+  \+2,'
 expect_in out '^  ~ the kernel \([0-9,]+ instructions, [0-9,]+ before\)$'
-run inspect "${good[@]}" --block 128 --diff good.hpp
+run inspect --program kept --diff kept
 expect_code 0
 expect_in out 'PTX functions: 0 added, 0 removed, 0 changed, [1-9][0-9]* the same$'
+
+# A plugin of the C interface has its actors' text with it.
+run inspect --actors "$plugin" --arch sm_90
+expect_code 0
+expect_in out '^kernel gyre::worker_kernel<averages::Average>$'
+expect_in out '^  actor averages::Average: [1-9][0-9]* bytes of state, 1 handler'
 
 # A handler that is not inlined has a line of its own; the PTX goes to standard output alone.
 sed 's/GYRE_DEVICE void on/GYRE_CALLED_FUNCTION void on/' good.hpp >called.hpp
 run inspect --actors called.hpp --types debugging::Good --schema smooth.capnp --arch sm_80 --ptx
 expect_code 0
 expect_in err '^    [0-9,]+ bytes  debugging::Good::on\(gyre::Context'
+expect_in err '^  shared memory .* 768 dynamic a block$'
 expect_in out '^\.target sm_80'
 expect_in out '\.entry _Z'
 

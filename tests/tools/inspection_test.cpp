@@ -7,6 +7,7 @@
 #include "inspection.hpp"
 #include "programs.hpp"
 #include "support/catch.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 using namespace gyre::tools;
@@ -47,12 +48,6 @@ cuda::Program program(const std::string& text) {
   return program;
 }
 
-bool has_nvrtc() {
-  if (cuda::nvrtc_available()) return true;
-  WARN("there is no NVRTC here: not run");
-  return false;
-}
-
 Inspection inspect(const std::string& text) {
   const TemporaryFolder folder;
   cuda::compile(program(text), {.cache = false, .keep_program = folder.path()});
@@ -62,7 +57,7 @@ Inspection inspect(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a cubin tells registers, stack, code, constants and functions, as the assembler reports them") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   const Inspection it = inspect(kernel_text);
   CHECK(it.architecture == 90);
   CHECK(it.block == 128);
@@ -89,7 +84,7 @@ TEST_CASE("a cubin tells registers, stack, code, constants and functions, as the
 }
 
 TEST_CASE("a variable of a cubin is read with its content") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   const cuda::CompiledKernel compiled = cuda::compile(program(kernel_text));
   const auto names = cubin_variables(compiled.cubin);
   std::string table;
@@ -106,7 +101,7 @@ TEST_CASE("a variable of a cubin is read with its content") {
 TEST_CASE("a cubin that is cut off, or of another kernel, is refused and never read past its end") {
   CHECK_THROWS_AS(read_cubin("", "kernel"), Error);
   CHECK_THROWS_AS(read_cubin(std::string(64, 'x'), "kernel"), Error);
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   const cuda::CompiledKernel compiled = cuda::compile(program(kernel_text));
   CHECK_THROWS_WITH(read_cubin(compiled.cubin, "another"), containing("no kernel another"));
   for (size_t size = 0; size < compiled.cubin.size(); size += 97) {
@@ -121,7 +116,7 @@ TEST_CASE("a cubin that is cut off, or of another kernel, is refused and never r
 }
 
 TEST_CASE("built-in actors are inspected with their states and handlers") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   const TemporaryFolder folder;
   compile_into(builtin_actors(), 80, 64, folder.path());
   const Inspection it = read_inspection(folder.path());
@@ -146,16 +141,16 @@ TEST_CASE("a folder without a compiled program is refused by the file that it la
 }
 
 TEST_CASE("two versions are told apart by numbers, functions and instructions; the same are the same") {
-  if (!has_nvrtc()) return;
+  if (gyre_test::without_nvrtc()) return;
   const Inspection before = inspect(kernel_text), after = inspect(kernel_with("20"));
-  const nlohmann::json same = difference_json(before, before), found = difference_json(before, after);
+  const Json same = difference_json(before, before), found = difference_json(before, after);
   CHECK(same["changed"].empty());
   CHECK(same["added"].empty());
   CHECK(same["removed"].empty());
   CHECK(same["same"] == before.functions.size());
   bool on_changed = false;
-  for (const std::string name : found["changed"]) {
-    on_changed = on_changed || name.find("Worker::on(int, float*)") == 0;
+  for (const Json& name : found["changed"].elements()) {
+    on_changed = on_changed || name.as_string().starts_with("Worker::on(int, float*)");
   }
   CHECK(on_changed);
   CHECK_THAT(difference_text(before, after), containing("800           80  -720"));

@@ -28,6 +28,8 @@ import json, sys
 runtime = json.load(open(sys.argv[1]))[-1]
 assert runtime["pid"] == int(sys.argv[2]) and runtime["process_there"] and not runtime["stale"]
 assert runtime["engine"] == "cpu" and runtime["transport"] == "heap" and runtime["slots"] == 256
+assert runtime["memory"]["region"] > 1 << 20 and runtime["memory"]["actors"] > 0, runtime["memory"]
+assert runtime["memory"]["device_free"] is None and runtime["memory"]["buffers"] == [0, 0, 0], runtime["memory"]
 assert runtime["asks"]["accepted"] + runtime["tells"]["accepted"] > 0
 for worker in runtime["workers"]:
     assert worker["depth_high_water"] <= runtime["slots"]
@@ -37,6 +39,7 @@ for worker in runtime["workers"]:
 PYTHON
 "$gyre" stat "$pid" --workers >"$dir/out"
 grep -q "^process $pid, active on CPU, " "$dir/out" || fail "no line of the process" "$(cat "$dir/out")"
+grep -q "^  memory region [0-9.]* MiB, BAR 0.0 MiB, actors " "$dir/out" || fail "no line of the memory" "$(cat "$dir/out")"
 grep -q "Ping" "$dir/out" || fail "no line of the handler" "$(cat "$dir/out")"
 "$gyre" stat --list | grep -q "^$pid $GYRE_STATS_DIR/$pid-" || fail "it is not in the list"
 kill -KILL "$pid"

@@ -13,17 +13,20 @@
 
 #include "support/catch.hpp"
 #include "support/echo_forms.hpp"
+#include "support/rounds.hpp"
 
 namespace {
 
 using namespace gyre;
+using gyre_test::Fiber;
+using gyre_test::rounds;
 namespace warp = gyre_test::warp;
 
 // Views of structs of numbers alone.
 template <uint64_t id, uint32_t words>
 struct Numbers {
   static constexpr uint64_t type_id = id;
-  static constexpr const char* type_name = "Numbers";
+  [[maybe_unused]] static constexpr const char* type_name = "Numbers";
   static constexpr uint32_t data_words = words, pointers = 0;
   struct Reader {
     using Struct = Numbers;
@@ -188,13 +191,13 @@ class WarpUnderTest {
   // Its ring is in the region, or where a GPU's memory would be, in pages that the worker chooses.
   explicit WarpUnderTest(bool elsewhere, const RingShape& shape = {})
       : region_(1 << 20),
-        inbound_(1 << 16),
         tables_(1 << 16),
         in_pages_(elsewhere && SlotPages::pages(shape) != 0) {
     warp::fibers = {};
     RegionLayout layout;
     layout.shape = shape;
     layout.handlers = 5;
+    inbound_.resize((layout.inbound_bytes_elsewhere() + alignment) / sizeof(uint64_t) + 1);
     initialise_region(region(), layout);
     auto* const types = reinterpret_cast<HandlerTypes*>(region() + layout.handler_types());
     types[0] = {messages::view::EchoRequest::type_id, messages::view::EchoResponse::type_id};
@@ -216,10 +219,7 @@ class WarpUnderTest {
     response_ = aligned(messages_) + messages.request_words();
     behind_ = aligned(messages_) + messages.words();
     *behind_ = canary;
-    for (uint32_t lane = 0; lane < warp::lanes; ++lane) {
-      stacks_[lane].resize(1 << 18);
-      make_fiber(warp::fibers.context[lane], stacks_[lane]);
-    }
+    for (uint32_t lane = 0; lane < warp::lanes; ++lane) warp::fibers.fiber[lane] = Fiber(run_lane);
     while (bridge_.worker_line->started == 0) let_run(1);
     if (in_pages_) slot_pages_ = {bridge_.shape, bridge_.worker_line->slot_pages};
     say_time(1'000'000);
@@ -286,7 +286,7 @@ class WarpUnderTest {
     for (uint32_t i = 0; i < turns; ++i) warp::yield();
   }
   // Until the worker has taken up nothing for so long that it looks for short messages again.
-  static void let_idle() { let_run(20'000); }
+  static void let_idle() { let_run(6'000); }
   void say_time(uint32_t host_us) {
     bridge_.command_line->command = CommandLine::both({uint32_t(bridge_.command_line->command)}, host_us);
   }
@@ -314,17 +314,12 @@ class WarpUnderTest {
     }
     to_worker_.advance(bridge_.shape);
   }
-  static void make_fiber(ucontext_t& context, std::vector<char>& stack) {
-    getcontext(&context);
-    context.uc_stack.ss_sp = stack.data();
-    context.uc_stack.ss_size = stack.size();
-    context.uc_link = nullptr;
-    makecontext(&context, run_lane, 0);
-  }
   static void run_lane() {
-    WarpUnderTest& test = *under_test_;
-    TestedWorker worker(test.bridge_, test.memory_, aligned(test.messages_), test.response_, test.shared_);
-    worker.run([](uint32_t) { warp::yield(); });
+    {
+      WarpUnderTest& test = *under_test_;
+      TestedWorker worker(test.bridge_, test.memory_, aligned(test.messages_), test.response_, test.shared_);
+      worker.run([](uint32_t) { warp::yield(); });
+    }
     warp::fibers.done[warp::fibers.running] = true;
     warp::yield();
   }
@@ -344,7 +339,6 @@ class WarpUnderTest {
   std::vector<uint32_t> messages_;  // requests, and replies right behind them, as in a kernel
   uint32_t* response_ = nullptr;
   uint32_t* behind_ = nullptr;
-  std::vector<char> stacks_[warp::lanes];
   WorkerShared shared_{};
   HandlerCounts counts_[6] = {};
   Bridge bridge_{};
@@ -441,7 +435,7 @@ TEST_CASE("each message gets its own answer, alike or not, alone and in streams,
       REQUIRE(sequence == message.number);
     }
   };
-  for (int burst = 0; burst < 400; ++burst) {
+  for (int burst = 0; burst < rounds(400); ++burst) {
     // Of usual messages alone, or of all kinds; the worker finds them one by one or several at once.
     const bool usual = random() % 2 == 0;
     const uint64_t count = 1 + random() % (random() % 3 == 0 ? 60 : 4), gap = random() % 3 * 40;
@@ -488,7 +482,7 @@ TEST_CASE("a message that is seen in part is handled once, when it is whole") {
       REQUIRE(sequence == message.number);
     }
   };
-  for (uint64_t number = 0; number < 2000; ++number) {
+  for (uint64_t number = 0; number < uint64_t(rounds(2000)); ++number) {
     if (random() % 8 == 0) {  // a shorter one
       worker.send(second, {root_of(2), 1, number}, 7, 0, &random);
       sent.push_back({number, std::nullopt});
@@ -532,7 +526,7 @@ TEST_CASE("actors' messages in turn and in streams reach each its own, with a st
   WarpUnderTest worker(elsewhere);
   std::mt19937_64 random(62);
   uint64_t total[3] = {};
-  for (int burst = 0; burst < 600; ++burst) {
+  for (int burst = 0; burst < rounds(600); ++burst) {
     std::deque<uint64_t> expected;
     for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 30); left > 0; --left) {
       const uint64_t key = random() % 12 < 9 ? uint64_t(burst) / 7 % 3 : random() % 3, n = random() % 100;
@@ -563,7 +557,7 @@ TEST_CASE(
   };
   std::deque<Sent> sent;
   uint64_t processed = 0, failed = 0;
-  for (int burst = 0; burst < 300; ++burst) {
+  for (int burst = 0; burst < rounds(300); ++burst) {
     for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 20); left > 0; --left) {
       const uint64_t lanes = random() % 2 == 0 ? Second::by_nobody : Second::by_all + random() % 33;
       const bool fails = lanes != Second::by_nobody;
@@ -653,7 +647,7 @@ TEST_CASE(
   std::deque<Sent> sent;
   uint64_t processed = 0, failed = 0;
   const uint64_t most = RingShape{}.body_capacity() / 8 - 4;  // numbers that a reply has room for
-  for (int burst = 0; burst < 400; ++burst) {
+  for (int burst = 0; burst < rounds(400); ++burst) {
     for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 20); left > 0; --left) {
       const bool broken = random() % 4 == 0, in_all = random() % 2 == 0;
       const uint64_t lane = in_all ? Merchant::in_all : random() % 8;
@@ -698,7 +692,7 @@ TEST_CASE("as many messages as are there together are handled side by side, once
     bool late;
   };
   std::deque<Sent> sent;
-  for (int burst = 0; burst < 45; ++burst) {
+  for (int burst = 0; burst < rounds(45); ++burst) {
     // Asks that are all answered, tells that all are processed, or of all kinds: what is among those that are
     // handled beside it, and behind them.
     const int kind = burst % 3;
@@ -784,13 +778,13 @@ TEST_CASE("messages wait where there is no room for a reply, and each is handled
       }
     }
   };
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < rounds(20); ++round) {
     const uint64_t first = 1 + random() % 64;
     send(first, false);
     worker.let_idle();  // their replies are there
     send(64 - first, false);
     send(random() % first, true);  // and after these all room is taken
-    worker.let_run(uint32_t(random() % 2 * 20'000));
+    worker.let_run(uint32_t(random() % 2 * 6'000));
     for (const uint64_t n : asked) REQUIRE(worker.take().body[1] / 100 == n);
     asked.clear();
     worker.let_idle();

@@ -13,8 +13,8 @@ namespace gyre::tools {
 
 /// What --actors and the options beside it say.
 struct ActorFileOptions {
-  std::string file;                       ///< a header, or a library (a name that ends in .so)
-  std::string types;                      ///< of the actors in a header, separated by commas
+  std::string file;   ///< a header, or a library: "actors.so", or "actors.so:name" of several
+  std::string types;  ///< of the actors in a header, separated by commas
   std::vector<std::string> include_dirs;  ///< where a header's includes are looked for
   std::vector<std::string> schemas;       ///< .capnp files of its messages, compiled where there are any
 };

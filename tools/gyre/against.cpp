@@ -2,13 +2,11 @@
 
 #include <capnp/serialize.h>
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <gyre/bridge/error.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "common_options.hpp"
 
@@ -75,16 +73,16 @@ void print_largest(std::FILE* out, const char* what, const std::optional<Largest
              largest->where.message, largest->where.path, largest->where.tested, largest->where.reference);
 }
 
-nlohmann::json to_json(const std::optional<Difference>& difference) {
+Json to_json(const std::optional<Difference>& difference) {
   if (!difference) return nullptr;
   return {{"message", difference->message},
           {"path", difference->path},
           {"tested", difference->tested},
           {"reference", difference->reference}};
 }
-nlohmann::json to_json(const std::optional<Largest>& largest) {
+Json to_json(const std::optional<Largest>& largest) {
   if (!largest) return nullptr;
-  nlohmann::json document = to_json(std::optional(largest->where));
+  Json document = to_json(std::optional(largest->where));
   document["value"] = largest->value;
   return document;
 }
@@ -98,60 +96,59 @@ std::string described(const Runtime& runtime) {
 
 }  // namespace
 
-void add_against_options(CLI::App& command, AgainstSettings& settings) {
+void add_against_options(ProgramCommand command, AgainstSettings& settings) {
   const std::string group = "Actors of a file, the same messages to two engines, every reply compared";
-  const auto ours = [&group](CLI::Option* option) { return option->group(group); };
-  CLI::Option* const against =
+  const auto ours = [&group](CommandOption option) { return option.group(group); };
+  const CommandOption against =
       ours(command.add_option("--against", settings.engine, "compare with this engine: cpu"));
-  against->check(CLI::IsMember({"cpu"}))->type_name("ENGINE");
+  against.one_of({"cpu"}).type_name("ENGINE");
   ours(command.add_option("--actors", settings.actors.file,
                           "header that defines the actors, or a library of them (.so)"))
-      ->type_name("FILE");
+      .type_name("FILE");
   ours(command.add_option("--types", settings.actors.types, "a header's actors: \"my::Counter,my::Sum\""))
-      ->type_name("NAMES");
+      .type_name("NAMES");
   ours(command.add_option("--schema", settings.actors.schemas, "schema of a header's messages; repeatable"))
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+      .type_name("FILE")
+      .one_value_each();
   ours(command.add_option("--include", settings.actors.include_dirs,
                           "folder for includes and imports; repeatable"))
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+      .type_name("DIR")
+      .one_value_each();
   ours(command.add_option("--other", settings.other,
                           "actors to compare with, header or library (default: the same)"))
-      ->type_name("FILE");
+      .type_name("FILE");
   ours(command.add_option("--other-types", settings.other_types, "their names (default: --types)"))
-      ->type_name("NAMES");
+      .type_name("NAMES");
   ours(command.add_option("--build-library", settings.library,
                           "make a library of the actors for both engines, for machines without compilers"))
-      ->type_name("FILE");
+      .type_name("FILE");
   ours(command.add_flag("--grid-scoped", settings.grid_scoped, "on CUDA one worker is the whole grid"));
   ours(command.add_option("--atol", settings.tolerance.absolute,
                           "absolute difference of floating point numbers to let pass"))
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      .show_default()
+      .not_negative();
   ours(command.add_option("--rtol", settings.tolerance.relative, "the same, relative to the CPU's number"))
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      .show_default()
+      .not_negative();
   ours(command.add_option("--ignore", settings.ignored, "field not to compare, by its name; repeatable"))
-      ->type_name("FIELD")
-      ->allow_extra_args(false);
+      .type_name("FIELD")
+      .one_value_each();
   ours(command.add_option("--messages-file", settings.source.file,
                           "send these: Cap'n Proto messages one behind the other, or JSON, one a line"))
-      ->type_name("FILE");
+      .type_name("FILE");
   ours(command.add_option("--request", settings.source.request, "send messages of this name only"))
-      ->type_name("NAME");
-  ours(command.add_option("--random", settings.source.count, "send so many random messages"))
-      ->capture_default_str();
-  ours(command.add_option("--seed", settings.source.seed, "of the random messages"))->capture_default_str();
+      .type_name("NAME");
+  ours(command.add_option("--random", settings.source.count, "send so many random messages")).show_default();
+  ours(command.add_option("--seed", settings.source.seed, "of the random messages")).show_default();
   ours(command.add_option("--list-length", settings.source.values.longest_list,
                           "longest list in a random message; all lists of one have one length"))
-      ->capture_default_str();
-  ours(command.add_flag_callback(
+      .show_default();
+  ours(command.add_flag(
       "--any-bits", [&settings] { settings.source.values.ordinary = false; },
       "random values of any bits and lists of any lengths (default: floats in [-1, 1), integers below 100)"));
   ours(command.add_option("--keys", settings.source.keys, "keys of actors that the messages go to in turn"))
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      .show_default()
+      .positive();
 }
 
 EngineComparison compare_engines(Runtime& tested, Runtime& reference, const ActorSet& reference_actors,

@@ -6,11 +6,8 @@
 
 #include "actor_file.hpp"
 #include "against_messages.hpp"
+#include "command_line.hpp"
 #include "comparison.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace gyre::tools {
 
@@ -27,7 +24,7 @@ struct AgainstSettings {
 };
 
 /// Adds the options to `command`, filling `settings`, which must outlive the parse.
-void add_against_options(CLI::App& command, AgainstSettings& settings);
+void add_against_options(ProgramCommand command, AgainstSettings& settings);
 
 /// What came of it.
 struct EngineComparison {

@@ -1,9 +1,6 @@
 #include "common_options.hpp"
 
-#include "watching.hpp"
-
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -11,8 +8,10 @@
 #include <fstream>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <thread>
+
+#include "patterns.hpp"
+#include "watching.hpp"
 
 namespace gyre::tools {
 
@@ -20,7 +19,7 @@ namespace {
 std::atomic<bool> interrupt_seen{false};
 }  // namespace
 
-void add_common_options(CLI::App& command, Options& options, std::string& json_file) {
+void add_common_options(ProgramCommand command, Options& options, std::string& json_file) {
   const std::map<std::string, EngineKind> engines = {
       {"auto", EngineKind::automatic}, {"cuda", EngineKind::cuda}, {"cpu", EngineKind::cpu}};
   const std::map<std::string, TransportKind> transports = {{"auto", TransportKind::automatic},
@@ -30,55 +29,49 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
                                                            {"unified", TransportKind::unified}};
   const std::map<std::string, WaitPolicy> waits = {{"polite", WaitPolicy::polite},
                                                    {"spin", WaitPolicy::spin}};
-  const auto choice = [&command](const std::string& flag, auto& value, const auto& names,
-                                 const std::string& text) {
-    command.add_option(flag, value, text)
-        ->transform(CLI::CheckedTransformer(names).description(""))
-        ->type_name("NAME");
-  };
-  choice("--engine", options.engine, engines,
-         "auto (default: cuda where there is a GPU, else cpu), cuda, cpu");
-  command.add_option("--device", options.device, "CUDA device number")->capture_default_str();
-  choice("--transport", options.transport, transports,
-         "auto (default: bar where it works, else pinned; heap on the CPU), bar, pinned or unified (CUDA), "
-         "heap");
+  command.add_choice("--engine", options.engine, engines,
+                     "auto (default: cuda where there is a GPU, else cpu), cuda, cpu");
+  command.add_option("--device", options.device, "CUDA device number").show_default();
+  command.add_choice(
+      "--transport", options.transport, transports,
+      "auto (default: bar where it works, else pinned; heap on the CPU), bar, pinned or unified (CUDA), "
+      "heap");
   command.add_option("--workers", options.workers, "workers: blocks on CUDA, threads on the CPU")
-      ->capture_default_str();
-  command.add_option("--block", options.block, "CUDA threads a worker, a multiple of 32")
-      ->capture_default_str();
+      .show_default();
+  command.add_option("--block", options.block, "CUDA threads a worker, a multiple of 32").show_default();
   command
       .add_option("--blocks", options.blocks,
                   "CUDA blocks of a grid-scoped actor set; 0: one a multiprocessor")
-      ->capture_default_str();
-  command.add_option("--slots", options.slots, "slots a ring, a power of two")->capture_default_str();
+      .show_default();
+  command.add_option("--slots", options.slots, "slots a ring, a power of two").show_default();
   command
       .add_option("--slot-bytes", options.slot_bytes,
                   "bytes a slot, a multiple of 64; 3/4 of it, less 32, is body")
-      ->capture_default_str();
+      .show_default();
   command
       .add_option("--arena-bytes", options.arena_bytes,
                   "bytes for bodies larger than a slot, a multiple of 4096; 0: none may be larger")
-      ->capture_default_str();
+      .show_default();
   command.add_option("--max-reply-bytes", options.max_reply_bytes,
                      "room an ask makes for its reply (default: a slot's, or the size of its request)");
   command
       .add_option("--actors-per-worker", options.actors_per_worker,
                   "actors with state, of each type, that a worker has room for")
-      ->capture_default_str();
+      .show_default();
   command
-      .add_option_function<int64_t>(
+      .add_option(
           "--timeout", [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); },
           "milliseconds an ask may take (default " + std::to_string(options.timeout.count()) + ")")
-      ->type_name("MS");
-  choice("--wait", options.wait, waits,
-         "polite (default: spin a little, then sleep) or spin (a core each, lowest latency)");
+      .type_name("MS");
+  command.add_choice("--wait", options.wait, waits,
+                     "polite (default: spin a little, then sleep) or spin (a core each, lowest latency)");
   command
       .add_option(
           "--pin-workers", options.pin_workers,
           "CPU engine: the CPUs that its workers run on, one after the other, as 2,3,5 (default: any)")
-      ->delimiter(',')
-      ->type_name("CPUS");
-  command.add_flag_callback(
+      .separated_by(',')
+      .type_name("CPUS");
+  command.add_flag(
       "--no-cache", [&options] { options.cache = false; },
       "compile for the GPU even what is found compiled on disk");
   command
@@ -86,23 +79,22 @@ void add_common_options(CLI::App& command, Options& options, std::string& json_f
           "--keep-program", options.keep_program,
           "write what is compiled for the GPU there: kernel.cu, kernel.ptx, kernel.cubin, compile.log, "
           "options.txt")
-      ->type_name("DIR");
+      .type_name("DIR");
   command.add_flag("--verbose", options.verbose, "log launch parameters to standard error");
   command.add_flag("--stats", options.publish_stats, "publish what the workers do, for `gyre stat`");
   command
       .add_option(
           "--metrics", metrics_address(),
           "serve what the workers do to Prometheus there: address and port, 127.0.0.1:9464 if not said")
-      ->expected(0, 1)
-      ->default_str("127.0.0.1:9464")
-      ->type_name("ADDRESS:PORT");
+      .value_if_none("127.0.0.1:9464")
+      .type_name("ADDRESS:PORT");
   add_json_option(command, json_file);
 }
 
-void add_json_option(CLI::App& command, std::string& json_file) {
+void add_json_option(ProgramCommand command, std::string& json_file) {
   command.add_option("--json", json_file, "write the results there as JSON; - is standard output")
-      ->type_name("FILE")
-      ->check([](const std::string& file) {  // before the work, not after it
+      .type_name("FILE")
+      .check([](const std::string& file) {  // before the work, not after it
         if (file == "-" || std::ofstream(file, std::ios::app)) return std::string();
         return "the file " + file + " cannot be written; check its path";
       });
@@ -127,15 +119,21 @@ bool is_number(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-void write_json(const std::string& json_file, const nlohmann::json& document) {
+int read_architecture(const std::string& option, const std::string& value) {
+  const Found found = match(value, "(sm_|compute_)?([0-9]{2,3})");
+  if (found.empty()) throw BadOptions("reading " + option + ": " + value + " must be like sm_90");
+  return std::stoi(found[2]);
+}
+
+void write_json(const std::string& json_file, const Json& document) {
   if (json_file.empty()) return;
   if (json_file == "-") {
-    std::cout << document.dump(2) << std::endl;
+    std::cout << document.text(2) << std::endl;
     if (!std::cout) throw Error("writing the results to standard output: it cannot be written");
     return;
   }
   std::ofstream file(json_file);
-  file << document.dump(2) << "\n";
+  file << document.text(2) << "\n";
   if (!file.flush())
     throw Error("writing the results to " + json_file + ": the file cannot be written; check its path");
 }

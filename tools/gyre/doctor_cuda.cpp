@@ -2,6 +2,7 @@
 
 #include "doctor.hpp"
 #include "nvml.hpp"
+#include "patterns.hpp"
 
 #if defined(GYRE_WITH_CUDA)
 #include <unistd.h>
@@ -17,7 +18,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <thread>
 #endif
 
@@ -37,14 +37,14 @@ Finding check_kernel_module() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;
   std::getline(file, line);
-  std::smatch version;
-  if (!std::regex_search(line, version, std::regex("[0-9]+[.][0-9.]*[0-9]"))) {
+  const Found version = search(line, "[0-9]+[.][0-9.]*[0-9]");
+  if (version.empty()) {
     return {"kernel module", Health::bad,
             "/proc/driver/nvidia/version is not there: the NVIDIA driver is not loaded",
             "install NVIDIA's driver (525 or later) on a machine with an NVIDIA GPU; in a container, pass "
             "GPUs in"};
   }
-  return {"kernel module", Health::ok, fmt::format("NVIDIA driver {}", version.str()), ""};
+  return {"kernel module", Health::ok, fmt::format("NVIDIA driver {}", version[0]), ""};
 }
 
 Finding check_device_files() {
@@ -55,7 +55,7 @@ Finding check_device_files() {
   std::error_code failed;
   for (fs::directory_iterator entry("/dev", failed), end; !failed && entry != end; entry.increment(failed)) {
     const std::string file = entry->path().filename().string();
-    const bool gpu = std::regex_match(file, std::regex("nvidia[0-9]+"));
+    const bool gpu = !match(file, "nvidia[0-9]+").empty();
     if (!gpu && file != "nvidiactl" && file != "nvidia-uvm") continue;
     gpus += gpu;
     control = control || file == "nvidiactl";
@@ -237,7 +237,7 @@ Finding check_smallest_kernel(int ordinal) {
     driver.check(result, "running one block of 32 threads");
     const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     const uint32_t seen = std::atomic_ref(*static_cast<uint32_t*>(word->host_address())).load();
-    driver.cuStreamDestroy(stream);
+    driver.check(driver.cuStreamDestroy(stream), "ending the stream of the test kernel");
     if (seen != answer) {
       return {what, Health::bad,
               fmt::format("it ended, and wrote {:#x} instead of {:#x} to pinned memory", seen, answer),

@@ -1,6 +1,5 @@
 // gyre errors: what an error means and what to check next.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <gyre/bridge/error_catalogue.hpp>
 
 #include <memory>
@@ -44,15 +43,15 @@ int errors(const std::string& wanted, bool markdown) {
 
 }  // namespace
 
-void add_errors(CLI::App& app, std::function<int()>& chosen) {
+void add_errors(ProgramCommand app, std::function<int()>& chosen) {
   auto wanted = std::make_shared<std::string>();
   auto markdown = std::make_shared<bool>(false);
-  CLI::App* const command = app.add_subcommand(
+  const ProgramCommand command = app.add_subcommand(
       "errors", "Say what an error of Gyre, the CUDA driver or NVRTC means, and what to check next.");
-  command->add_option("code", *wanted, "its number, or a part of its name; without one, all are listed");
-  command->add_flag("--markdown", *markdown, "as rows of docs/errors.md");
-  command->footer("Exit: 0 found, 2 there is no such error.");
-  command->callback([wanted, markdown, &chosen] { chosen = [=] { return errors(*wanted, *markdown); }; });
+  command.add_option("code", *wanted, "its number, or a part of its name; without one, all are listed");
+  command.add_flag("--markdown", *markdown, "as rows of docs/errors.md");
+  command.footer("Exit: 0 found, 2 there is no such error.");
+  command.when_chosen([wanted, markdown, &chosen] { chosen = [=] { return errors(*wanted, *markdown); }; });
 }
 
 }  // namespace gyre::tools

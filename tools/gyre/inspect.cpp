@@ -1,12 +1,9 @@
 // gyre inspect: what a GPU would run of actors, and what it would take of the GPU.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <regex>
 
 #include "actor_file.hpp"
 #include "common_options.hpp"
@@ -78,11 +75,7 @@ int chosen_architecture(const InspectSettings& settings, const std::optional<Dev
     note = "no GPU here, and no --arch: compiled for sm_90";
     return 90;
   }
-  std::smatch number;
-  if (!std::regex_match(settings.architecture, number, std::regex("(sm_|compute_)?([0-9]{2,3})"))) {
-    throw BadOptions(fmt::format("--arch {}: must be like sm_90", settings.architecture));
-  }
-  return std::stoi(number[2]);
+  return read_architecture("--arch", settings.architecture);
 }
 
 void print(std::FILE* out, const Inspection& it, uint32_t dynamic_shared_bytes) {
@@ -159,7 +152,7 @@ int inspect(const InspectSettings& settings) {
 
   const auto driver = ask_driver(it, inspected.folder, settings.options.device, dynamic);
   uint32_t blocks = 0;
-  nlohmann::json document = {{"inspection", to_json(it)}, {"dynamic_shared_bytes", dynamic}};
+  Json document = {{"inspection", to_json(it)}, {"dynamic_shared_bytes", dynamic}};
   if (find_multiprocessor(it.architecture) != nullptr) {
     const Occupancy found =
         occupancy(it.architecture, {it.block, it.registers(), it.static_shared_bytes(), dynamic});
@@ -226,53 +219,53 @@ int inspect(const InspectSettings&) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, std::function<int()>& chosen) {
+void add_inspect(ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<InspectSettings>();
-  CLI::App* const command = app.add_subcommand("inspect",
-                                               "Compile actors for a GPU, which need not be here, and show "
-                                               "the kernel: names, registers, spills, shared "
-                                               "memory, occupancy.");
-  CLI::Option* const actors = command->add_option(
-      "--actors", settings->actors.file,
-      "header that defines the actors, or a library of them (default: the built-in ones)");
-  actors->type_name("FILE");
-  command->add_option("--types", settings->actors.types, "a header's actors: \"my::Counter,my::Sum\"")
-      ->type_name("NAMES");
-  command->add_option("--schema", settings->actors.schemas, "schema of a header's messages; repeatable")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+  const ProgramCommand command =
+      app.add_subcommand("inspect",
+                         "Compile actors for a GPU, which need not be here, and show "
+                         "the kernel: names, registers, spills, shared "
+                         "memory, occupancy.");
+  const CommandOption actors =
+      command.add_option("--actors", settings->actors.file,
+                         "header that defines the actors, or a library of them (default: the built-in ones)");
+  actors.type_name("FILE");
+  command.add_option("--types", settings->actors.types, "a header's actors: \"my::Counter,my::Sum\"")
+      .type_name("NAMES");
+  command.add_option("--schema", settings->actors.schemas, "schema of a header's messages; repeatable")
+      .type_name("FILE")
+      .one_value_each();
   command
-      ->add_option("--include", settings->actors.include_dirs, "folder for includes and imports; repeatable")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+      .add_option("--include", settings->actors.include_dirs, "folder for includes and imports; repeatable")
+      .type_name("DIR")
+      .one_value_each();
   command
-      ->add_option("--program", settings->program,
-                   "look at a folder that --keep-program or --keep wrote, instead of compiling")
-      ->type_name("DIR")
-      ->excludes(actors);
-  command->add_option("--arch", settings->architecture, "architecture, sm_90 for one (default: this GPU's)")
-      ->type_name("NAME");
-  command->add_option("--device", settings->options.device, "CUDA device number")->capture_default_str();
-  command->add_option("--block", settings->options.block, "threads a block, a multiple of 32")
-      ->capture_default_str();
+      .add_option("--program", settings->program,
+                  "look at a folder that --keep-program or --keep wrote, instead of compiling")
+      .type_name("DIR")
+      .excludes(actors);
+  command.add_option("--arch", settings->architecture, "architecture, sm_90 for one (default: this GPU's)")
+      .type_name("NAME");
+  command.add_option("--device", settings->options.device, "CUDA device number").show_default();
+  command.add_option("--block", settings->options.block, "threads a block, a multiple of 32").show_default();
   command
-      ->add_option("--slot-bytes", settings->options.slot_bytes,
-                   "of the launch: the messages in hand lie in dynamic shared memory")
-      ->capture_default_str();
-  command->add_flag("--grid-scoped", settings->grid_scoped, "one worker is the whole grid");
-  command->add_option("--sms", settings->multiprocessors,
-                      "multiprocessors of the GPU, for the grid's limit (default: this GPU's)");
-  command->add_flag("--ptx", settings->print_ptx, "PTX to standard output, all else to standard error");
-  command->add_option("--keep", settings->keep, "write source, options, log, PTX and cubin there")
-      ->type_name("DIR");
+      .add_option("--slot-bytes", settings->options.slot_bytes,
+                  "of the launch: the messages in hand lie in dynamic shared memory")
+      .show_default();
+  command.add_flag("--grid-scoped", settings->grid_scoped, "one worker is the whole grid");
+  command.add_option("--sms", settings->multiprocessors,
+                     "multiprocessors of the GPU, for the grid's limit (default: this GPU's)");
+  command.add_flag("--ptx", settings->print_ptx, "PTX to standard output, all else to standard error");
+  command.add_option("--keep", settings->keep, "write source, options, log, PTX and cubin there")
+      .type_name("DIR");
   command
-      ->add_option("--diff", settings->diff,
-                   "compare with an older version: header, library, or a folder that was kept")
-      ->type_name("OLD");
-  command->add_option("--diff-types", settings->diff_types, "the older header's actors (default: --types)")
-      ->type_name("NAMES");
-  add_json_option(*command, settings->json_file);
-  command->footer(
+      .add_option("--diff", settings->diff,
+                  "compare with an older version: header, library, or a folder that was kept")
+      .type_name("OLD");
+  command.add_option("--diff-types", settings->diff_types, "the older header's actors (default: --types)")
+      .type_name("NAMES");
+  add_json_option(command, settings->json_file);
+  command.footer(
       "  gyre inspect --actors counter.hpp --types my::Counter --schema counter.capnp --arch sm_90 --sms "
       "132\n"
       "  gyre inspect --actors new.hpp --types my::Counter --include views --diff old.hpp\n"
@@ -281,7 +274,7 @@ void add_inspect(CLI::App& app, std::function<int()>& chosen) {
       "memory\n"
       "of a handler show in the PTX's counts. gyre doctor says whether a launch would be accepted.\n"
       "Exit: 0 all well, 1 it does not compile or ptxas refuses it, 2 bad usage, 3 no NVRTC here.");
-  command->callback([settings, &chosen] { chosen = [settings] { return inspect(*settings); }; });
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return inspect(*settings); }; });
 }
 
 }  // namespace gyre::tools

@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
+#include "patterns.hpp"
 #include "programs.hpp"
 
 namespace gyre::tools {
@@ -21,11 +21,10 @@ namespace gyre::tools {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 std::string option(const std::string& options, const std::string& pattern) {
-  std::smatch found;
-  return std::regex_search(options, found, std::regex(pattern)) ? found[1].str() : std::string();
+  const Found found = search(options, pattern);
+  return found.empty() ? std::string() : found[1];
 }
 
 // "A, B" of "gyre::worker_kernel<A, B>".
@@ -50,8 +49,8 @@ std::vector<ActorDescription> describe(std::string_view cubin) {
 
 // NVRTC names what is in no namespace, or static, after the file and the process that compiles.
 std::string without_process(const std::string& text) {
-  static const std::regex pattern("_ZN[0-9]+_INTERNAL_[0-9a-f]+_[0-9]+_gyre_kernel_cu_[0-9a-f]+_[0-9]+");
-  return std::regex_replace(text, pattern, "_internal_");
+  return replace_all(text, "_ZN[0-9]+_INTERNAL_[0-9a-f]+_[0-9]+_gyre_kernel_cu_[0-9a-f]+_[0-9]+",
+                     "_internal_");
 }
 
 // The kernel by one name in all versions: its mangled name has its actors' in it.
@@ -134,8 +133,8 @@ FunctionChanges changes(const Inspection& before, const Inspection& after) {
   return found;
 }
 
-json to_json(const OpcodeCounts& counts) {
-  json document = json::object();
+Json to_json(const OpcodeCounts& counts) {
+  Json document = Json();
   for (size_t n = 0; n < opcode_classes; ++n) document[std::string(name(OpcodeClass(n)))] = counts[n];
   return document;
 }
@@ -288,10 +287,10 @@ std::string difference_text(const Inspection& before, const Inspection& after) {
   return text;
 }
 
-json to_json(const Inspection& inspection) {
-  json functions = json::array();
+Json to_json(const Inspection& inspection) {
+  Json functions = Json::array();
   for (const CubinFunction& function : inspection.cubin.functions) {
-    json entry = {{"lowered_name", function.name},
+    Json entry = {{"lowered_name", function.name},
                   {"name", demangled(function.name)},
                   {"code_bytes", function.code_bytes}};
     if (inspection.report && inspection.report->functions.count(function.name) != 0) {
@@ -302,9 +301,9 @@ json to_json(const Inspection& inspection) {
     }
     functions.push_back(entry);
   }
-  json actors = json::array();
+  Json actors = Json::array();
   for (size_t n = 0; n < inspection.actor_types.size(); ++n) {
-    json entry = {{"type", inspection.actor_types[n]}};
+    Json entry = {{"type", inspection.actor_types[n]}};
     if (n < inspection.actors.size()) {
       entry["state_bytes"] = inspection.actors[n].state_bytes;
       for (const HandlerTypes& types : inspection.actors[n].types) {
@@ -314,7 +313,7 @@ json to_json(const Inspection& inspection) {
     }
     actors.push_back(entry);
   }
-  json document = {{"kernel", inspection.kernel},
+  Json document = {{"kernel", inspection.kernel},
                    {"lowered_name", inspection.lowered_name},
                    {"architecture", inspection.architecture},
                    {"block", inspection.block},
@@ -343,8 +342,8 @@ json to_json(const Inspection& inspection) {
   return document;
 }
 
-json difference_json(const Inspection& before, const Inspection& after) {
-  json rows = json::array();
+Json difference_json(const Inspection& before, const Inspection& after) {
+  Json rows = Json::array();
   for (const NumberRow& line : numbers(before, after)) {
     rows.push_back({{"what", line.what}, {"before", line.before}, {"after", line.after}});
   }

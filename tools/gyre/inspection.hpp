@@ -3,13 +3,13 @@
 
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/options.hpp>
-#include <nlohmann/json.hpp>
 
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cubin.hpp"
+#include "json.hpp"
 #include "occupancy.hpp"
 #include "ptx.hpp"
 
@@ -67,7 +67,7 @@ std::optional<DeviceFacts> find_device_facts(int device);
 std::string functions_text(const Inspection& inspection);
 /// Some lines: numbers before and after, functions that came, went or changed, instructions by their class.
 std::string difference_text(const Inspection& before, const Inspection& after);
-nlohmann::json to_json(const Inspection& inspection);
-nlohmann::json difference_json(const Inspection& before, const Inspection& after);
+Json to_json(const Inspection& inspection);
+Json difference_json(const Inspection& before, const Inspection& after);
 
 }  // namespace gyre::tools

@@ -1,23 +1,17 @@
 // gyre: the command-line tool. One file a subcommand.
-#include <CLI/CLI.hpp>
-
+#include "command_line.hpp"
 #include "common_options.hpp"
 #include "subcommands.hpp"
 
 int main(int argc, char** argv) {
   using namespace gyre::tools;
-  CLI::App app{"Gyre: actors that live on a GPU, and on CPU threads where there is none.", "gyre"};
-  app.require_subcommand(1);
+  Program program("Gyre: actors that live on a GPU, and on CPU threads where there is none.", "gyre");
   std::function<int()> chosen;
-  add_validate(app, chosen);
-  add_doctor(app, chosen);
-  add_inspect(app, chosen);
-  add_errors(app, chosen);
-  add_stat(app, chosen);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? all_passed : bad_usage;
-  }
+  add_validate(program.command(), chosen);
+  add_doctor(program.command(), chosen);
+  add_inspect(program.command(), chosen);
+  add_errors(program.command(), chosen);
+  add_stat(program.command(), chosen);
+  if (const auto exit_code = program.parse(argc, argv)) return *exit_code;
   return run_reporting_errors(chosen);
 }

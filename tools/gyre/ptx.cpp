@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <regex>
 #include <sstream>
 
+#include "patterns.hpp"
 #include "programs.hpp"
 
 namespace gyre::tools {
@@ -43,9 +43,8 @@ std::string_view opcode_of(std::string_view line) {
 // The name in "(.visible) .entry NAME(" or "(.weak) .func (.param .b32 r) NAME(", whose parts may be on
 // several lines: `header` is all of them.
 std::string name_in(const std::string& header) {
-  static const std::regex pattern("\\.(?:entry|func)\\s+(?:\\([^)]*\\)\\s*)?([A-Za-z_$][A-Za-z0-9_$]*)");
-  std::smatch found;
-  return std::regex_search(header, found, pattern) ? found[1].str() : std::string();
+  const Found found = search(header, "\\.(?:entry|func)\\s+(?:\\([^)]*\\)\\s*)?([A-Za-z_$][A-Za-z0-9_$]*)");
+  return found.empty() ? std::string() : found[1];
 }
 
 }  // namespace
@@ -182,28 +181,28 @@ FunctionReport PtxasReport::total() const {
 }
 
 std::optional<PtxasReport> read_ptxas_report(const std::string& log) {
-  static const std::regex function("Function properties for ([^ \r\n]+)");
-  static const std::regex frame(
-      "([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores, ([0-9]+) bytes spill loads");
-  static const std::regex used("Used ([0-9]+) registers");
-  static const std::regex barriers("used ([0-9]+) barriers");
-  static const std::regex shared("([0-9]+) bytes smem");
   PtxasReport report;
   bool found_any = false;
   std::string current;
   std::istringstream lines(log);
-  const auto number = [](const std::ssub_match& text) { return uint32_t(std::stoul(text)); };
+  const auto number = [](const std::string& text) { return uint32_t(std::stoul(text)); };
   for (std::string line; std::getline(lines, line);) {
-    std::smatch found;
-    if (std::regex_search(line, found, function)) current = found[1];
-    if (std::regex_search(line, found, frame) && !current.empty()) {
-      report.functions[current] = {number(found[1]), number(found[2]), number(found[3])};
+    if (const Found function = search(line, "Function properties for ([^ \r\n]+)"); !function.empty()) {
+      current = function[1];
     }
-    if (!std::regex_search(line, found, used)) continue;
+    const Found frame =
+        search(line, "([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores, ([0-9]+) bytes spill loads");
+    if (!frame.empty() && !current.empty()) {
+      report.functions[current] = {number(frame[1]), number(frame[2]), number(frame[3])};
+    }
+    const Found used = search(line, "Used ([0-9]+) registers");
+    if (used.empty()) continue;
     found_any = true;
-    report.registers = number(found[1]);
-    if (std::regex_search(line, found, barriers)) report.barriers = number(found[1]);
-    if (std::regex_search(line, found, shared)) report.static_shared_bytes = number(found[1]);
+    report.registers = number(used[1]);
+    const Found barriers = search(line, "used ([0-9]+) barriers");
+    if (!barriers.empty()) report.barriers = number(barriers[1]);
+    const Found shared = search(line, "([0-9]+) bytes smem");
+    if (!shared.empty()) report.static_shared_bytes = number(shared[1]);
   }
   if (!found_any) return std::nullopt;
   return report;
@@ -215,8 +214,8 @@ PtxasRun run_ptxas(const std::string& ptx_file, int architecture) {
   run.program = find_program("ptxas", {std::string(home != nullptr ? home : "/usr/local/cuda") + "/bin"});
   if (run.program.empty()) return run;
   const std::string version = run_program({run.program, "--version"}).output;
-  std::smatch found;
-  if (std::regex_search(version, found, std::regex("release ([0-9.]+)"))) run.version = found[1];
+  const Found release = search(version, "release ([0-9.]+)");
+  if (!release.empty()) run.version = release[1];
   const ProgramResult result =
       run_program({run.program, "-v", fmt::format("-arch=sm_{}", architecture), ptx_file, "-o", "/dev/null"});
   run.accepted = result.exit_code == 0;

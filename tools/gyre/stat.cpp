@@ -1,14 +1,12 @@
 // gyre stat: what the runtimes of other processes have done.
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <gyre/runtime/stats_file.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "common_options.hpp"
@@ -53,13 +51,26 @@ void print_handlers(const std::string& who, const std::vector<HandlerStats>& han
     if (handler.processed != 0) {
       times = fmt::format("{:>10} {:>10} {:>10}",
                           time_text(double(handler.handler_ns) / double(handler.processed)),
-                          "<" + time_text(double(below_ns(handler, 0.99))),
-                          "<" + time_text(double(handler.longest_ns_below())));
+                          time_text(double(below_ns(handler, 0.99))).insert(0, 1, '<'),
+                          time_text(double(handler.longest_ns_below())).insert(0, 1, '<'));
     }
     std::cout << fmt::format("  {:<6} {:<44} {:>12} {:>12} {:>9} {:>9} {:>9} {}\n", who,
                              handler_name(handler), handler.received(), handler.processed, handler.failed,
                              handler.expired, handler.dead_letters, times);
   }
+}
+
+std::string memory_line(const MemoryStats& memory) {
+  const auto mib = [](uint64_t bytes) { return fmt::format("{:.1f} MiB", double(bytes) / (1 << 20)); };
+  const auto sum = [](const std::array<uint64_t, 3>& bytes) { return bytes[0] + bytes[1] + bytes[2]; };
+  std::string line = fmt::format(
+      "  memory region {}, BAR {}, actors {}, modules {}, buffers {} (and {} freed, {} for their table)",
+      mib(memory.region), mib(memory.bar), mib(memory.actors), mib(memory.modules), mib(sum(memory.buffers)),
+      mib(sum(memory.buffers_freed)), mib(memory.buffer_table));
+  if (memory.device_total != 0) {
+    line += fmt::format("; the device has {} free of {}", mib(memory.device_free), mib(memory.device_total));
+  }
+  return line + "\n";
 }
 
 void print(const std::string& path, const PublishedStats& published, bool workers) {
@@ -99,6 +110,7 @@ void print(const std::string& path, const PublishedStats& published, bool worker
   };
   transfer("writes", stats.writes);
   transfer("reads ", stats.reads);
+  std::cout << memory_line(stats.memory);
   if (workers) {
     std::cout << fmt::format("  {:<6} {:>8} {:>10} {:>12}   (of {} slots)\n", "worker", "depth",
                              "most so far", "heartbeat", stats.slots);
@@ -132,15 +144,32 @@ void print(const std::string& path, const PublishedStats& published, bool worker
   }
 }
 
-nlohmann::json json_of(const TransferStats& transfers) {
+Json json_of(const TransferStats& transfers) {
   return {{"copies", transfers.copies}, {"bytes", transfers.bytes}, {"ns", transfers.ns}};
 }
 
-nlohmann::json json_of(const std::string& path, const PublishedStats& published) {
+Json json_of(const MemoryStats& memory) {
+  Json json = {{"region", memory.region},
+               {"bar", memory.bar},
+               {"actors", memory.actors},
+               {"modules", memory.modules},
+               {"buffer_table", memory.buffer_table},
+               {"buffers", memory.buffers},
+               {"buffers_freed", memory.buffers_freed},
+               {"device_total", nullptr},
+               {"device_free", nullptr}};
+  if (memory.device_total != 0) {
+    json["device_total"] = memory.device_total;
+    json["device_free"] = memory.device_free;
+  }
+  return json;
+}
+
+Json json_of(const std::string& path, const PublishedStats& published) {
   const Stats& stats = published.stats;
-  nlohmann::json workers = nlohmann::json::array();
+  Json workers = Json::array();
   for (const WorkerStats& worker : stats.workers) {
-    nlohmann::json handlers = nlohmann::json::array();
+    Json handlers = Json::array();
     for (const HandlerStats& handler : worker.handlers) {
       handlers.push_back({{"actor", handler.actor},
                           {"message", handler.message},
@@ -154,8 +183,7 @@ nlohmann::json json_of(const std::string& path, const PublishedStats& published)
     }
     workers.push_back({{"depth", worker.depth},
                        {"depth_high_water", worker.depth_high_water},
-                       {"heartbeat_age_s",
-                        worker.heartbeat_age_s ? nlohmann::json(*worker.heartbeat_age_s) : nlohmann::json()},
+                       {"heartbeat_age_s", worker.heartbeat_age_s ? Json(*worker.heartbeat_age_s) : Json()},
                        {"handlers", handlers}});
   }
   const Books& books = stats.books;
@@ -192,6 +220,7 @@ nlohmann::json json_of(const std::string& path, const PublishedStats& published)
             {"inferred", books.tells.inferred}}},
           {"dead_letters_dropped", books.dead_letters_dropped},
           {"corrupt_slots", books.corrupt_slots},
+          {"memory", json_of(stats.memory)},
           {"writes", json_of(stats.writes)},
           {"reads", json_of(stats.reads)},
           {"workers", workers}};
@@ -209,7 +238,7 @@ std::vector<std::string> files_of(const StatSettings& settings) {
 
 // What was there to show.
 size_t show(const StatSettings& settings) {
-  nlohmann::json document = nlohmann::json::array();
+  Json document = Json::array();
   size_t shown = 0;
   for (const std::string& file : files_of(settings)) {
     PublishedStats published;
@@ -256,23 +285,22 @@ int run(const StatSettings& settings) {
 
 }  // namespace
 
-void add_stat(CLI::App& app, std::function<int()>& chosen) {
-  auto* const command = app.add_subcommand(
+void add_stat(ProgramCommand app, std::function<int()>& chosen) {
+  const ProgramCommand command = app.add_subcommand(
       "stat",
       "Show what runtimes of this user's processes have done: those that publish their stats (--stats, "
       "Options::publish_stats) in $GYRE_STATS_DIR, else $XDG_RUNTIME_DIR/gyre, else /tmp/gyre-UID.");
   auto settings = std::make_shared<StatSettings>();
-  command
-      ->add_option("which", settings->which, "a process's number, or a stats file (default: all there are)")
-      ->type_name("PID|FILE");
-  command->add_flag("--list", settings->list, "a line a runtime");
-  command->add_flag("--workers", settings->workers, "each worker by itself, instead of all together");
-  command->add_flag("--watch", settings->watch, "again and again, until interrupted or nothing is left");
-  command->add_option("--interval", settings->interval_s, "seconds between two times of --watch")
-      ->check(CLI::Range(0.01, 3600.0))
-      ->capture_default_str();
-  add_json_option(*command, settings->json_file);
-  command->callback([settings, &chosen] { chosen = [settings] { return run(*settings); }; });
+  command.add_option("which", settings->which, "a process's number, or a stats file (default: all there are)")
+      .type_name("PID|FILE");
+  command.add_flag("--list", settings->list, "a line a runtime");
+  command.add_flag("--workers", settings->workers, "each worker by itself, instead of all together");
+  command.add_flag("--watch", settings->watch, "again and again, until interrupted or nothing is left");
+  command.add_option("--interval", settings->interval_s, "seconds between two times of --watch")
+      .range(0.01, 3600.0)
+      .show_default();
+  add_json_option(command, settings->json_file);
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return run(*settings); }; });
 }
 
 }  // namespace gyre::tools

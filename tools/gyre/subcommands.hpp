@@ -3,16 +3,14 @@
 
 #include <functional>
 
-namespace CLI {
-class App;
-}
+#include "command_line.hpp"
 
 namespace gyre::tools {
 
-void add_doctor(CLI::App& app, std::function<int()>& chosen);
-void add_errors(CLI::App& app, std::function<int()>& chosen);
-void add_inspect(CLI::App& app, std::function<int()>& chosen);
-void add_stat(CLI::App& app, std::function<int()>& chosen);
-void add_validate(CLI::App& app, std::function<int()>& chosen);
+void add_doctor(ProgramCommand app, std::function<int()>& chosen);
+void add_errors(ProgramCommand app, std::function<int()>& chosen);
+void add_inspect(ProgramCommand app, std::function<int()>& chosen);
+void add_stat(ProgramCommand app, std::function<int()>& chosen);
+void add_validate(ProgramCommand app, std::function<int()>& chosen);
 
 }  // namespace gyre::tools

@@ -1,6 +1,5 @@
 // gyre validate: sends VectorAdd requests to running workers and checks every element of every response.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <gyre/gyre.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 
@@ -12,7 +11,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
@@ -498,17 +496,16 @@ LaunchReport validate_one_launch(const ValidateSettings& settings, const Options
   return report;
 }
 
-nlohmann::json to_json(const std::vector<LaunchReport>& launches) {
-  using nlohmann::json;
+Json to_json(const std::vector<LaunchReport>& launches) {
   const LaunchReport& first = launches.front();
-  json cases = json::array(), runs = json::array();
+  Json cases = Json::array(), runs = Json::array();
   uint64_t passed = 0, failed = 0, skipped = 0;
   Books total;
   double uptime_s = 0;
   for (const LaunchReport& launch : launches) {
     for (const Case& row : launch.cases) {
       ++(row.passed ? passed : row.skipped ? skipped : failed);
-      json entry = {{"name", row.name},
+      Json entry = {{"name", row.name},
                     {"n", row.n},
                     {"operation", row.operation},
                     {"path", row.path},
@@ -601,43 +598,45 @@ int validate(const ValidateSettings& settings) {
     launches.push_back(validate_one_launch(settings, options, out));
     if (launches.back().interrupted) break;
   }
-  if (launches.empty()) return interrupted;
+  if (launches.empty()) {
+    fmt::print(out, "interrupted: no case ran\n");
+    return interrupted;
+  }
 
-  const nlohmann::json document = to_json(launches);
+  const Json document = to_json(launches);
   const auto& asks = document["asks"];
   const auto& tells = document["tells"];
-  fmt::print(out, "\n{} passed, {} failed, {} skipped; uptime {:.2f} s\n", document["passed"].get<uint64_t>(),
-             document["failed"].get<uint64_t>(), document["skipped"].get<uint64_t>(),
-             document["uptime_s"].get<double>());
+  fmt::print(out, "\n{} passed, {} failed, {} skipped; uptime {:.2f} s\n", document["passed"].as_uint64(),
+             document["failed"].as_uint64(), document["skipped"].as_uint64(),
+             document["uptime_s"].as_double());
   fmt::print(out,
              "asks: {} accepted = {} answered + {} error replies + {} timed out + {} dead letters; {} late "
              "replies\n",
-             asks["accepted"].get<uint64_t>(), asks["answered"].get<uint64_t>(),
-             asks["error_replies"].get<uint64_t>(), asks["timed_out"].get<uint64_t>(),
-             asks["dead_letters"].get<uint64_t>(), asks["late_replies"].get<uint64_t>());
-  fmt::print(out, "tells: {} accepted = {} processed + {} dead letters\n", tells["accepted"].get<uint64_t>(),
-             tells["processed"].get<uint64_t>(), tells["dead_letters"].get<uint64_t>());
+             asks["accepted"].as_uint64(), asks["answered"].as_uint64(), asks["error_replies"].as_uint64(),
+             asks["timed_out"].as_uint64(), asks["dead_letters"].as_uint64(),
+             asks["late_replies"].as_uint64());
+  fmt::print(out, "tells: {} accepted = {} processed + {} dead letters\n", tells["accepted"].as_uint64(),
+             tells["processed"].as_uint64(), tells["dead_letters"].as_uint64());
   write_json(settings.json_file, document);
   if (launches.back().interrupted || launches.size() != slots.size()) {
     fmt::print(out, "interrupted: not all cases ran\n");
     return interrupted;
   }
-  return document["failed"].get<uint64_t>() == 0 ? all_passed : case_failed;
+  return document["failed"].as_uint64() == 0 ? all_passed : case_failed;
 }
 
 }  // namespace
 
-void add_validate(CLI::App& app, std::function<int()>& chosen) {
+void add_validate(ProgramCommand app, std::function<int()>& chosen) {
   auto settings = std::make_shared<ValidateSettings>();
-  CLI::App* const command = app.add_subcommand(
+  const ProgramCommand command = app.add_subcommand(
       "validate",
       "Send VectorAdd requests to running workers and check every element of every response; or compare "
       "actors of your own on two engines.");
-  add_common_options(*command, settings->options, settings->json_file);
-  command->add_option("--messages", settings->random_messages, "messages of the random case")
-      ->capture_default_str();
-  add_against_options(*command, settings->against);
-  command->footer(
+  add_common_options(command, settings->options, settings->json_file);
+  command.add_option("--messages", settings->random_messages, "messages of the random case").show_default();
+  add_against_options(command, settings->against);
+  command.footer(
       "Without --slots it runs twice, with rings of 256 and of 4096 slots.\n"
       "  gyre validate --against cpu --actors counter.hpp --types my::Counter --schema counter.capnp\n"
       "compiles the actors for both engines (--engine cuda unless another is named) and sends them random "
@@ -648,8 +647,8 @@ void add_validate(CLI::App& app, std::function<int()>& chosen) {
       "  gyre validate --engine cpu --against cpu --actors new.hpp --other old.hpp … compares two versions.\n"
       "Exit: 0 all passed or the same, 1 a case failed or a difference, 2 bad usage, 3 engine not available "
       "here.");
-  command->callback([settings, command, &chosen] {
-    settings->slots_given = command->count("--slots") != 0;
+  command.when_chosen([settings, command, &chosen] {
+    settings->slots_given = command.count("--slots") != 0;
     chosen = [settings] { return validate(*settings); };
   });
 }

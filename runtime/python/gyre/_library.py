@@ -189,6 +189,8 @@ FUNCTIONS = {
     "gyre_actors_builtin": (Status, [POINTER(Handle)]),
     "gyre_actors_from_source": (Status, [POINTER(Source), POINTER(Handle)]),
     "gyre_actors_load": (Status, [c_char_p, c_char_p, POINTER(Handle)]),
+    "gyre_actors_schema": (Status, [Handle, POINTER(Handle)]),
+    "gyre_actors_check_schema": (Status, [Handle, Handle]),
     "gyre_actors_release": (Status, [Handle]),
     "gyre_options_init": (Status, [POINTER(Options), c_size_t]),
     "gyre_launch": (Status, [Handle, POINTER(Options), POINTER(Handle)]),

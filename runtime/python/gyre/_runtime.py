@@ -66,12 +66,19 @@ class Actors:
         return cls(made.value, schema)
 
     @classmethod
-    def load(cls, path, name, schema=None):
-        """Actors of a shared object that has GYRE_EXPORT_ACTORS(name, …), for every engine."""
-        schema = schema if isinstance(schema, Schema) or schema is None else Schema(schema)
+    def load(cls, path, name=None, schema=None):
+        """Actors of a shared object, for every engine: one that has GYRE_EXPORT_ACTORS(name, …), or that `gyre validate
+        --build-library` made. `name`: which, where it exports several. `schema`: of their messages, a Schema or a dict
+        of texts by name; by default what the object carries. One that differs from that is refused, with the field."""
         made = Handle()
-        check(lib.gyre_actors_load(str(path).encode(), name.encode(), ctypes.byref(made)))
-        return cls(made.value, schema)
+        check(lib.gyre_actors_load(str(path).encode(), None if name is None else name.encode(), ctypes.byref(made)))
+        actors = cls(made.value)
+        if schema is None:
+            actors.schema = Schema._of_actors(made.value)
+        else:
+            actors.schema = schema if isinstance(schema, Schema) else Schema(schema)
+            check(lib.gyre_actors_check_schema(made.value, actors.schema._handle))
+        return actors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +101,8 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
     Actors.from_source takes them. engine: "auto", "cuda" or "cpu". options: those of gyre_options in <gyre/gyre.h>
     by their names (workers=4, slots=256, transport="pinned", timeout_ms=5000, pin_workers=[0, 1], …).
 
-    schema: also of requests and replies to actors that were not given with one.
+    schema: of requests and replies, where actors do not carry it; one that differs from what they carry is refused,
+    with the field.
     """
     if source is not None:
         if actors is not None:
@@ -102,9 +110,14 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
         actors = Actors.from_source(source, list(types or []), schema, headers)
     elif types is not None or headers is not None:
         raise BadArgument("launching: types and headers are of source text, and source is not given")
-    if schema is not None and not isinstance(schema, Schema):
-        schema = Schema(schema) if actors is None or actors.schema is None else actors.schema
-    schema = schema or (actors.schema if actors else None) or Schema()
+    if schema is None:
+        schema = (actors.schema if actors else None) or Schema()
+    elif source is None:
+        schema = schema if isinstance(schema, Schema) else Schema(schema)
+        actors = actors or Actors()
+        check(lib.gyre_actors_check_schema(actors._handle, schema._handle))
+    else:
+        schema = actors.schema
     given = Options()
     check(lib.gyre_options_init(ctypes.byref(given), ctypes.sizeof(Options)))
     given.engine = _number("engine", engine, _ENGINES)

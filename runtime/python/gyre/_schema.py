@@ -7,7 +7,7 @@ import json
 import math
 import operator
 
-from ._errors import BAD_JSON, TOO_SMALL, BadArgument, check, text_of
+from ._errors import BAD_JSON, BAD_SCHEMA, TOO_SMALL, BadArgument, check, text_of
 from ._library import Handle, Text, lib
 
 BODY, STREAM, PACKED = 0, 1, 2
@@ -53,7 +53,22 @@ class Schema:
             text.name, text.text, text.text_length = name.encode(), encoded, len(encoded)
         handle = Handle()
         check(lib.gyre_schema_parse(texts if files else None, len(files), ctypes.byref(handle)))
-        self._handle = handle.value
+        self._take(handle.value)
+
+    @classmethod
+    def _of_actors(cls, actors):
+        """The schema that a set of actors carries; None where it carries none."""
+        handle = Handle()
+        status = lib.gyre_actors_schema(actors, ctypes.byref(handle))
+        if status == BAD_SCHEMA:
+            return None
+        check(status)
+        schema = cls.__new__(cls)
+        schema._take(handle.value)
+        return schema
+
+    def _take(self, handle):
+        self._handle = handle
         self._structs = json.loads(text_of(lib.gyre_schema_describe, self._handle))
         self._ids = {}
 

@@ -11,17 +11,12 @@
 #include "support/fake_vulkan.hpp"
 #include "support/fault_injection.hpp"
 #include "support/stepped.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
 
 namespace {
-
-bool without_nvrtc() {
-  if (cuda::nvrtc_available()) return false;
-  WARN("NVRTC is not installed: not tested");
-  return true;
-}
 
 Options over(TransportKind transport) {
   return {.engine = EngineKind::cuda, .transport = transport, .slots = 32};
@@ -89,6 +84,7 @@ TEST_CASE("auto is BAR where it works: workers read their rings and commands in 
     Runtime runtime = Runtime::launch(probe_actors(), options);
     CHECK(runtime.transport() == TransportKind::bar);
     CHECK(runtime.transport_reason().empty());
+    CHECK(runtime.stats().memory.bar >= options.region_layout(0).inbound_bytes_elsewhere());
     CHECK(fakes.driver.live().imports == 1);
     CHECK(fakes.vulkan.live() == FakeVulkan::Live{1, 1, 1});
     Client client = runtime.client();

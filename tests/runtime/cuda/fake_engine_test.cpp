@@ -17,17 +17,12 @@
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
 #include "support/stepped.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
 
 namespace {
-
-bool without_nvrtc() {
-  if (cuda::nvrtc_available()) return false;
-  WARN("NVRTC is not installed: not tested");
-  return true;
-}
 
 ActorSet faulty_actors() { return ActorSet::of<Faulty>(gyre_test_actors::sources); }
 constexpr Address<Faulty> faulty{};
@@ -104,6 +99,36 @@ TEST_CASE("the CUDA engine launches, answers and terminates on a driver in ordin
   CHECK(fake.reclaimed() == 0);
 }
 
+TEST_CASE("all memory that a runtime takes is in its stats by kind, beside what the device has free") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  for (const TransportKind transport : {TransportKind::pinned, TransportKind::unified}) {
+    Runtime runtime = Runtime::launch(probe_actors(), on_cuda({.transport = transport, .workers = 3}));
+    auto device = runtime.allocate<float>(MemoryKind::device, 1000);
+    auto pinned = runtime.allocate<float>(MemoryKind::pinned, 2000);
+    const MemoryStats memory = runtime.stats().memory;
+    CHECK(memory.region == runtime.region_bytes());
+    CHECK(memory.bar == 0);
+    CHECK(memory.actors >= 3 * probe_actors().actor_bytes(Options{}.actors_per_worker));
+    CHECK(memory.modules > 1000);
+    CHECK(memory.buffers[0] >= 4000);
+    CHECK(memory.buffers[1] >= 8000);
+    CHECK(memory.buffers[2] == 0);
+    // Nothing that the driver gave is missing: it counts modules by number, and regions by whole pages.
+    const uint64_t counted =
+        memory.region + memory.actors + memory.buffer_table + memory.buffers[0] + memory.buffers[1];
+    CHECK(fake.live().bytes >= counted - (transport == TransportKind::pinned ? memory.region : 0));
+    CHECK(fake.live().bytes <= counted + 8192);
+    CHECK(memory.device_total == fake.device.memory_bytes);
+    CHECK(memory.device_free > 0);
+    CHECK(memory.device_free <= memory.device_total);
+  }
+  Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+  fake.fault();
+  CHECK(runtime.stats().memory.device_total == 0);  // of a dead context nothing is known
+  runtime.terminate();
+}
+
 TEST_CASE("auto finds the fake's device, and the CPU where it has none") {
   if (without_nvrtc()) return;
   FakeDriver fake({probe_actors()});
@@ -125,6 +150,30 @@ TEST_CASE("a device that cannot keep a cooperative kernel is refused, and a bett
   CHECK(fake.live() == FakeDriver::Live{});
   fake.device = FakeDevice{};
   CHECK_FALSE(says(refusal(probe_actors(), on_cuda()), "launching"));
+  CHECK(fake.live() == FakeDriver::Live{});
+}
+
+TEST_CASE("what is wrong with options, transport, grid and device is one list") {
+  FakeDriver fake({probe_actors()});
+  fake.device.attributes[CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH] = 0;
+  Options options = on_cuda({.transport = TransportKind::heap, .workers = 3});
+  options.block = 33;
+  options.wait = WaitPolicy(9);
+  const std::string refused = refusal(probe_actors().grid_scoped(), options);
+  INFO(refused);
+  for (const char* const said : {"these options are wrong:\n", "--wait 9:", "--block 33:",
+                                 "--transport heap: the CUDA engine's transports are bar, pinned and unified",
+                                 "--workers 3: a grid-scoped actor set is one worker",
+                                 "CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH is 0"}) {
+    INFO(said);
+    CHECK(says(refused, said));
+  }
+  // Of a driver that does not work it says that, beside what is wrong with the options.
+  fake.device.devices = 0;
+  const std::string without_device = refusal(probe_actors(), options);
+  INFO(without_device);
+  CHECK(says(without_device, "--block 33:"));
+  CHECK(says(without_device, "this machine has 0"));
   CHECK(fake.live() == FakeDriver::Live{});
 }
 

@@ -1,22 +1,18 @@
 // Every driver call that a runtime makes fails once, where it is made, on the fake driver.
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre/runtime/log.hpp>
 
 #include <set>
 
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
 #include "support/fault_injection.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
 
 namespace {
-
-bool without_nvrtc() {
-  if (cuda::nvrtc_available()) return false;
-  WARN("NVRTC is not installed: not tested");
-  return true;
-}
 
 bool releases(const std::string& function) {
   for (const char* const name :
@@ -77,9 +73,54 @@ void fail_every_call(const Options& options, Phase phase, const std::set<std::st
   }
 }
 
+// Lines that were logged while it lives, together.
+class Logged {
+ public:
+  Logged() {
+    set_logger([this](LogLevel level, std::string_view line) {
+      if (level >= LogLevel::warning) (text_ += line) += '\n';
+    });
+  }
+  ~Logged() { set_logger({}); }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// Calls of destructors, whose errors nobody can be thrown.
+void log_every_release(const Options& options, Phase phase, std::set<std::string>& seen) {
+  const Life healthy = [&] {
+    FakeDriver fake({probe_actors()});
+    FailingDriver failing;
+    return live_with_fault(failing, phase, 0, CUDA_SUCCESS, options);
+  }();
+  for (size_t n = 1; n <= sites(phase, healthy); ++n) {
+    const std::string& function = healthy.calls[n - 1];
+    if (!releases(function) && function != "cuCtxPopCurrent") continue;
+    FakeDriver fake({probe_actors()});
+    FailingDriver failing;
+    const Logged logged;
+    const Life life = live_with_fault(failing, phase, n, CUDA_ERROR_UNKNOWN, options);
+    INFO("call " << n << ": " << life.failed << "\n" << logged.text());
+    REQUIRE(life.failed == function);
+    CHECK(logged.text().find("(" + function + "): CUDA_ERROR_UNKNOWN (999)") != std::string::npos);
+    seen.insert(function);
+  }
+}
+
 const std::set<std::string> unified_alone = {"cuMemAllocManaged", "advise", "cuMemFree"};
 
 }  // namespace
+
+TEST_CASE("a driver call that gives something back and fails is logged with its function and its error") {
+  if (without_nvrtc()) return;
+  std::set<std::string> seen;
+  log_every_release({}, Phase::destruction, seen);
+  CHECK(seen == std::set<std::string>{"cuCtxPopCurrent", "cuDevicePrimaryCtxRelease", "cuMemFree",
+                                      "cuMemFreeHost", "cuMemHostUnregister", "cuModuleUnload",
+                                      "cuStreamDestroy"});
+}
 
 TEST_CASE("a driver call that fails at launch is a named error, nothing leaks, and the next launch works") {
   if (without_nvrtc()) return;

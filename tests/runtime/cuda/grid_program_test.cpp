@@ -3,7 +3,9 @@
 #include <gyre/runtime/cuda/program.hpp>
 
 #include "support/catch.hpp"
+#include "support/compiled_kernels.hpp"
 #include "support/counters.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 
@@ -19,18 +21,14 @@ void check_grid_compiles_for(int architecture) {
 }  // namespace
 
 TEST_CASE("a grid-scoped actor set compiles, with a barrier of the grid and no shared memory for slots") {
-  if (!cuda::nvrtc_available()) {
-    WARN("NVRTC is not installed: not compiled");
-    return;
-  }
+  if (gyre_test::without_nvrtc()) return;
   check_grid_compiles_for(90);
   CHECK(cuda::compile(gyre_counters::counter_actors().grid_scoped(), 90, 128).log.empty());
-  CHECK(cuda::compile(gyre_counters::counter_actors(), 90, 32).cubin.find("grid_arrivals") ==
-        std::string::npos);
+  CHECK(gyre_test::built_in_kernel().cubin.find("grid_arrivals") == std::string::npos);
 }
 
 TEST_CASE("a grid-scoped actor set compiles for the oldest and the newest architecture", "[.slow]") {
-  if (!cuda::nvrtc_available()) return;
+  if (gyre_test::without_nvrtc()) return;
   check_grid_compiles_for(75);
   check_grid_compiles_for(120);
 }

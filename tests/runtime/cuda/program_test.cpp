@@ -17,10 +17,12 @@
 #include "support/abacus.hpp"
 #include "support/actors/mirror.hpp"
 #include "support/catch.hpp"
+#include "support/compiled_kernels.hpp"
 #include "support/elf_symbol.hpp"
 #include "support/source_actors.hpp"
 #include "support/stepped.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 namespace fs = std::filesystem;
@@ -49,7 +51,8 @@ void check_compiles_for(const std::vector<int>& architectures) {
       WARN("this NVRTC does not know architecture " << architecture << ": not compiled");
       continue;
     }
-    const cuda::CompiledKernel kernel = cuda::compile(builtin_actors(), architecture, 32);
+    const cuda::CompiledKernel kernel =
+        architecture == 90 ? gyre_test::built_in_kernel() : cuda::compile(builtin_actors(), architecture, 32);
     INFO(kernel.log);
     CHECK(kernel.log.empty());
     CHECK(kernel.cubin.substr(0, 4) == "\177ELF");
@@ -57,6 +60,13 @@ void check_compiles_for(const std::vector<int>& architectures) {
     CHECK(kernel.cubin.find(kernel.lowered_name) != std::string::npos);
     check_description(kernel, builtin_actors().description());
   }
+}
+
+void check_compiles(const ActorSet& actors, uint32_t block) {
+  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, block);
+  INFO(kernel.log);
+  CHECK(kernel.log.empty());
+  CHECK(kernel.cubin.substr(0, 4) == "\177ELF");
 }
 
 std::string error_of(const ActorSet& actors) {
@@ -98,8 +108,7 @@ size_t meetings_of_warps(const std::string& cubin) {
 
 TEST_CASE("the compiler can prove that the built-in worker's warp is together wherever that matters") {
   if (!cuda::nvrtc_available() || cuda::nvrtc_version().major != 13) {
-    WARN("NVRTC 13 is not installed: not compiled");
-    return;
+    return gyre_test::skip("NVRTC 13 is not installed");
   }
   const auto compiled = [](const std::string& text) {
     return cuda::compile_text(text, "votes", 90, {"--gpu-architecture=sm_90"}, {}).cubin;
@@ -112,44 +121,37 @@ TEST_CASE("the compiler can prove that the built-in worker's warp is together wh
                                    "  for (unsigned i = 0; i < count; ++i)\n"
                                    "    words[32 + i] += __ballot_sync(~0u, words[i] == 1);\n"
                                    "}\n")) != 0);
-  CHECK(meetings_of_warps(cuda::compile(builtin_actors(), 90, 32).cubin) == 0);
+  CHECK(meetings_of_warps(gyre_test::built_in_kernel().cubin) == 0);
 }
 
 TEST_CASE("the built-in actors and the tests' own compile for Turing, Hopper and Blackwell") {
-  if (!cuda::nvrtc_available()) {
-    WARN("NVRTC is not installed: not compiled");
-    return;
-  }
+  if (gyre_test::without_nvrtc()) return;
   check_compiles_for({75, 90, 120});
   CHECK(cuda::compile(gyre_test::probe_actors(), 90, 256).log.empty());
 }
 
 TEST_CASE("they compile for every architecture between", "[.slow]") {
-  if (!cuda::nvrtc_available()) return;
+  if (gyre_test::without_nvrtc()) return;
   check_compiles_for({80, 86, 89, 100});
 }
 
 TEST_CASE("an actor whose messages have every kind of field compiles") {
-  if (!cuda::nvrtc_available()) return;
-  const auto mirror = ActorSet::of<gyre_test::Mirror>(gyre_mirror_actors::sources);
-  const cuda::CompiledKernel kernel = cuda::compile(mirror, 90, 64);
-  INFO(kernel.log);
-  CHECK(kernel.log.empty());
-  CHECK(kernel.cubin.substr(0, 4) == "\177ELF");
+  if (gyre_test::without_nvrtc()) return;
+  check_compiles(ActorSet::of<gyre_test::Mirror>(gyre_mirror_actors::sources), 64);
 }
 
-TEST_CASE("an actor that uses buffers compiles") {
-  if (!cuda::nvrtc_available()) return;
-  for (const uint32_t block : {32u, 96u}) {
-    const cuda::CompiledKernel kernel = cuda::compile(gyre_test::abacus_actors(), 90, block);
-    INFO(kernel.log);
-    CHECK(kernel.log.empty());
-    CHECK(kernel.cubin.substr(0, 4) == "\177ELF");
-  }
+TEST_CASE("an actor that uses buffers compiles, for a block of several warps") {
+  if (gyre_test::without_nvrtc()) return;
+  check_compiles(gyre_test::abacus_actors(), 96);
+}
+
+TEST_CASE("an actor that uses buffers compiles, for one warp", "[.slow]") {
+  if (gyre_test::without_nvrtc()) return;
+  check_compiles(gyre_test::abacus_actors(), 32);
 }
 
 TEST_CASE("a kernel that does not compile is an error with the compiler's own lines") {
-  if (!cuda::nvrtc_available()) return;
+  if (gyre_test::without_nvrtc()) return;
   try {
     cuda::compile_text("__global__ void broken(int* p) { *p = undeclared; }", "broken", 90,
                        {"--gpu-architecture=sm_90"}, {});
@@ -165,7 +167,7 @@ TEST_CASE("a kernel that does not compile is an error with the compiler's own li
 }
 
 TEST_CASE("an error names the lines of embedded source that it is about, and those that led there") {
-  if (!cuda::nvrtc_available()) return;
+  if (gyre_test::without_nvrtc()) return;
   const std::string text = R"(#pragma once
 #include <gyre/device/context.hpp>
 #include <helper.hpp>
@@ -200,7 +202,7 @@ TEST_CASE("source lines are found in whatever the log calls a file, each once") 
 }
 
 TEST_CASE("an architecture that NVRTC does not know is refused with those that it knows") {
-  if (!cuda::nvrtc_available()) return;
+  if (gyre_test::without_nvrtc()) return;
   try {
     cuda::compile(builtin_actors(), 52, 32);
     FAIL("it compiled");
@@ -213,7 +215,7 @@ TEST_CASE("an architecture that NVRTC does not know is refused with those that i
 }
 
 TEST_CASE("actors given as source text compile, and the module describes them") {
-  if (!cuda::nvrtc_available()) return;
+  if (gyre_test::without_nvrtc()) return;
   const ActorSet actors = gyre_test::counter_from_source();
   const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 64);
   CHECK(kernel.log.empty());
@@ -223,7 +225,7 @@ TEST_CASE("actors given as source text compile, and the module describes them") 
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {
-  if (!cuda::nvrtc_available()) return;
+  if (gyre_test::without_nvrtc()) return;
   const fs::path stray = "gyre_stray_header_of_a_test.hpp";
   gyre_test::write_file(stray, "#define STRAY 1\n");
   for (const char* const include :
@@ -236,9 +238,9 @@ TEST_CASE("files that lie in the current folder are not part of a program") {
   fs::remove(stray);
 }
 
-TEST_CASE(
-    "a program that was compiled before comes from the disk, and is compiled anew where it is damaged") {
-  if (!cuda::nvrtc_available()) return;
+TEST_CASE("a program that was compiled before comes from the disk, and is compiled anew where it is damaged",
+          "[kept]") {
+  if (gyre_test::without_nvrtc()) return;
   const gyre_test::TemporaryFolder folder;
   const gyre_test::Environment cache("GYRE_CACHE_DIR", folder.path().c_str());
   const ActorSet actors = gyre_test::counter_from_source();
@@ -251,8 +253,6 @@ TEST_CASE(
   CHECK(again.lowered_name == first.lowered_name);
   CHECK(again.lowered_description == first.lowered_description);
   CHECK_FALSE(cuda::compile(actors, 90, 32).from_cache);
-  CHECK_FALSE(cuda::compile(actors, 90, 64, cached).from_cache);
-  CHECK(cuda::compile(actors, 90, 32, cached).from_cache);
 
   for (const fs::directory_entry& file : fs::directory_iterator(folder.path())) {
     fs::resize_file(file.path(), fs::file_size(file.path()) / 2);
@@ -261,8 +261,8 @@ TEST_CASE(
   CHECK(cuda::compile(actors, 90, 32, cached).from_cache);
 }
 
-TEST_CASE("a cache that cannot be used is no error") {
-  if (!cuda::nvrtc_available()) return;
+TEST_CASE("a cache that cannot be used is no error", "[kept]") {
+  if (gyre_test::without_nvrtc()) return;
   const gyre_test::TemporaryFolder folder;
   gyre_test::write_file(folder.path() / "file", "text");
   const gyre_test::Environment cache("GYRE_CACHE_DIR", (folder.path() / "file").c_str());
@@ -273,8 +273,9 @@ TEST_CASE("a cache that cannot be used is no error") {
 }
 
 TEST_CASE(
-    "a program is kept on request: what it was compiled from, PTX and cubin, and why it did not compile") {
-  if (!cuda::nvrtc_available()) return;
+    "a program is kept on request: what it was compiled from, PTX and cubin, and why it did not compile",
+    "[kept]") {
+  if (gyre_test::without_nvrtc()) return;
   const gyre_test::TemporaryFolder folder;
   const gyre_test::Environment cache("GYRE_CACHE_DIR", (folder.path() / "cache").c_str());
   const fs::path kept = folder.path() / "not" / "there yet";
@@ -310,8 +311,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a signal that comes while NVRTC compiles reaches the program's own handler") {
-  if (!cuda::nvrtc_available()) return;
+TEST_CASE("a signal that comes while NVRTC compiles reaches the program's own handler", "[kept]") {
+  if (gyre_test::without_nvrtc()) return;
   static std::atomic<int> caught{0};
   struct sigaction action {};
   struct sigaction before {};
@@ -343,7 +344,7 @@ TEST_CASE("the program pins floating point and includes every actor header") {
 }
 
 TEST_CASE("without a GPU the CUDA engine says what is missing, and nothing falls back in silence") {
-  if (cuda::Driver::device_count() > 0) return;
+  if (cuda::Driver::device_count() > 0) return gyre_test::skip("a CUDA device is here");
   try {
     Runtime::launch(builtin_actors(), {.engine = EngineKind::cuda});
     FAIL("it launched");

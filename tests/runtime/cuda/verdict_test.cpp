@@ -5,6 +5,7 @@
 #include <gyre/runtime/launch_verdict.hpp>
 
 #include "support/catch.hpp"
+#include "support/without_nvrtc.hpp"
 
 using namespace gyre;
 
@@ -38,7 +39,7 @@ TEST_CASE("a launch on the CPU engine is checked without launching it") {
 }
 
 TEST_CASE("without a GPU the verdict says what is missing, what was checked all the same, and what was not") {
-  if (cuda::Driver::device_count() > 0) return;
+  if (cuda::Driver::device_count() > 0) return gyre_test::skip("a CUDA device is here");
   const Options options{.engine = EngineKind::cuda, .workers = 10, .block = 256};
   const LaunchVerdict bare = check_launch(builtin_actors(), options);
   CHECK_FALSE(bare.ok());
@@ -49,7 +50,7 @@ TEST_CASE("without a GPU the verdict says what is missing, what was checked all 
   CHECK(says(bare.unchecked, "--architecture"));
   CHECK_FALSE(bare.kernel);
 
-  if (!cuda::nvrtc_available()) return;
+  if (gyre_test::without_nvrtc()) return;
   const LaunchVerdict compiled = check_launch(
       builtin_actors(), options, {.cluster = 16, .dynamic_shared_bytes = 5000, .architecture = 90});
   INFO(compiled.text());
@@ -67,13 +68,27 @@ TEST_CASE("without a GPU the verdict says what is missing, what was checked all 
   CHECK(compiled.kernel->static_shared_bytes > 0);
   CHECK_FALSE(compiled.kernel->max_grid);
   CHECK(compiled.kernel->name == builtin_actors().kernel());
+}
 
-  const LaunchVerdict turing = check_launch(builtin_actors(), options, {.cluster = 2, .architecture = 75});
-  CHECK(says(turing.problems, "CLUSTER_LAUNCH"));
+TEST_CASE("clusters on a device that has none are a problem of the verdict") {
+  if (gyre_test::without_nvrtc()) return;
+  if (cuda::Driver::device_count() > 0) return gyre_test::skip("a CUDA device is here");
+  const cuda::KernelCompiler empty{"empty", [](int architecture, uint32_t) {
+                                     return cuda::compile_text(
+                                         "__global__ void empty() {}", "empty", architecture,
+                                         {"--gpu-architecture=sm_75", "--ptxas-options=-v"}, {});
+                                   }};
+  cuda::LaunchRequest request;
+  request.cluster = 2;
+  LaunchVerdict verdict;
+  cuda::check_launch(empty, request, 0, 75, verdict);
+  CHECK(says(verdict.problems, "CLUSTER_LAUNCH"));
+  CHECK(verdict.kernel);
 }
 
 TEST_CASE("a kernel that does not compile is a problem of the verdict, with the compiler's lines") {
-  if (cuda::Driver::device_count() > 0 || !cuda::nvrtc_available()) return;
+  if (gyre_test::without_nvrtc()) return;
+  if (cuda::Driver::device_count() > 0) return gyre_test::skip("a CUDA device is here");
   const cuda::KernelCompiler broken{"broken", [](int architecture, uint32_t) {
                                       return cuda::compile_text("__global__ void broken() { undeclared(); }",
                                                                 "broken", architecture,

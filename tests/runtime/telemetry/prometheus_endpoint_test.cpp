@@ -11,6 +11,7 @@
 #include "support/catch.hpp"
 #include "support/stepped.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/thread_signals.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -97,12 +98,26 @@ TEST_CASE("a scrape says what the stats say, under the names of the page") {
   CHECK(value_of(answer, R"(gyre_tells_total{outcome="processed"})") == 3);
   CHECK(value_of(answer, R"(gyre_runtime_state{state="terminated"})") == 1);
   CHECK(value_of(answer, "gyre_tells_accepted_total") == 3);
+  CHECK(value_of(answer, R"(gyre_memory_bytes{kind="region"})") == double(s.core->region_bytes()));
+  CHECK(value_of(answer, R"(gyre_memory_bytes{kind="actors"})") > 0);
 
   const auto documented = families_of_page(read_file(GYRE_TEST_WATCHING_PAGE));
   CHECK(documented.size() >= 20);
   auto served = families_of(answer);
   served.insert({"gyre_worker_heartbeat_age_seconds", "gauge"});  // of workers that have not stopped
+  served.insert({"gyre_device_memory_bytes", "gauge"});           // of GPUs
+  served.insert({"gyre_device_memory_free_bytes", "gauge"});
   CHECK(served == documented);
+}
+
+TEST_CASE("an endpoint's threads take none of the program's signals, and SIGPIPE stays as it was") {
+  struct sigaction before {}, after {};
+  REQUIRE(sigaction(SIGPIPE, nullptr, &before) == 0);
+  const PrometheusEndpoint endpoint([] { return Stats{}; }, {.address = "127.0.0.1:0"});
+  CHECK(scrape(endpoint.port()).find("HTTP/1.1 200") == 0);
+  CHECK(threads_that_take_signals() == "");
+  REQUIRE(sigaction(SIGPIPE, nullptr, &after) == 0);
+  CHECK(after.sa_handler == before.sa_handler);
 }
 
 TEST_CASE("an endpoint that cannot listen says where") {

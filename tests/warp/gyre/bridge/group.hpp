@@ -2,11 +2,12 @@
 // worker of a warp runs, lane by lane, on a CPU. Beside them runs one fiber more, the host.
 #pragma once
 
-#include <ucontext.h>
 #include <gyre/messages/fixed_width.hpp>
 
 #include <array>
 #include <cstdint>
+
+#include "warp/fiber.hpp"
 
 namespace gyre_test::warp {
 
@@ -14,10 +15,10 @@ inline constexpr uint32_t lanes = 32, host = lanes;
 
 /// What the running fiber is, a lane or the host, and what all of them left where.
 struct Fibers {
-  std::array<ucontext_t, lanes + 1> context;
+  std::array<Fiber, lanes + 1> fiber;
   std::array<bool, lanes + 1> done{};
   uint32_t running = host;
-  std::array<uint32_t, lanes> values{};
+  std::array<uint32_t, lanes> values[2]{};  // of exchanges with an even number of barriers before, and an odd
   struct Barrier {
     uint32_t arrived = 0;
     uint64_t passed = 0;
@@ -32,7 +33,7 @@ inline void yield() {
   do {
     fibers.running = (fibers.running + 1) % (lanes + 1);
   } while (fibers.done[fibers.running]);
-  if (fibers.running != from) swapcontext(&fibers.context[from], &fibers.context[fibers.running]);
+  if (fibers.running != from) fibers.fiber[from].switch_to(fibers.fiber[fibers.running]);
 }
 /// Of `size` lanes, which all call it with one `barrier`.
 inline void meet(Fibers::Barrier& barrier, uint32_t size) {
@@ -45,11 +46,11 @@ inline void meet(Fibers::Barrier& barrier, uint32_t size) {
   while (barrier.passed == passed) yield();
 }
 inline void meet_warp() { meet(fibers.barriers[lanes], lanes); }
-/// Each lane's value, once all have given theirs.
-inline std::array<uint32_t, lanes> exchange(uint32_t value) {
-  fibers.values[fibers.running] = value;
-  meet_warp();
-  const std::array<uint32_t, lanes> values = fibers.values;
+/// Each lane's value, once all have given theirs. They stay until the lane's next call: the next exchange uses the
+/// other array, and the one after it waits until every lane has come out of this one.
+inline const std::array<uint32_t, lanes>& exchange(uint32_t value) {
+  auto& values = fibers.values[fibers.barriers[lanes].passed % 2];
+  values[fibers.running] = value;
   meet_warp();
   return values;
 }
@@ -75,7 +76,7 @@ struct Warp {
   static constexpr uint32_t size() { return gyre_test::warp::lanes; }
   static uint32_t ballot(bool condition) {
     uint32_t bits = 0;
-    const auto conditions = gyre_test::warp::exchange(condition ? 1 : 0);
+    const auto& conditions = gyre_test::warp::exchange(condition ? 1 : 0);
     for (uint32_t lane = 0; lane < size(); ++lane) bits |= conditions[lane] << lane;
     return bits;
   }

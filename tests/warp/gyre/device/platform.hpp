@@ -69,7 +69,7 @@ inline uint64_t now_ns() {
   const uint64_t passed = gyre_test::warp::fibers.barriers[gyre_test::warp::lanes].passed;
   if (at_barrier[lane] != passed) readings[lane] = 0;
   at_barrier[lane] = passed;
-  return worker_clock_ahead_ns + 1'000'000'000 + passed * 200 + ++readings[lane];
+  return worker_clock_ahead_ns + 1'000'000'000 + passed * 400 + ++readings[lane];
 }
 inline constexpr uint32_t look_interval = 50'000;
 inline uint64_t clock_ticks() { return now_ns() * 2; }

@@ -1,0 +1,62 @@
+// How long a thread that waits politely sleeps once it has spun.
+#pragma once
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace gyre::detail {
+
+/// While one lives, the system ends the calling thread's sleeps a microsecond late at the most, where 50 are
+/// usual: its timer slack (PR_SET_TIMERSLACK). Never throws; on the thread that made it.
+class PreciseTimers {
+ public:
+  PreciseTimers() : before_ns_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {
+    if (before_ns_ > slack_ns) prctl(PR_SET_TIMERSLACK, slack_ns, 0, 0, 0);
+  }
+  ~PreciseTimers() {
+    if (before_ns_ > slack_ns) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(before_ns_), 0, 0, 0);
+  }
+  PreciseTimers(const PreciseTimers&) = delete;
+  PreciseTimers& operator=(const PreciseTimers&) = delete;
+
+ private:
+  static constexpr long slack_ns = 1000;
+  const long before_ns_;  // 0 where timers have no slack, -1 where the system does not say
+};
+
+/// One wait's. Where its end wakes the thread, a sleep ends at the next deadline, or early enough for what
+/// waiting threads look after. Where nothing can wake it, as on CUDA, a sleep is a tenth of the time that it
+/// has waited, so that it makes no wait more than a tenth longer, but for what the system adds.
+class WaitedSleep {
+ public:
+  static constexpr int64_t longest_ns = 10'000'000;  ///< of who is woken
+  /// Of others: what waiting threads do for a GPU's workers is due each 2 ms.
+  static constexpr int64_t longest_unwoken_ns = 2'000'000;
+  /// A shorter sleep would cost more than it spares.
+  static constexpr int64_t shortest_ns = 5'000;
+
+  explicit WaitedSleep(bool woken) : woken_(woken) {}
+
+  /// When a sleep that begins at `now_ns` ends, at `deadline_ns` the latest; 0: it is too early to sleep. The
+  /// first call is taken for the wait's beginning.
+  int64_t end(int64_t now_ns, int64_t deadline_ns) {
+    if (began_ns_ == 0) began_ns_ = now_ns;
+    int64_t ns = longest_ns;
+    if (!woken_) {
+      ns = std::min(longest_unwoken_ns, (now_ns - began_ns_) / 10);
+      if (ns < shortest_ns) return 0;
+      if (!timers_) timers_.emplace();
+    }
+    return std::min(now_ns + ns, deadline_ns);
+  }
+
+ private:
+  const bool woken_;
+  int64_t began_ns_ = 0;
+  std::optional<PreciseTimers> timers_;
+};
+
+}  // namespace gyre::detail
