@@ -203,7 +203,7 @@ class ViewWriter {
       classes_.add("return fields_.holding(" + tag(node) + ", uint16_t(member));");
     } else {
       classes_.add("// True if the union held another member.");
-      classes_.open("GYRE_DEVICE bool choose_(Which member) {");
+      classes_.open("GYRE_DEVICE bool choose_(Which member) const {");
       classes_.add("return fields_.choose(" + tag(node) + ", uint16_t(member));");
     }
     classes_.close("}");
@@ -279,7 +279,7 @@ class ViewWriter {
       const Node::Reader group = schema_.group(field);
       const std::string builder = type_name(group, node) + "::Builder";
       if (!in_union(field))
-        return add_function(builder, snake_case(name) + "()", {"return " + builder + "(fields_);"});
+        return add_function(builder, snake_case(name) + "() const", {"return " + builder + "(fields_);"});
       std::set<std::string> cleared;
       clear(group, cleared);
       if (!cleared.empty()) {
@@ -288,14 +288,14 @@ class ViewWriter {
         body.push_back("}");
       }
       body.push_back("return " + builder + "(fields_);");
-      return add_function(builder, init + "()", body);
+      return add_function(builder, init + "() const", body);
     }
 
     const auto slot = field.getSlot();
     const Type::Reader type = slot.getType();
     const std::string offset = format("%u", slot.getOffset());
     if (type.isVoid()) {
-      if (in_union(field)) add_function("void", set + "()", body);
+      if (in_union(field)) add_function("void", set + "() const", body);
       return;
     }
     if (!is_pointer(type)) {
@@ -304,16 +304,16 @@ class ViewWriter {
                                  : has_byte_alone(node, field) ? "set_lone_bool"
                                                                : "set_bool";
       body.push_back("fields_." + setter + "(" + offset + ", value" + default_argument(node, index) + ");");
-      return add_function("void", set + "(" + kind + " value)", body);
+      return add_function("void", set + "(" + kind + " value) const", body);
     }
     const std::string kind = kind_of(type, node);
     const bool sized = !type.isStruct();
     std::vector<std::string> init_body = body;
     init_body.push_back("return fields_.init<" + kind + ">(" + offset + (sized ? ", size);" : ");"));
-    add_function(kind + "::Builder", init + (sized ? "(uint32_t size)" : "()"), init_body);
+    add_function(kind + "::Builder", init + (sized ? "(uint32_t size) const" : "() const"), init_body);
     if (type.isText() || type.isData()) {
       body.push_back("fields_.set<" + kind + ">(" + offset + ", value);");
-      add_function("void", set + "(" + kind + "::Reader value)", body);
+      add_function("void", set + "(" + kind + "::Reader value) const", body);
     }
   }
 

@@ -46,6 +46,8 @@ __device__ double every_kind(kinds::Kinds::Reader in, kinds::Kinds::Builder out)
   out.init_rows(1).init(0, 2).set(1, in.rows()[0][1] + in.rows_default()[0][1]);
   out.init_point_cubes(1).init(0, 1).init(0, 1)[0].set_y(in.point_cubes()[0][0][0].y());
   out.place().view().set_colour(in.place().view().colour());
+  const auto place = out.place();
+  place.set_line(in.place().line());
   if (in.shape().which() == kinds::Kinds::Shape::Which::box && in.has_text())
     out.shape().init_box().corner().set_radius(in.shape().box().corner().radius());
   out.init_pair().set_second(in.pair().second());

@@ -341,6 +341,40 @@ TEST_CASE("A group that is initialised while its union holds it keeps what it ha
   });
 }
 
+TEST_CASE("Groups, structs and what is in unions are written by builders that are kept as constants") {
+  const Words words = view_body<kinds::Kinds>([](const auto out) {
+    const auto place = out.place();
+    place.set_line(7);
+    place.set_file("a file");
+    const auto view = place.view();
+    view.set_folded(true);
+    const auto shape = out.shape();
+    const auto box = shape.init_box();
+    box.set_width(5);
+    const auto tags = box.init_tags(2);
+    tags.init(1, 3).set(0, 'x');
+    const auto corner = box.corner();
+    corner.set_radius(2);
+    const auto point = out.init_point();
+    point.set_x(3);
+    const auto points = out.init_points(2);
+    points[1].set_label("second");
+    out.init_pair().set_second(9);
+  });
+  read_by_view<kinds::Kinds>(words, [](auto in) {
+    CHECK(in.place().line() == 7);
+    CHECK(in.place().file().size() == 6);
+    CHECK(in.place().view().folded());
+    CHECK(in.shape().box().width() == 5);
+    CHECK(in.shape().box().tags()[1].size() == 3);
+    CHECK(in.shape().box().corner().radius() == 2);
+    CHECK(in.point().x() == 3);
+    CHECK(in.points()[1].label().size() == 6);
+    CHECK(in.pair().second() == 9);
+  });
+  CHECK(view_text_of(words) == official_text_of(words));
+}
+
 TEST_CASE("Messages of the built-in actors are the same bytes, whoever built them") {
   Random random(7);
   for (int round = 0; round < 200; ++round) {
