@@ -45,17 +45,19 @@ struct BadHandle {
   }
 };
 
-/// The elements of a buffer. A plain value; refers to memory that lasts as long as the message is handled.
+/// The elements of a buffer, or of scratch memory. A plain value; refers to memory that lasts as long as the
+/// message is handled.
 template <class T>
 class BufferSpan {
  public:
   BufferSpan() = default;
-  /// See Context::buffer.
+  /// See Context::buffer and Context::scratch.
   GYRE_DEVICE BufferSpan(T* data, uint64_t size) : data_(data), size_(size) {}
 
-  /// The first element, at a multiple of 256 bytes; null where the handle was not good.
+  /// The first element: of a buffer at a multiple of 256 bytes, of scratch memory of 16. Null where the
+  /// handle was not good, or the memory not enough.
   GYRE_DEVICE T* data() const { return data_; }
-  /// Elements that the handle names; 0 where it was not good.
+  /// Elements that the handle names, or that were asked for; 0 where data() is null.
   GYRE_DEVICE uint64_t size() const { return size_; }
   /// `i` must be below size(): nothing checks it.
   GYRE_DEVICE T& operator[](uint64_t i) const { return data_[i]; }

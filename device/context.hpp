@@ -32,6 +32,18 @@ inline constexpr uint32_t most_side_by_side = 32;
 /// log2 of a warp's threads.
 inline constexpr uint32_t log_warp_size = 5;
 
+/// An actor that says `static constexpr bool side_by_side = true`: where several short messages to one of its
+/// handlers and one key are there together, a worker of one warp may run the handler for all of them at the
+/// same time, each by an equal part of the warp: of no more threads than it has packets, rounded up to 4, 8
+/// or 16, and of one where 17 and more of up to 4 packets are there. Longer ones are not. Its handlers change
+/// state by add_to() alone, and use no other collective functions than Context's.
+template <class Actor>
+concept HandlesSideBySide = requires {
+  requires Actor::side_by_side;
+};
+template <class... Actors>
+inline constexpr bool any_side_by_side = (HandlesSideBySide<Actors> || ...);
+
 /// The memory of its own that a worker unpacks requests into and builds replies in, in words, each part
 /// 16-aligned: requests, then replies, which begin zeroed. One of each, but where the worker is one warp of a
 /// GPU and has actors whose messages are handled side by side. A plain value, the same on both sides.
@@ -102,6 +114,20 @@ inline thread_local WorkerShared* worker_shared_of_this_thread = nullptr;
 inline WorkerShared& worker_shared() { return *detail::worker_shared_of_this_thread; }
 #endif
 
+namespace wire {
+class Message;
+class Body;
+}  // namespace wire
+
+namespace detail {
+class ContextAccess;
+}
+
+/// Where a handler's scratch memory lies.
+enum class ScratchIn : uint32_t {
+  device  ///< the GPU's memory, of the worker's own; on the CPU ordinary memory
+};
+
 /// A handler's view of its worker: the threads that run it, the message's address, a clock, and how to fail.
 /// On the GPU every thread of the team runs the handler with a Context of its own: the worker's whole group,
 /// or part of a warp for an actor whose messages are handled side by side (HandlesSideBySide). On the CPU the
@@ -164,6 +190,39 @@ class Context {
     return {reinterpret_cast<T*>(address), length};
   }
 
+  /// Whether the message can still end well: all that was read of it so far was sound, the reply so far fits
+  /// the room that there is for it, and nothing has failed, in any thread of the team. Where it is false the
+  /// message ends in an error, whatever the handler does then: return from it. A handler that reads its whole
+  /// request, builds its whole reply, asks this, and changes state after it, never answers an error for what
+  /// it has done. A barrier of the team, as sync() is: every thread must call it, and all get the same
+  /// answer.
+  GYRE_DEVICE inline bool ok();
+
+  /// `n` elements of scratch memory, which the whole team shares: for values that are too many for registers,
+  /// or that one thread works out and all use. It holds anything at first, begins at a multiple of 16 bytes,
+  /// and is the handler's, or the hook's, until that returns; several calls give memory apart from each
+  /// other. `T`: any trivially copyable type. The actor says how many bytes there are for all calls of one
+  /// message, each rounded up to 16: `static constexpr uint32_t scratch_bytes`. What does not fit gives an
+  /// empty span, and ends the message with Status::scratch_full in place of a response: return from the
+  /// handler. Every thread must call it, with the same `n`, in the same order; no barrier is in it.
+  template <class T, ScratchIn where = ScratchIn::device>
+  GYRE_DEVICE BufferSpan<T> scratch(uint64_t n) {
+    static_assert(where == ScratchIn::device, "scratch memory lies in device memory");
+    static_assert(__is_trivially_copyable(T) && alignof(T) <= scratch_alignment,
+                  "elements of scratch memory are trivially copyable, and aligned to 16 bytes at most");
+    if (n > scratch_left_ / sizeof(T)) {
+      const uint64_t used = scratch_bytes_ - scratch_left_;
+      end(Status::scratch_full, scratch_bytes_,
+          n > (~uint64_t(0) - used) / sizeof(T) ? ~uint64_t(0) : used + n * sizeof(T));
+      return {};
+    }
+    const auto bytes =
+        (uint32_t(n * sizeof(T)) + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
+    uint8_t* const begin = shared_->memory.actors + scratch_begin_ + (scratch_bytes_ - scratch_left_);
+    scratch_left_ -= bytes;
+    return {reinterpret_cast<T*>(begin), n};
+  }
+
   /// True once the host commands the worker to stop: a long handler should then return. Every thread must
   /// call it (it holds a barrier); all get the same answer. On the GPU it costs a bus crossing, about 1 µs.
   GYRE_DEVICE bool should_stop() const {
@@ -193,6 +252,9 @@ class Context {
     where_ = where;
   }
 
+  friend class detail::ContextAccess;
+  static constexpr uint32_t scratch_alignment = 16;
+
   uint64_t key_;
   WorkerShared* shared_;
   WorkerNotes* notes_;  // of the message
@@ -202,6 +264,14 @@ class Context {
   uint32_t detail_ = 0;
   uint64_t where_ = 0;
   bool fenced_ = false;  // this thread, for buffers
+  // What the handler works on; null in a hook. A compiler drops what no handler asks for.
+  const wire::Message* message_ = nullptr;
+  const wire::Body* reply_ = nullptr;
+  uint32_t reply_capacity_ = 0;
+  // Of this message's scratch memory: where it begins in the worker's memory, bytes in all, and left.
+  uint64_t scratch_begin_ = 0;
+  uint32_t scratch_bytes_ = 0;
+  uint32_t scratch_left_ = 0;
 };
 
 /// Times a piece of a handler, from its construction on, in the calling thread: by the clock of its

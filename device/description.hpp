@@ -6,12 +6,15 @@
 
 namespace gyre {
 
-/// One actor type, as its workers were compiled. 16 bytes on both sides.
+/// One actor type, as its workers were compiled. 32 bytes on both sides.
 struct ActorRecord {
   uint32_t state_bytes;     ///< of one actor in its table; 0: the type has no table
   uint32_t max_per_worker;  ///< actors; ~0: as many as the launch allows
   uint32_t handlers;
-  uint32_t side_by_side;  ///< 1: its messages may be handled side by side
+  uint32_t side_by_side;    ///< 1: its messages may be handled side by side
+  uint32_t rollback_bytes;  ///< of its state, put back where a message ends in an error; 0: it is not
+  uint32_t scratch_bytes;   ///< of scratch memory for one message
+  uint32_t reserved[2];
 
   /// The type's table in a worker, where the launch allows so many actors of each type.
   GYRE_DEVICE constexpr ActorTableLayout table(uint32_t actors_per_worker) const {
@@ -19,16 +22,25 @@ struct ActorRecord {
   }
 };
 
+/// One handler, as its workers were compiled. 24 bytes on both sides.
+struct HandlerRecord {
+  HandlerTypes types;
+  uint32_t max_reply_bytes;  ///< max_reply_bytes() of it
+  uint32_t reserved;
+};
+
 /// The front of a Description. 16 bytes on both sides.
 struct DescriptionHeader {
-  static constexpr uint64_t expected_magic = 0x3163736544657279ull;  // "yreDesc1"
+  static constexpr uint64_t expected_magic = 0x3263736544657279ull;  // "yreDesc2"
   uint64_t magic;
   uint32_t actors;
   uint32_t handlers;  ///< of all actors
 };
-static_assert(sizeof(ActorRecord) == 16 && sizeof(DescriptionHeader) == 16 && sizeof(HandlerTypes) == 16,
+static_assert(sizeof(ActorRecord) == 32 && sizeof(DescriptionHeader) == 16 && sizeof(HandlerRecord) == 24,
               "a description lies alike on both sides");
 static_assert(offsetof(ActorRecord, max_per_worker) == 4 && offsetof(ActorRecord, handlers) == 8 &&
+                  offsetof(ActorRecord, rollback_bytes) == 16 && offsetof(ActorRecord, scratch_bytes) == 20 &&
+                  offsetof(HandlerRecord, max_reply_bytes) == 16 &&
                   offsetof(DescriptionHeader, actors) == 8 && offsetof(DescriptionHeader, handlers) == 12 &&
                   offsetof(HandlerTypes, response) == 8,
               "a description's fields lie alike on both sides");
@@ -39,20 +51,28 @@ template <uint32_t Actors, uint32_t Handlers>
 struct Description {
   DescriptionHeader header;
   ActorRecord actors[Actors];
-  HandlerTypes handlers[Handlers == 0 ? 1 : Handlers];  ///< as many as the header says
+  HandlerRecord handlers[Handlers == 0 ? 1 : Handlers];  ///< as many as the header says
 };
 
 namespace detail {
 
 template <class Actor>
 GYRE_DEVICE constexpr ActorRecord record_of() {
-  return {state_bytes<Actor>(), capacity_of<Actor>(~0u), gyre::HandlesOf<Actor>::count,
-          HandlesSideBySide<Actor> ? 1u : 0u};
+  return {state_bytes<Actor>(),
+          capacity_of<Actor>(~0u),
+          gyre::HandlesOf<Actor>::count,
+          HandlesSideBySide<Actor> ? 1u : 0u,
+          rollback_bytes<Actor>(),
+          scratch_bytes<Actor>(),
+          {}};
 }
 
 template <class Actor, class... Requests>
-GYRE_DEVICE constexpr void list_handlers(Handles<Requests...>, HandlerTypes* handlers, uint32_t& n) {
-  ((handlers[n++] = {Requests::type_id, response_id<Actor, Requests>()}), ...);
+GYRE_DEVICE constexpr void list_handlers(Handles<Requests...>, HandlerRecord* handlers, uint32_t& n) {
+  ((handlers[n++] = {{Requests::type_id, response_id<Actor, Requests>()},
+                     max_reply_bytes<Actor, Requests>(),
+                     0}),
+   ...);
 }
 
 }  // namespace detail

@@ -3,6 +3,7 @@
 
 #include <gyre/device/actor_table.hpp>
 #include <gyre/device/context.hpp>
+#include <gyre/device/working_memory.hpp>
 #include <gyre/messages/view.hpp>
 
 #if !defined(__CUDACC_RTC__)
@@ -97,6 +98,38 @@ GYRE_DEVICE constexpr uint64_t response_id() {
 }
 
 namespace detail {
+GYRE_DEVICE constexpr uint32_t as_bytes(uint32_t bytes) { return bytes; }
+
+template <class Actor, class Request>
+GYRE_DEVICE constexpr uint32_t declared_reply_bytes() {
+  if constexpr (requires { detail::as_bytes(Actor::max_reply_bytes(Request{})); }) {
+    return Actor::max_reply_bytes(Request{});
+  } else if constexpr (requires { detail::as_bytes(Actor::max_reply_bytes); }) {
+    return Actor::max_reply_bytes;
+  } else {
+    return 0;
+  }
+}
+}  // namespace detail
+
+/// Bytes of the largest reply that `Actor` gives to `Request`, as the actor says it: for all its handlers,
+/// `static constexpr uint32_t max_reply_bytes = 4096;`, or request by request,
+/// `GYRE_DEVICE static constexpr uint32_t max_reply_bytes(view::List) { return 65536; }`. An ask makes so
+/// much room for the reply where its sender says nothing. 0: the actor does not say.
+template <class Actor, class Request>
+GYRE_DEVICE constexpr uint32_t max_reply_bytes() {
+  using Response = ResponseOf<Actor, Request>;
+  if constexpr (requires { Response::data_words; }) {
+    constexpr uint32_t bytes = detail::declared_reply_bytes<Actor, Request>();
+    static_assert(bytes == 0 || bytes >= 8 * (1 + Response::data_words + Response::pointers),
+                  "max_reply_bytes has no room for the reply's root: 8 bytes, and 8 for each of its words");
+    return bytes;
+  } else {
+    return 0;  // a tell has no reply
+  }
+}
+
+namespace detail {
 template <class Actor, class... Requests>
 GYRE_DEVICE bool handlers_agree(Handles<Requests...>, const HandlerTypes* types, uint32_t count,
                                 uint32_t& n) {
@@ -187,10 +220,48 @@ class Ending {
   uint32_t response_capacity_;
 };
 
+// Any thread of the group may be one that failed: the first to say so is believed, whole.
+GYRE_DEVICE inline void note_failure(WorkerNotes& notes, const Handled& handled) {
+  if (handled.status == Status::ok) return;
+  notes.any = 1;
+  if (!HandlerGroup::first_to_set(notes.status, handled.status)) return;
+  notes.detail = handled.detail;
+  notes.where = handled.where;
+}
+
+// What a worker says to a Context of the handler, or the hook, that is called with it, and what it asks of
+// it.
+class ContextAccess {
+ public:
+  template <class Actor>
+  GYRE_DEVICE static void begin_hook(Context& context) {
+    if constexpr (scratch_bytes<Actor>() != 0) {
+      const bool alone = context.notes_ == &context.shared_->notes;
+      const auto place = alone ? 0 : uint64_t(context.notes_ - context.shared_->side_notes);
+      context.scratch_begin_ = rollback_bytes<Actor>() + place * scratch_bytes<Actor>();
+      context.scratch_bytes_ = context.scratch_left_ = scratch_bytes<Actor>();
+    }
+  }
+  template <class Actor>
+  GYRE_DEVICE static void begin_handler(Context& context, const wire::Message& message,
+                                        const wire::Body& reply, uint32_t response_capacity) {
+    begin_hook<Actor>(context);
+    context.message_ = &message;
+    context.reply_ = &reply;
+    context.reply_capacity_ = response_capacity;
+  }
+  // How the message would end if the handler returned now.
+  GYRE_DEVICE static Handled handled(const Context& context) {
+    if (context.message_ == nullptr) return {context.status(), context.detail(), context.where(), 0};
+    return Ending(*context.message_, context, *context.reply_, context.reply_capacity_).handled();
+  }
+};
+
 // The handler's call itself.
 template <class Actor, class Request, class Root>
 GYRE_DEVICE void call(Actor& actor, Context& context, wire::Message& message, wire::StructReader root,
-                      wire::Body& reply, Root init_root) {
+                      wire::Body& reply, uint32_t response_capacity, Root init_root) {
+  ContextAccess::begin_handler<Actor>(context, message, reply, response_capacity);
   using Response = ResponseOf<Actor, Request>;
   typename Request::Reader reader(root);
   if constexpr (requires { typename Response::Builder; }) {
@@ -225,6 +296,15 @@ GYRE_DEVICE constexpr bool root_fits(uint32_t capacity_bytes) {
 
 }  // namespace detail
 
+// Nobody sets the status between the two barriers.
+GYRE_DEVICE inline bool Context::ok() {
+  detail::note_failure(*notes_, detail::ContextAccess::handled(*this));
+  sync();
+  const bool sound = notes_->status == Status::ok;
+  sync();
+  return sound;
+}
+
 /// Calls Actor::on for one request type. An actor that follows pointers of a request over and over, more than
 /// wire::Message::default_traversal_words, says how far it may: `static constexpr uint64_t traversal_words`.
 /// `response`: zeroed, response_capacity bytes. Run by the whole handler group.
@@ -234,7 +314,7 @@ GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uin
   wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
   wire::Body reply(response, response_capacity);
   detail::call<Actor, Request>(actor, context, message, message.root(Request::type_id), reply,
-                               detail::InitRoot{});
+                               response_capacity, detail::InitRoot{});
   return detail::Ending(message, context, reply, response_capacity).handled();
 }
 
@@ -303,25 +383,13 @@ GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, const RequestHead
   detail::call<Actor, Request>(actor, context, message,
                                message.plain_root(Request::data_words, Request::pointers,
                                                   words <= RequestHead::root_words ? root : nullptr),
-                               reply, detail::InitPlainRoot{});
+                               reply, response_capacity, detail::InitPlainRoot{});
   return conclude(detail::Ending(message, context, reply, response_capacity));
 }
 
 /// The actor types of a worker, as a value to dispatch on.
 template <class... Actors>
 struct ActorList {};
-
-/// An actor that says `static constexpr bool side_by_side = true`: where several short messages to one of its
-/// handlers and one key are there together, a worker of one warp may run the handler for all of them at the
-/// same time, each by an equal part of the warp: of no more threads than it has packets, rounded up to 4, 8
-/// or 16, and of one where 17 and more of up to 4 packets are there. Longer ones are not. Its handlers change
-/// state by add_to() alone, and use no other collective functions than Context's.
-template <class Actor>
-concept HandlesSideBySide = requires {
-  requires Actor::side_by_side;
-};
-template <class... Actors>
-inline constexpr bool any_side_by_side = (HandlesSideBySide<Actors> || ...);
 
 namespace detail {
 
@@ -395,18 +463,6 @@ GYRE_DEVICE void locate_in(ActorTable table, uint32_t capacity, const Envelope& 
   notes.created = 1;
 }
 
-// True where some thread of the group failed. The whole group; nobody sets the status between the barriers.
-GYRE_DEVICE inline bool hook_failed(const Context& context, WorkerNotes& notes) {
-  if (context.status() != Status::ok && HandlerGroup::first_to_set(notes.status, context.status())) {
-    notes.detail = context.detail();
-    notes.where = context.where();
-  }
-  HandlerGroup::sync();
-  const bool failed = notes.status != Status::ok;
-  HandlerGroup::sync();
-  return failed;
-}
-
 }  // namespace detail
 
 GYRE_DEVICE inline void locate(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, const Envelope&,
@@ -465,8 +521,9 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Cont
     First& actor = *static_cast<First*>(notes.state);
     if constexpr (detail::HasOnStart<First>) {
       if (notes.created != 0) {
+        detail::ContextAccess::begin_hook<First>(context);
         actor.on_start(context);
-        if (detail::hook_failed(context, notes)) {
+        if (!context.ok()) {
           if (HandlerGroup::rank() == 0) notes.gone = 1;
           return {notes.status, notes.detail, notes.where, 0};
         }
@@ -474,7 +531,10 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Cont
     }
     if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0};
     if (message_type == lifecycle_message::stop) {
-      if constexpr (detail::HasOnStop<First>) actor.on_stop(context);
+      if constexpr (detail::HasOnStop<First>) {
+        detail::ContextAccess::begin_hook<First>(context);
+        actor.on_stop(context);
+      }
       if (HandlerGroup::rank() == 0) notes.gone = 1;
       return {context.status(), context.detail(), context.where(), 0};
     }
@@ -521,6 +581,15 @@ GYRE_DEVICE Taken dispatch_plain(ActorList<First, Rest...>, uint32_t first, uint
   }
   if (found) return taken;
   return dispatch_plain(ActorList<Rest...>{}, first + 1, types, state, arguments...);
+}
+
+/// Bytes that a worker copies of the state of an actor of the type `actor_type` before a message is handled:
+/// rollback_bytes() of it.
+GYRE_DEVICE inline uint32_t rollback_bytes(ActorList<>, uint32_t) { return 0; }
+template <class First, class... Rest>
+GYRE_DEVICE uint32_t rollback_bytes(ActorList<First, Rest...>, uint32_t actor_type) {
+  if (actor_type != 0) return rollback_bytes(ActorList<Rest...>{}, actor_type - 1);
+  return detail::rollback_bytes<First>();
 }
 
 /// Whether messages to the actor type `actor_type` may be handled side by side.

@@ -16,12 +16,13 @@ namespace gyre {
 template <class... Actors>
 class Worker {
  public:
-  /// `memory.actors`: this worker's, ActorTables<Actors…>::bytes bytes, zeroed. `request`, `response`:
-  /// the two parts of message_memory(bridge.shape), of the group's own memory, 16-aligned; responses zeroed.
+  /// `memory.actors`: this worker's, WorkingMemory and ActorTables<Actors…>::bytes bytes, zeroed. `request`,
+  /// `response`: the two parts of message_memory(bridge.shape), of the group's own memory, 16-aligned;
+  /// responses zeroed.
   GYRE_DEVICE Worker(const Bridge& bridge, const EngineMemory& memory, uint32_t* request, uint32_t* response,
                      WorkerShared& shared)
       : bridge_(bridge),
-        actors_(memory.actors),
+        actors_(memory.actors + WorkingMemory::of<Actors...>().bytes()),
         inbox_(bridge, request),
         responses_(kept(response)),
         response_(responses_),
@@ -99,7 +100,10 @@ class Worker {
     template <class Actor>
     GYRE_DEVICE void operator()(Actor& actor, uint32_t, uint64_t key) const {
       Context context(key, false, *worker.shared_);
+      detail::ContextAccess::begin_hook<Actor>(context);
       actor.on_stop(context);
+      HandlerGroup::sync();
+      if (HandlerGroup::rank() == 0) worker.shared_->notes = WorkerNotes{};  // the next one's ctx.ok()
       HandlerGroup::sync();
     }
   };
@@ -280,7 +284,12 @@ class Worker {
     Taken taken = Taken::no;
     if (plain) taken = take_plain();
     if (taken == Taken::no) take_special();
-    if (taken == Taken::noted) conclude(shared_->response_bytes, false);
+    if (taken == Taken::noted) {
+      if constexpr (any_rolls_back<Actors...>) {
+        if (shared_->notes.status != Status::ok) put_back(last_rollback_bytes_, last_state_);
+      }
+      conclude(shared_->response_bytes, false);
+    }
     looked_up_ = false;
     next();
   }
@@ -331,7 +340,7 @@ class Worker {
       dispatch_side_by_side(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head,
                             request + envelope_words, last_.body_bytes(), response + envelope_words,
                             bridge_.shape.body_capacity(), [&](const Ending& ending) {
-                              if (ending.trouble() != 0) note_failure(notes, ending.handled());
+                              if (ending.trouble() != 0) detail::note_failure(notes, ending.handled());
                               response_bytes = ending.response_bytes();
                               return Taken::done;
                             });
@@ -408,6 +417,7 @@ class Worker {
   // The short way of a message that is in time, for a handler of an actor that is there, and whose root and
   // lists lie as they usually do. What it has in common with last_ is taken from there: it is known sooner.
   GYRE_DEVICE Taken take_plain() {
+    if constexpr (any_rolls_back<Actors...>) keep(last_rollback_bytes_, last_state_);
     Context context(last_.key(), head().flags() != 0, *shared_);
     return dispatch_plain(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head(),
                           request() + envelope_words, last_.body_bytes(), response_ + envelope_words,
@@ -448,6 +458,9 @@ class Worker {
     if constexpr (any_side_by_side<Actors...>) {
       last_side_by_side_ = is_side_by_side(ActorList<Actors...>{}, head().types() & 0xffff);
     }
+    if constexpr (any_rolls_back<Actors...>) {
+      last_rollback_bytes_ = rollback_bytes(ActorList<Actors...>{}, head().types() & 0xffff);
+    }
     return notes.refused == Status::ok && notes.created == 0;
   }
 
@@ -472,7 +485,7 @@ class Worker {
     if constexpr (HandlerGroup::only_polls()) {
       failed = PollGroup::ballot(!ok);
     } else if (!ok) {
-      note_failure(shared_->notes, ending.handled());
+      detail::note_failure(shared_->notes, ending.handled());
     }
     HandlerGroup::sync();
     const uint32_t response_bytes = ending.response_bytes();
@@ -495,7 +508,7 @@ class Worker {
       ++answered_;
     } else if (noted) {
       if constexpr (HandlerGroup::only_polls()) {
-        if (!ok) note_failure(shared_->notes, ending.handled());
+        if (!ok) detail::note_failure(shared_->notes, ending.handled());
       }
       if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
       HandlerGroup::sync();
@@ -522,14 +535,17 @@ class Worker {
                   Packet{{uint32_t(envelope.key), uint32_t(envelope.key >> 32), types}, 1});
   }
 
-  GYRE_DEVICE void note_failure(WorkerNotes& notes, const Handled& handled) const {
-    if (handled.status == Status::ok) return;
-    notes.any = 1;
-    // Any thread may be one that failed: the first to say so is believed, whole.
-    if (HandlerGroup::first_to_set(notes.status, handled.status)) {
-      notes.detail = handled.detail;
-      notes.where = handled.where;
-    }
+  // Copies an actor's state before a message is handled that may end in an error, and back. The copy lies at
+  // the front of the worker's memory. The whole group, behind a barrier; one is at the end.
+  GYRE_DEVICE void keep(uint32_t bytes, const void* state) const {
+    if (bytes == 0) return;
+    copy_by_group(shared_->memory.actors, state, bytes);
+    HandlerGroup::sync();
+  }
+  GYRE_DEVICE void put_back(uint32_t bytes, void* state) const {
+    if (bytes == 0) return;
+    copy_by_group(state, shared_->memory.actors, bytes);
+    HandlerGroup::sync();
   }
 
   // Control messages, those with bodies out of line, for actors that are new or not there, refused or
@@ -553,6 +569,13 @@ class Worker {
     const bool found = !out_of_line || find_bodies(envelope, bodies);
     const WorkerNotes& notes = shared_->notes;
     const Status refused = notes.refused;
+    uint32_t to_roll_back = 0;  // bytes
+    if constexpr (any_rolls_back<Actors...>) {
+      if (refused == Status::ok) {
+        to_roll_back = rollback_bytes(ActorList<Actors...>{}, envelope.actor_type);
+        if (notes.created == 0) keep(to_roll_back, notes.state);
+      }
+    }
 
     Handled handled{refused != Status::ok ? refused : Status::malformed, notes.detail, notes.where, 0};
     Context context(envelope.key, (envelope.flags & envelope_flags::ask) != 0, *shared_);
@@ -561,13 +584,25 @@ class Worker {
                          envelope.message_type, bodies.request, bodies.request_bytes, bodies.response,
                          bodies.response_capacity);
     }
-    note_failure(shared_->notes, handled);
+    detail::note_failure(shared_->notes, handled);
     if (HandlerGroup::rank() == 0) {
       shared_->response_bytes = handled.response_bytes;
       if (notes.created != 0 && !found) shared_->notes.gone = 1;
     }
     HandlerGroup::sync();
+    if constexpr (any_rolls_back<Actors...>) {
+      if (to_roll_back != 0 && notes.status != Status::ok) roll_back(to_roll_back);
+    }
     conclude(shared_->response_bytes, bodies.response_in_block);
+  }
+
+  // Of a message in the worker's notes that ended in an error: the state is as it was, and an actor that it
+  // made is not there. The whole group, behind a barrier; one is at the end.
+  GYRE_DEVICE void roll_back(uint32_t bytes) const {
+    WorkerNotes& notes = shared_->notes;
+    if (notes.created == 0) return put_back(bytes, notes.state);
+    if (HandlerGroup::rank() == 0) notes.gone = 1;
+    HandlerGroup::sync();
   }
 
   // One thread: whether the message gets a handler, and of which actor.
@@ -811,7 +846,8 @@ class Worker {
   RequestHead last_ = RequestHead::of_none();
   void* last_state_ = nullptr;
   HandlerCounts* last_counts_ = nullptr;
-  bool last_side_by_side_ = false;  // its actor's messages may be handled side by side
+  bool last_side_by_side_ = false;    // its actor's messages may be handled side by side
+  uint32_t last_rollback_bytes_ = 0;  // of its actor's state
   uint64_t answered_ = 0;
   uint64_t error_replies_ = 0;
   uint64_t tells_processed_ = 0;

@@ -89,10 +89,10 @@ struct ErrorBody {
   Status status;
   /// malformed: word offset of the offending pointer; handler_failed: the handler's own code; check_failed:
   /// the line; reply_too_large: the capacity in bytes; expired: how late, in microseconds; actor_table_full:
-  /// actors there is room for; bad_buffer: see BadHandle
+  /// actors there is room for; bad_buffer: see BadHandle; scratch_full: the actor's scratch_bytes
   uint32_t detail;
   uint64_t where;  ///< malformed: a MalformedField; check_failed: a source_name_hash; expired: the actor's
-                   ///< key; bad_buffer: see BadHandle
+                   ///< key; bad_buffer: see BadHandle; scratch_full: bytes that the handler wanted in all
 };
 static_assert(sizeof(ErrorBody) == 16, "an error body is 16 bytes on both sides");
 

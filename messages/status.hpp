@@ -33,6 +33,7 @@ enum class Status : uint32_t {
   actor_table_full = 29,  ///< the worker has no room for another actor of that type
   bad_buffer = 30,        ///< a buffer's handle is stale, another runtime's, too short, or of another type
   cancelled = 31,         ///< the ask was given up by its sender; a worker may handle it all the same
+  scratch_full = 32,      ///< the handler asked for more scratch memory than its actor says it needs
   // Outcomes of an operation on the whole runtime.
   worker_stuck = 40,  ///< a worker did not answer a control command before its deadline
 };

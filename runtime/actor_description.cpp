@@ -30,13 +30,14 @@ std::vector<ActorDescription> read_description(std::span<const std::byte> bytes)
   for (uint32_t n = 0; n < header.actors; ++n) {
     ActorRecord record{};
     take(record);
-    actors.push_back({record, {}});
+    actors.push_back({record, {}, {}});
   }
   for (ActorDescription& actor : actors) {
     for (uint32_t n = 0; n < actor.handlers; ++n) {
-      HandlerTypes types{};
-      take(types);
-      actor.types.push_back(types);
+      HandlerRecord handler{};
+      take(handler);
+      actor.types.push_back(handler.types);
+      actor.max_reply_bytes.push_back(handler.max_reply_bytes);
     }
   }
   return actors;

@@ -11,7 +11,8 @@ namespace gyre {
 
 /// One actor type.
 struct ActorDescription : ActorRecord {
-  std::vector<HandlerTypes> types;  ///< of the handlers, in the order of their message_type numbers
+  std::vector<HandlerTypes> types;        ///< of the handlers, in the order of their message_type numbers
+  std::vector<uint32_t> max_reply_bytes;  ///< of the same; 0: the actor does not say
 };
 
 /// Takes the bytes of a gyre::Description apart, one entry an actor type. Throws Error where they are none.

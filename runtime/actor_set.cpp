@@ -3,6 +3,7 @@
 #include <gyre/bridge/error.hpp>
 #include <gyre/runtime/actor_schemas.hpp>
 #include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/options.hpp>
 #include <gyre_builtin_actors_sources.hpp>
 
 #include <algorithm>
@@ -193,8 +194,15 @@ void ActorSet::describe(std::vector<ActorDescription> description) {
   for (size_t actor = 0; actor < types_.size(); ++actor) {
     uint16_t message_type = 0;
     for (const HandlerTypes& types : description_[actor].types) {
-      handlers_.push_back(
-          {fnv1a(types_[actor]), types.request, types.response, uint16_t(actor), message_type++, {}, {}});
+      const uint32_t max_reply_bytes = description_[actor].max_reply_bytes[message_type];
+      handlers_.push_back({fnv1a(types_[actor]),
+                           types.request,
+                           types.response,
+                           uint16_t(actor),
+                           message_type++,
+                           max_reply_bytes,
+                           {},
+                           {}});
     }
   }
 }
@@ -204,12 +212,37 @@ bool ActorSet::has(uint64_t actor) const {
                      [actor](const std::string& type) { return fnv1a(type) == actor; });
 }
 
+uint32_t ActorSet::max_reply_bytes(uint16_t actor_type, uint16_t message_type) const {
+  if (actor_type >= description_.size()) return 0;
+  const std::vector<uint32_t>& of_actor = description_[actor_type].max_reply_bytes;
+  return message_type < of_actor.size() ? of_actor[message_type] : 0;
+}
+
 uint64_t ActorSet::actor_bytes(uint32_t actors_per_worker) const {
   uint64_t bytes = 0;
+  WorkingMemory working;
   for (const ActorDescription& actor : description_) {
     if (__builtin_add_overflow(bytes, actor.table(actors_per_worker).bytes(), &bytes)) return ~uint64_t(0);
+    working.make_room(actor.rollback_bytes, actor.scratch_bytes, actor.side_by_side != 0);
   }
+  if (__builtin_add_overflow(bytes, working.bytes(), &bytes)) return ~uint64_t(0);
   return bytes;
+}
+
+std::string ActorSet::problems(const Options& options) const {
+  std::string problems;
+  const uint32_t slot = options.ring_shape().body_capacity();
+  for (const Handler& handler : handlers_) {
+    const uint32_t room = handler.max_reply_bytes;
+    if (room <= slot || (slot >= sizeof(OutOfLine) && room <= options.arena_bytes)) continue;
+    problems += fmt::format(
+        "  --arena-bytes {} --slot-bytes {}: actor {} says that replies to its message {} take up to {} "
+        "bytes "
+        "(max_reply_bytes), and those larger than a slot lie in the arena; ask for a larger arena, and for "
+        "slots of 128 bytes at least\n",
+        options.arena_bytes, options.slot_bytes, types_[handler.actor_type], handler.message_type, room);
+  }
+  return problems;
 }
 
 std::string ActorSet::type_list() const {
@@ -274,6 +307,8 @@ Failure ActorSet::failure_of(const Envelope& envelope, const ErrorBody& error) c
   } else if (error.status == Status::actor_table_full && envelope.actor_type < description_.size() &&
              description_[envelope.actor_type].max_per_worker <= error.detail) {
     failure.actor_name = static_text(types_[envelope.actor_type]);
+  } else if (error.status == Status::scratch_full) {
+    failure.asked = error.where;
   }
   return failure;
 }

@@ -53,6 +53,8 @@ struct Handler {
   uint64_t response;  ///< Cap'n Proto type id; 0: takes tells only
   uint16_t actor_type;
   uint16_t message_type;
+  /// Room in bytes that an ask makes for the reply where it does not say itself; 0: the actor does not say.
+  uint32_t max_reply_bytes;
   capnp::StructSchema request_schema;  ///< empty where the official class was not included
   capnp::StructSchema response_schema;
 };
@@ -63,6 +65,8 @@ struct FieldName {
   const char* struct_name = nullptr;
   const char* field_name = nullptr;
 };
+
+struct Options;
 
 /// A value: copy it freely.
 class ActorSet {
@@ -126,10 +130,15 @@ class ActorSet {
   }
   /// True where the actor type is in the set.
   bool has(uint64_t actor) const;
+  /// What these options have no room for, a line each; empty if all is well, or the handlers are not known
+  /// yet.
+  std::string problems(const Options& options) const;
 
   const std::vector<Handler>& handlers() const { return handlers_; }
   /// The schemas of requests and responses that are known, in the order of handlers. Static memory.
   std::vector<capnp::StructSchema> message_schemas() const;
+  /// Of the handler with these numbers in envelopes; 0 where there is none.
+  uint32_t max_reply_bytes(uint16_t actor_type, uint16_t message_type) const;
   /// One entry an actor type, in the order of actor_type numbers; empty while it is not known.
   const std::vector<ActorDescription>& description() const { return description_; }
   /// What a worker's report of a malformed field is about. Never throws.
@@ -145,7 +154,7 @@ class ActorSet {
   /// The NVRTC name expression of the kernel: "gyre::worker_kernel<my::Counter, my::Sum>".
   std::string kernel() const { return "gyre::worker_kernel<" + type_list() + ">"; }
   const ActorSources& sources() const { return sources_; }
-  /// Bytes of the tables of one worker's actors, with room for so many of each type.
+  /// Bytes of one worker's working memory and of its actors' tables, with room for so many of each type.
   uint64_t actor_bytes(uint32_t actors_per_worker) const;
   /// Throws EngineUnavailable, unless compiled_in().
   std::unique_ptr<CpuWorker> make_cpu_worker(const Bridge& bridge, const EngineMemory& memory,

@@ -49,12 +49,14 @@ struct NamedAddress {
 struct MessageNumbers {
   uint16_t actor_type;
   uint16_t message_type;
+  uint32_t max_reply_bytes = 0;  ///< Handler::max_reply_bytes
 };
 
 /// What an ask may take, where it differs from the runtime's Options.
 struct AskOptions {
   std::optional<std::chrono::nanoseconds> timeout;
-  /// Room for a reply larger than a slot, in bytes; 0: what Options::max_reply_bytes says.
+  /// Room for a reply larger than a slot, in bytes; 0: what the actor says (max_reply_bytes of its handler),
+  /// or else Options::max_reply_bytes.
   uint32_t max_reply_bytes = 0;
 };
 
@@ -247,7 +249,8 @@ class Client {
   Result<MessageNumbers> numbers_of(ActorName actor, uint64_t request) const {
     const auto handler = find(actor, request);
     if (!handler) return handler.error();
-    return MessageNumbers{handler.value()->actor_type, handler.value()->message_type};
+    return MessageNumbers{handler.value()->actor_type, handler.value()->message_type,
+                          handler.value()->max_reply_bytes};
   }
 
   /// An ask by numbers, of whatever they mean to the worker: for clients that do not know the types, and for
@@ -256,8 +259,9 @@ class Client {
   Future<Reply<capnp::AnyPointer>> ask_by_number(uint16_t actor_type, uint16_t message_type, uint64_t key,
                                                  const Encoded& content, const AskOptions& options = {}) {
     using Outcome = Future<Reply<capnp::AnyPointer>>;
-    auto sent = send_ask(detail::Destination{core_->worker_of(key), actor_type, message_type, key}, content,
-                         options, detail::WhenFull::wait);
+    auto sent = send_ask(detail::Destination{core_->worker_of(key), actor_type, message_type, key,
+                                             core_->actors().max_reply_bytes(actor_type, message_type)},
+                         content, options, detail::WhenFull::wait);
     if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(*core_, sent.value()));
   }
@@ -268,9 +272,9 @@ class Client {
                                                               const Encoded& content,
                                                               const AskOptions& options,
                                                               detail::WhenFull when_full) {
-    auto sent =
-        send_ask(detail::Destination{core_->worker_of(key), numbers.actor_type, numbers.message_type, key},
-                 content, options, when_full);
+    auto sent = send_ask(detail::Destination{core_->worker_of(key), numbers.actor_type, numbers.message_type,
+                                             key, numbers.max_reply_bytes},
+                         content, options, when_full);
     if (!sent) return sent.error();
     return Future<Reply<capnp::AnyPointer>>(detail::CallHandle(*core_, sent.value()));
   }
@@ -298,7 +302,8 @@ class Client {
   Result<detail::Destination> resolve(Address<Actor> to) const {
     const Handler* const handler = core_->actors().find(actor_id<Actor>, ViewOf<Request>::type::type_id);
     if (handler == nullptr) return Failure{Status::unknown_actor};
-    return detail::Destination{core_->worker_of(to.key), handler->actor_type, handler->message_type, to.key};
+    return detail::Destination{core_->worker_of(to.key), handler->actor_type, handler->message_type, to.key,
+                               handler->max_reply_bytes};
   }
 
   Result<const Handler*> find(ActorName actor, uint64_t request) const {
@@ -313,7 +318,7 @@ class Client {
       return Failure{Status::unknown_message};
     }
     return detail::Destination{core_->worker_of(to.key), handler.value()->actor_type,
-                               handler.value()->message_type, to.key};
+                               handler.value()->message_type, to.key, handler.value()->max_reply_bytes};
   }
 
   // What Scratch::build_and_send takes.

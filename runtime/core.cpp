@@ -70,6 +70,10 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
       drain_sent_(options.workers, false),
       failed_tells_seen_(options.workers),
       buried_(layout_.shape.packets()) {
+  // Actors given as source text are known now.
+  if (const std::string problems = actors_.problems(options_); !problems.empty()) {
+    throw BadOptions("launching a runtime: these options are wrong:\n" + problems);
+  }
   initialise_region(engine_->region(), layout_);
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     bridges_.emplace_back(Bridge::of(engine_->region(), layout_, worker),

@@ -49,6 +49,7 @@ struct Destination {
   uint16_t actor_type;
   uint16_t message_type;
   uint64_t key;
+  uint32_t max_reply_bytes = 0;  // what the actor says; 0: nothing
 };
 
 /// A message and where it goes.
@@ -78,7 +79,7 @@ enum class Count {
 /// What one ask may take.
 struct AskLimits {
   std::chrono::nanoseconds timeout;
-  uint32_t max_reply_bytes;  // 0: see Options::max_reply_bytes
+  uint32_t max_reply_bytes;  // 0: see AskOptions::max_reply_bytes
 };
 
 /// What one tell may take.
@@ -223,7 +224,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static size_t run_of(std::span<const Addressed> messages, Fits&& fits);
   Status status_of(ClaimOutcome outcome) const;
   Status full_or_closed(const HostBridge& bridge, Status full) const;
-  uint32_t reply_bytes(const AskLimits& limits, uint32_t request_bytes) const;
+  uint32_t reply_bytes(const Destination& to, const AskLimits& limits, uint32_t request_bytes) const;
   bool wait_longer(CallId call, int64_t until_ns);
   void sleep_for_reply(CallId call, const HostBridge& bridge, int64_t now_ns, int64_t until_ns);
   static constexpr CallId no_call = 0;

@@ -127,8 +127,9 @@ Status Core::status_of(ClaimOutcome outcome) const {
   return refusal();
 }
 
-uint32_t Core::reply_bytes(const AskLimits& limits, uint32_t request_bytes) const {
+uint32_t Core::reply_bytes(const Destination& to, const AskLimits& limits, uint32_t request_bytes) const {
   if (limits.max_reply_bytes != 0) return limits.max_reply_bytes;
+  if (to.max_reply_bytes != 0) return to.max_reply_bytes;
   return options_.max_reply_bytes != 0 ? options_.max_reply_bytes : request_bytes;
 }
 
@@ -136,7 +137,7 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
                          WhenFull when_full) {
   if (forked()) return Failure{Status::forked};
   Room room;
-  const uint32_t reply = reply_bytes(limits, message.bytes());
+  const uint32_t reply = reply_bytes(to, limits, message.bytes());
   if (std::max(message.bytes(), reply) > shape().body_capacity()) {
     const auto needed = room_for(message.bytes(), reply);
     if (!needed) return needed.error();
@@ -233,15 +234,16 @@ template <class Fits>
 size_t Core::run_of(std::span<const Addressed> messages, Fits&& fits) {
   size_t n = 0;
   while (n < std::min(messages.size(), Scratch::run) && messages[n].to.worker == messages[0].to.worker &&
-         fits(messages[n].message))
+         fits(messages[n]))
     ++n;
   return n;
 }
 
 size_t Core::ask_many(std::span<const Addressed> messages, const AskLimits& limits, CallId* calls,
                       Failure& refused) {
-  const auto fits = [&](const Outgoing& message) {
-    return std::max(message.bytes(), reply_bytes(limits, message.bytes())) <= shape().body_capacity();
+  const auto fits = [&](const Addressed& message) {
+    const uint32_t bytes = message.message.bytes();
+    return std::max(bytes, reply_bytes(message.to, limits, bytes)) <= shape().body_capacity();
   };
   for (size_t sent = 0; sent < messages.size();) {
     const size_t run = run_of(messages.subspan(sent), fits);
@@ -320,7 +322,9 @@ size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, Ca
 }
 
 size_t Core::tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& refused) {
-  const auto fits = [&](const Outgoing& message) { return message.bytes() <= shape().body_capacity(); };
+  const auto fits = [&](const Addressed& message) {
+    return message.message.bytes() <= shape().body_capacity();
+  };
   for (size_t sent = 0; sent < messages.size();) {
     const size_t run = run_of(messages.subspan(sent), fits);
     if (run == 0) {

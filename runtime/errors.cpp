@@ -191,7 +191,8 @@ std::string Failure::message() const {
       case Status::reply_too_large:
         return fmt::format(
             "answering a message: the response does not fit the {} bytes there are for it; ask with larger "
-            "AskOptions::max_reply_bytes, or launch with larger --max-reply-bytes or --slot-bytes",
+            "AskOptions::max_reply_bytes, have the actor say a larger max_reply_bytes, or launch with larger "
+            "--max-reply-bytes or --slot-bytes",
             limit);
       case Status::handler_failed:
         return fmt::format("handling a message: the handler failed with code {}", detail);
@@ -229,6 +230,12 @@ std::string Failure::message() const {
             limit);
       case Status::bad_buffer:
         return bad_buffer_text(*this);
+      case Status::scratch_full:
+        return fmt::format(
+            "handling a message: the handler wants {} bytes of scratch memory, and its actor says that it "
+            "needs {}; "
+            "have the actor say a larger scratch_bytes",
+            asked, limit);
       case Status::cancelled:
         return "waiting for a reply: its sender cancelled the ask; a worker may handle it all the same";
       case Status::worker_stuck:

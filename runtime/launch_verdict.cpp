@@ -45,7 +45,7 @@ LaunchVerdict check_launch(const ActorSet& actors, const Options& options, const
   verdict.engine = chosen_engine(options);
   verdict.grid = options.workers;
   verdict.block = options.block;
-  add_lines(verdict.problems, options.problems());
+  add_lines(verdict.problems, options.problems() + actors.problems(options));
   if (verdict.engine == EngineKind::cuda) {
     check_cuda(actors, options, plan, verdict);
     return verdict;

@@ -71,7 +71,7 @@ std::string engine_problems(const ActorSet& actors, const Options& options, bool
 }  // namespace
 
 std::string launch_problems(const ActorSet& actors, const Options& options) {
-  std::string problems = options.problems();
+  std::string problems = options.problems() + actors.problems(options);
   try {
     const bool on_cuda = chosen_engine(options) == EngineKind::cuda;
     problems += engine_problems(actors, options, on_cuda);

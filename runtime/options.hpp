@@ -48,8 +48,8 @@ struct Options {
   /// Bytes, a multiple of 4096, for bodies of requests and replies that do not fit a slot. 0: none may be
   /// larger.
   uint64_t arena_bytes = uint64_t(64) << 20;
-  /// Largest reply, in bytes, that an ask makes room for unless it says itself. 0: what fits a slot, or as
-  /// many bytes as its request has.
+  /// Largest reply, in bytes, that an ask makes room for unless it says itself, or the actor that it is for
+  /// does. 0: what fits a slot, or as many bytes as its request has.
   uint32_t max_reply_bytes = 0;
   /// Actors with state, of each type, that one worker has room for: each takes its state and 28 bytes of the
   /// engine's memory. A key's worker is key mod workers.

@@ -85,6 +85,7 @@ enum {
   GYRE_ACTOR_TABLE_FULL = 29,
   GYRE_BAD_BUFFER = 30,
   GYRE_CANCELLED = 31,
+  GYRE_SCRATCH_FULL = 32,
   /* Of the whole runtime. */
   GYRE_WORKER_STUCK = 40,
   /* Of this interface; the numbers above are gyre::Status's. */
@@ -372,7 +373,7 @@ typedef struct gyre_send_options {
   int32_t when_full;
   int64_t timeout_ns;       /**< -1: the runtime's */
   int64_t expires_after_ns; /**< of a tell: later than this it is not handled, but a dead letter; 0: never */
-  uint32_t max_reply_bytes; /**< of an ask: room for a reply larger than a slot; 0: the runtime's */
+  uint32_t max_reply_bytes; /**< of an ask: room for a reply larger than a slot; 0: the actor's, or the runtime's */
   uint32_t reserved;        /**< 0 */
 } gyre_send_options;
 /** Sets struct_size to `struct_size`, and all else to the defaults: GYRE_BODY, wait, the runtime's timeout.

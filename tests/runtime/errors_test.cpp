@@ -31,7 +31,8 @@ constexpr Status every_status[] = {Status::ok,
                                    Status::no_such_actor,
                                    Status::actor_table_full,
                                    Status::bad_buffer,
-                                   Status::cancelled};
+                                   Status::cancelled,
+                                   Status::scratch_full};
 }
 
 TEST_CASE("each status has a name of its own, and its message begins with it") {
@@ -50,6 +51,7 @@ TEST_CASE("messages carry the actual numbers") {
   CHECK(Failure{Status::handler_failed, 17}.message().find("17") != std::string::npos);
   CHECK(Failure{Status::timed_out, 0, 2500, 2500}.message().find("2500") != std::string::npos);
   CHECK(Failure{Status::call_table_full, 0, 0, 1024}.message().find("1024") != std::string::npos);
+  CHECK(Failure{Status::scratch_full, 64, 80, 64}.message().find("80 bytes of scratch") != std::string::npos);
 }
 
 TEST_CASE(

@@ -23,6 +23,24 @@ struct Few {
   GYRE_DEVICE void on(Context&, view::ProbeNote::Reader) {}
 };
 
+struct Undone {
+  using Handles = gyre::Handles<view::ProbeRequest, view::ProbeNote>;
+  static constexpr bool rollback_on_error = true;
+  static constexpr uint32_t scratch_bytes = 100;
+  GYRE_DEVICE static constexpr uint32_t max_reply_bytes(view::ProbeRequest) { return 4096; }
+  uint8_t state[17] = {};
+  GYRE_DEVICE void on(Context&, view::ProbeRequest::Reader, view::ProbeResponse::Builder) {}
+  GYRE_DEVICE void on(Context&, view::ProbeNote::Reader) {}
+};
+struct Beside {
+  using Handles = gyre::Handles<view::ProbeRequest, view::ProbeNote>;
+  static constexpr bool side_by_side = true, rollback_on_error = false;
+  static constexpr uint32_t scratch_bytes = 20;
+  static constexpr uint32_t max_reply_bytes = 64;
+  GYRE_DEVICE void on(Context&, view::ProbeRequest::Reader, view::ProbeResponse::Builder) {}
+  GYRE_DEVICE void on(Context&, view::ProbeNote::Reader) {}
+};
+
 std::string refusal_of(std::string text, std::vector<std::string> types,
                        std::vector<SourceText> headers = {}) {
   try {
@@ -69,12 +87,38 @@ TEST_CASE("actors are described by their state and their handlers, in order") {
   CHECK(described[3].max_per_worker == 3);
 }
 
+TEST_CASE("actors are described by what they take for a message, and for its reply") {
+  const auto described = description_of<Probe, Undone, Beside>();
+  REQUIRE(described.size() == 3);
+  CHECK(described[0].rollback_bytes == 0);
+  CHECK(described[0].scratch_bytes == 0);
+  CHECK(described[0].max_reply_bytes == std::vector<uint32_t>{0, 0});
+  CHECK(described[1].rollback_bytes == 32);  // its state, as the table has it
+  CHECK(described[1].scratch_bytes == 112);  // a multiple of 16
+  CHECK(described[1].max_reply_bytes == std::vector<uint32_t>{4096, 0});
+  CHECK(described[2].rollback_bytes == 0);
+  CHECK(described[2].scratch_bytes == 32);
+  CHECK(described[2].max_reply_bytes == std::vector<uint32_t>{64, 0});  // a tell has no reply
+  const auto set = ActorSet::of<Probe, Undone, Beside>(gyre_test_actors::sources);
+  CHECK(set.handlers()[2].max_reply_bytes == 4096);
+  CHECK(set.max_reply_bytes(1, 0) == 4096);
+  CHECK(set.max_reply_bytes(1, 2) == 0);
+  CHECK(set.max_reply_bytes(3, 0) == 0);
+}
+
 TEST_CASE("the memory of actors' tables is what the workers take it for") {
   const auto set = ActorSet::of<Probe, Empty, actors::VectorAdd, Few>(gyre_test_actors::sources);
+  const auto more = ActorSet::of<Probe, Undone, Beside>(gyre_test_actors::sources);
   for (const uint32_t actors_per_worker : {0u, 1u, 3u, 4u, 1000u, 65536u}) {
     CHECK(set.actor_bytes(actors_per_worker) ==
           ActorTables<Probe, Empty, actors::VectorAdd, Few>::bytes(actors_per_worker));
+    // One message's working memory, or that of those handled side by side: what takes more.
+    CHECK(more.actor_bytes(actors_per_worker) ==
+          32 * 32 + ActorTables<Probe, Undone, Beside>::bytes(actors_per_worker));
   }
+  CHECK(WorkingMemory::of<Probe, Empty>().bytes() == 0);
+  CHECK(WorkingMemory::of<Probe, Undone>().bytes() == 256);
+  CHECK(WorkingMemory::of<Probe, Undone, Beside>().bytes() == 1024);
 }
 
 TEST_CASE("a set of compiled-in actors is described as its handlers are numbered") {

@@ -63,6 +63,17 @@ expect_in out '^  shared memory .* 26640 dynamic a block$'
 run inspect "${beside[@]}" --block 128
 expect_in out '^  shared memory .* 768 dynamic a block$'
 
+# What a message needs besides its actor's state: a copy of that, and scratch memory.
+sed 's/^struct Good {/&\n  static constexpr bool rollback_on_error = true;\n  static constexpr uint32_t scratch_bytes = 1000, max_reply_bytes = 4096;\n  uint64_t rest[40] = {};/' \
+  good.hpp >undone.hpp
+run inspect --actors undone.hpp --types debugging::Good --schema smooth.capnp --arch sm_90 --json undone.json
+expect_in out '^  device memory +1536 bytes a worker, for the message in hand$'
+expect_in out '^  actor debugging::Good: 320 bytes of state, 1 handler, 1,008 bytes of scratch memory a message, rolled back on errors'
+expect_json undone.json 'document["inspection"]["actors"][0]["rollback_bytes"] == 320'
+expect_json undone.json 'document["inspection"]["actors"][0]["scratch_bytes"] == 1008'
+expect_json undone.json 'document["inspection"]["actors"][0]["handlers"][0]["max_reply_bytes"] == 4096'
+expect_json undone.json 'document["inspection"]["working_bytes"] == 1536'
+
 run inspect "${good[@]}" --block 128 --sms 132 --keep kept --json good.json
 expect_code 0
 expect_in out '^kernel gyre::worker_kernel<debugging::Good>$'

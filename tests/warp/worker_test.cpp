@@ -168,7 +168,59 @@ struct Clerk {
   inline static uint32_t row = 0;
 };
 
-constexpr uint16_t echo = 0, counter = 1, second = 2, merchant = 3, clerk = 4;
+// Reads the list in one lane, or in all, makes the reply, and asks whether that is well.
+struct Careful {
+  static constexpr bool side_by_side = true;
+  static constexpr uint32_t scratch_bytes = 64;
+  static constexpr uint64_t fails_in_lane = 3000;
+  inline static uint64_t written = 0, disagreements = 0, by_teams = 0;
+  inline static bool said[warp::lanes] = {};
+
+  void on(Context& ctx, Order::Reader in, Goods::Builder out) {
+    const auto scratch = ctx.scratch<uint64_t>(8);  // the team's own: beside it others write theirs
+    for (uint32_t i = ctx.rank(); i < 8; i += ctx.size()) scratch[i] = in.size() * 100 + i;
+    const uint32_t first = Warp::rank() - ctx.rank();
+    if (in.lane() == Merchant::in_all || in.lane() % ctx.size() == ctx.rank()) (void)in.list();
+    if (in.lane() >= fails_in_lane && (in.lane() - fails_in_lane) % ctx.size() == ctx.rank()) ctx.fail(7);
+    const auto goods = out.fields.init<wire::List<uint64_t>>(0, uint32_t(in.size()));
+    const bool sound = ctx.ok();
+    said[Warp::rank()] = sound;
+    ctx.sync();
+    for (uint32_t i = 0; i < ctx.size(); ++i) disagreements += said[first + i] == sound ? 0 : 1;
+    ctx.sync();
+    if (!sound) return;
+    if (ctx.rank() == 0) {
+      ++written;
+      if (ctx.size() < warp::lanes) ++by_teams;
+    }
+    for (uint32_t i = ctx.rank(); i < goods.size(); i += ctx.size()) {
+      goods.set(i, i < 8 ? scratch[7 - i] - 7 + 2 * i : in.size() * 100 + i);
+    }
+    out.fields.set<uint64_t>(0, in.size());
+  }
+};
+
+// Changes its state first, in all lanes, and fails afterwards.
+struct Undone {
+  static constexpr bool rollback_on_error = true;
+  static constexpr uint32_t words = 140;  // 1,120 bytes: more than a warp copies at once
+
+  uint64_t state[words] = {};
+
+  void on(Context& ctx, Order::Reader in, Goods::Builder out) {
+    for (uint32_t i = ctx.rank(); i < words; i += ctx.size()) state[i] += in.size() + i;
+    ctx.sync();
+    uint64_t sum = 0;
+    for (const uint64_t word : state) sum = sum * 3 + word;
+    out.fields.set<uint64_t>(0, sum);
+    ctx.sync();
+    if (in.lane() == Merchant::in_all || in.lane() == ctx.rank()) (void)in.list();
+    if (in.lane() == Careful::fails_in_lane + ctx.rank()) ctx.fail(7);
+    (void)out.fields.init<wire::List<uint64_t>>(0, uint32_t(in.size()));
+  }
+};
+
+constexpr uint16_t echo = 0, counter = 1, second = 2, merchant = 3, clerk = 4, careful = 5, undone = 6;
 
 using Words = std::vector<uint64_t>;
 struct Answer {
@@ -196,7 +248,7 @@ class WarpUnderTest {
     warp::fibers = {};
     RegionLayout layout;
     layout.shape = shape;
-    layout.handlers = 5;
+    layout.handlers = 7;
     inbound_.resize((layout.inbound_bytes_elsewhere() + alignment) / sizeof(uint64_t) + 1);
     initialise_region(region(), layout);
     auto* const types = reinterpret_cast<HandlerTypes*>(region() + layout.handler_types());
@@ -205,12 +257,13 @@ class WarpUnderTest {
     types[2] = {Two::type_id, One::type_id};
     types[3] = {Order::type_id, Goods::type_id};
     types[4] = {One::type_id, One::type_id};
+    types[5] = types[6] = types[3];
     bridge_ =
         elsewhere ? Bridge::of(region(), aligned(inbound_), layout, 0) : Bridge::of(region(), layout, 0);
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
     memory_.actors_per_worker = 16;
     memory_.counts = counts_;
-    memory_.counts_per_worker = 6;
+    memory_.counts_per_worker = 8;
     to_worker_ = RingCursor<Memory>(bridge_.h2d, bridge_.shape);
     from_worker_ = RingCursor<Memory>(bridge_.d2h, bridge_.shape);
     under_test_ = this;
@@ -330,7 +383,7 @@ class WarpUnderTest {
   }
   char* region() { return reinterpret_cast<char*>(aligned(region_)); }
 
-  using TestedWorker = Worker<actors::Echo, Counter, Second, Merchant, Clerk>;
+  using TestedWorker = Worker<actors::Echo, Counter, Second, Merchant, Clerk, Careful, Undone>;
   static constexpr uintptr_t alignment = 256;
   static constexpr uint32_t canary = 0x5ca1ab1e;
 
@@ -340,7 +393,7 @@ class WarpUnderTest {
   uint32_t* response_ = nullptr;
   uint32_t* behind_ = nullptr;
   WorkerShared shared_{};
-  HandlerCounts counts_[6] = {};
+  HandlerCounts counts_[8] = {};
   Bridge bridge_{};
   const bool in_pages_;
   SlotPages slot_pages_;
@@ -887,6 +940,91 @@ TEST_CASE(
         for (uint32_t i = 0; i < written; ++i) sums.push_back(i >= 32 ? 0 : i < read ? 101 + i : 1);
         check_sums(worker, count, Merchant::adds_one_to_short, read, written, sums);
       }
+    }
+  }
+}
+
+namespace {
+
+// An order that ends as its second says, and how: its list of two words, or one that does not lie in it.
+struct AnyOrder {
+  Words body;
+  uint64_t size;
+  Status status;
+};
+AnyOrder any_order(std::mt19937_64& random) {
+  constexpr uint64_t most = 36;  // numbers that a reply has room for
+  const uint64_t kind = random() % 8;
+  const uint64_t lane = kind == 0   ? Careful::fails_in_lane + random() % warp::lanes
+                        : kind == 1 ? Merchant::in_all
+                                    : random() % 8;
+  const bool broken = kind == 1 || kind == 2;
+  const uint64_t size = kind == 3 ? most + 5 + random() % 3 : random() % 12;
+  const Status status = kind == 0   ? Status::handler_failed
+                        : broken    ? Status::malformed
+                        : kind == 3 ? Status::reply_too_large
+                                    : Status::ok;
+  return {{root_of(2, 1), lane, size, gyre_test::list_of(5, 0, broken ? 5 : 2), 1, 2, 3, 4}, size, status};
+}
+
+}  // namespace
+
+TEST_CASE("all threads of a team hear the same of ctx.ok(), and what goes wrong in one of them is answered") {
+  WarpUnderTest worker(GENERATE(false, true));
+  std::mt19937_64 random(71);
+  Careful::written = Careful::disagreements = Careful::by_teams = 0;
+  uint64_t well = 0, failed = 0;
+  for (int burst = 0; burst < rounds(200); ++burst) {
+    std::deque<AnyOrder> sent;
+    for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 30); left > 0; --left) {
+      sent.push_back(any_order(random));
+      worker.send(careful, sent.back().body);
+    }
+    for (; !sent.empty(); sent.pop_front()) {
+      const Answer answer = worker.take();
+      INFO("burst " << burst << ", " << sent.front().size << " numbers");
+      REQUIRE(answer.status == sent.front().status);
+      ++(answer.status == Status::ok ? well : failed);
+      if (answer.status != Status::ok) continue;
+      Words expected{root_of(1, 2), sent.front().size, gyre_test::list_of(5, 1, sent.front().size), 0};
+      for (uint64_t i = 0; i < sent.front().size; ++i) expected.push_back(sent.front().size * 100 + i);
+      REQUIRE(answer.body == expected);
+    }
+    REQUIRE(Careful::written == well);
+  }
+  CHECK(Careful::disagreements == 0);
+  CHECK(Careful::by_teams != 0);
+  CHECK(failed != 0);
+}
+
+TEST_CASE("a warp puts back the whole state where a message fails, in one lane or in all, asked and told") {
+  WarpUnderTest worker(GENERATE(false, true));
+  std::mt19937_64 random(72);
+  std::vector<std::optional<Words>> states(40);  // more than the worker has room for
+  for (int burst = 0; burst < rounds(300); ++burst) {
+    std::deque<std::pair<Status, uint64_t>> expected;
+    const uint64_t old_key = random() % 10, failing_key = 10 + random() % 30;
+    for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 20); left > 0; --left) {
+      AnyOrder order = any_order(random);
+      const uint64_t key = random() % 8 == 0 ? failing_key : old_key;
+      while (key == failing_key && order.status == Status::ok) order = any_order(random);
+      const bool tell = random() % 3 == 0;
+      worker.send(undone, order.body, key, 0, nullptr, tell ? 0 : envelope_flags::ask);
+      uint64_t sum = 0;
+      if (order.status == Status::ok) {
+        if (!states[key]) states[key] = Words(Undone::words);
+        for (uint64_t i = 0; i < Undone::words; ++i) {
+          (*states[key])[i] += order.size + i;
+          sum = sum * 3 + (*states[key])[i];
+        }
+      }
+      if (!tell) expected.emplace_back(order.status, sum);
+    }
+    for (; !expected.empty(); expected.pop_front()) {
+      const Answer answer = worker.take();
+      INFO("burst " << burst);
+      REQUIRE(answer.status == expected.front().first);
+      if (answer.status == Status::ok) REQUIRE(answer.body[1] == expected.front().second);
     }
   }
 }

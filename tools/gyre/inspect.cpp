@@ -96,6 +96,9 @@ void print(std::FILE* out, const Inspection& it, uint32_t dynamic_shared_bytes) 
                "  spills, shared    not known: the log has no report of the assembler's, and there is no "
                "ptxas here; inspect the actors' file instead of the folder\n");
   }
+  if (it.working_bytes() != 0) {
+    fmt::print(out, "  device memory     {} bytes a worker, for the message in hand\n", it.working_bytes());
+  }
   fmt::print(out, "  code              {} bytes; constants {} bytes, parameters {} bytes\n",
              it.cubin.code_bytes, it.cubin.constant_bytes, it.cubin.parameter_bytes);
   uint64_t instructions = 0;

@@ -220,6 +220,14 @@ std::optional<DriverOccupancy> ask_driver(const Inspection& inspection, const st
   return answer;
 }
 
+uint64_t Inspection::working_bytes() const {
+  WorkingMemory memory;
+  for (const ActorDescription& actor : actors) {
+    memory.make_room(actor.rollback_bytes, actor.scratch_bytes, actor.side_by_side != 0);
+  }
+  return memory.bytes();
+}
+
 std::string functions_text(const Inspection& inspection) {
   std::string text;
   std::set<size_t> of_handlers;
@@ -239,6 +247,10 @@ std::string functions_text(const Inspection& inspection) {
       const ActorDescription& description = inspection.actors[actor];
       text += fmt::format(": {} bytes of state, {} handler{}", number(description.state_bytes),
                           description.types.size(), description.types.size() == 1 ? "" : "s");
+      if (description.scratch_bytes != 0) {
+        text += fmt::format(", {} bytes of scratch memory a message", number(description.scratch_bytes));
+      }
+      if (description.rollback_bytes != 0) text += ", rolled back on errors";
     }
     size_t own = 0;
     std::string lines;
@@ -305,10 +317,15 @@ Json to_json(const Inspection& inspection) {
   for (size_t n = 0; n < inspection.actor_types.size(); ++n) {
     Json entry = {{"type", inspection.actor_types[n]}};
     if (n < inspection.actors.size()) {
-      entry["state_bytes"] = inspection.actors[n].state_bytes;
-      for (const HandlerTypes& types : inspection.actors[n].types) {
-        entry["handlers"].push_back({{"request", fmt::format("{:#018x}", types.request)},
-                                     {"response", fmt::format("{:#018x}", types.response)}});
+      const ActorDescription& description = inspection.actors[n];
+      entry["state_bytes"] = description.state_bytes;
+      entry["rollback_bytes"] = description.rollback_bytes;
+      entry["scratch_bytes"] = description.scratch_bytes;
+      for (size_t handler = 0; handler < description.types.size(); ++handler) {
+        entry["handlers"].push_back(
+            {{"request", fmt::format("{:#018x}", description.types[handler].request)},
+             {"response", fmt::format("{:#018x}", description.types[handler].response)},
+             {"max_reply_bytes", description.max_reply_bytes[handler]}});
       }
     }
     actors.push_back(entry);
@@ -323,6 +340,7 @@ Json to_json(const Inspection& inspection) {
                    {"code_bytes", inspection.cubin.code_bytes},
                    {"constant_bytes", inspection.cubin.constant_bytes},
                    {"parameter_bytes", inspection.cubin.parameter_bytes},
+                   {"working_bytes", inspection.working_bytes()},
                    {"actors", actors},
                    {"functions", functions},
                    {"ptx_instructions", to_json(total(inspection.functions))}};

@@ -33,6 +33,8 @@ struct Inspection {
 
   uint32_t registers() const { return cubin.registers; }
   uint32_t static_shared_bytes() const { return report ? report->static_shared_bytes : 0; }
+  /// Bytes of device memory that a worker has for the message in hand, besides its actors' tables.
+  uint64_t working_bytes() const;
 };
 
 /// Compiles `actors` for `architecture` and `block`, and keeps all of it in `folder`. Throws as

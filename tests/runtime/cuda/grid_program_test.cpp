@@ -1,7 +1,9 @@
 // Grid-scoped actor sets without a GPU: they compile.
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre_ledger_actors_sources.hpp>
 
+#include "support/actors/ledger.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_kernels.hpp"
 #include "support/counters.hpp"
@@ -24,6 +26,9 @@ TEST_CASE("a grid-scoped actor set compiles, with a barrier of the grid and no s
   if (gyre_test::without_nvrtc()) return;
   check_grid_compiles_for(90);
   CHECK(cuda::compile(gyre_counters::counter_actors().grid_scoped(), 90, 128).log.empty());
+  const auto ledgers = ActorSet::of<gyre_ledgers::Careful, gyre_ledgers::Undone, gyre_ledgers::Picker>(
+      gyre_ledger_actors::sources);
+  CHECK(cuda::compile(ledgers.grid_scoped(), 90, 128).log.empty());
   CHECK(gyre_test::built_in_kernel().cubin.find("grid_arrivals") == std::string::npos);
 }
 

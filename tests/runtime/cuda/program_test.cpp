@@ -6,6 +6,7 @@
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre_ledger_actors_sources.hpp>
 #include <gyre_mirror_actors_sources.hpp>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "support/abacus.hpp"
+#include "support/actors/ledger.hpp"
 #include "support/actors/mirror.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_kernels.hpp"
@@ -36,7 +38,10 @@ void check_description(const cuda::CompiledKernel& kernel, const std::vector<Act
   for (size_t n = 0; n < seen.size(); ++n) {
     CHECK(seen[n].state_bytes == expected[n].state_bytes);
     CHECK(seen[n].max_per_worker == expected[n].max_per_worker);
+    CHECK(seen[n].rollback_bytes == expected[n].rollback_bytes);
+    CHECK(seen[n].scratch_bytes == expected[n].scratch_bytes);
     CHECK(gyre_test::types_of(seen[n].types) == gyre_test::types_of(expected[n].types));
+    CHECK(seen[n].max_reply_bytes == expected[n].max_reply_bytes);
   }
 }
 
@@ -150,6 +155,41 @@ TEST_CASE("an actor that uses buffers compiles, for one warp", "[.slow]") {
   check_compiles(gyre_test::abacus_actors(), 32);
 }
 
+TEST_CASE("actors that are rolled back, that ask ctx.ok() and that use scratch memory compile") {
+  if (!cuda::nvrtc_available()) return;
+  using namespace gyre_ledgers;
+  const auto set =
+      ActorSet::of<Careful, Undone, LargeUndone, Careless, Picker, SidePicker>(gyre_ledger_actors::sources);
+  for (const uint32_t block : {32u, 256u}) {
+    const cuda::CompiledKernel kernel = cuda::compile(set, 90, block);
+    INFO(kernel.log);
+    CHECK(kernel.log.empty());
+    check_description(kernel, set.description());
+  }
+}
+
+TEST_CASE("an actor that cannot be rolled back does not compile, and the compiler says why") {
+  if (!cuda::nvrtc_available()) return;
+  const auto error = [](const std::string& members) {
+    const std::string text = R"(#pragma once
+#include <gyre/device/dispatch.hpp>
+#include <support/actors/probe.view.hpp>
+struct Undone {
+  static constexpr bool rollback_on_error = true;
+)" + members + R"(
+  GYRE_DEVICE void on(gyre::Context&, gyre_test::view::ProbeRequest::Reader, gyre_test::view::ProbeResponse::Builder) {}
+};
+)";
+    return error_of(ActorSet::from_source(text, {"Undone"}, gyre_test::test_headers()));
+  };
+  CHECK(error("  uint64_t state[512] = {};") == "it compiled");
+  CHECK(error("  uint64_t state[513] = {};").find("it may have 4,096 bytes at most") != std::string::npos);
+  CHECK(error("  static constexpr bool side_by_side = true;")
+            .find("rollback_on_error and side_by_side exclude each other") != std::string::npos);
+  CHECK(error("  static constexpr uint32_t max_reply_bytes = 16;")
+            .find("max_reply_bytes has no room for the reply's root") != std::string::npos);
+}
+
 TEST_CASE("a kernel that does not compile is an error with the compiler's own lines") {
   if (gyre_test::without_nvrtc()) return;
   try {
@@ -221,7 +261,8 @@ TEST_CASE("actors given as source text compile, and the module describes them") 
   CHECK(kernel.log.empty());
   const HandlerTypes ask{gyre_test::view::ProbeRequest::type_id, gyre_test::view::ProbeResponse::type_id};
   const HandlerTypes tell{gyre_test::view::ProbeNote::type_id, 0};
-  check_description(kernel, {{{16, ~0u, 2, 0}, {ask, tell}}, {{0, 12, 1, 0}, {ask}}});
+  check_description(
+      kernel, {{{16, ~0u, 2, 0, 0, 0, {}}, {ask, tell}, {0, 0}}, {{0, 12, 1, 0, 0, 0, {}}, {ask}, {0}}});
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {
