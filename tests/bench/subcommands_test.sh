@@ -86,6 +86,14 @@ for row in rows:
     assert 0 < row["p50_ns"] <= row["p99_ns"] <= row["p999_ns"] <= row["max_ns"] and row["p50_ratio"] > 0, row
 CHECK
 
+measures rollback --messages 300 --interleave 2 <<'CHECK'
+names = ["64", "64 undone", "1024", "1024 undone", "64 fails", "64 undone, fails", "1024 fails", "1024 undone, fails"]
+assert [row["name"] for row in rows] == names, rows
+for row in rows:
+    assert row["messages"] == 300 and len(row["rounds"]) == 2 and row["checked"], row
+    assert 0 < row["p50_ns"] <= row["p99_ns"] and row["p50_ratio"] > 0, row
+CHECK
+
 measures soak --messages 4000 --threads 3 --workers 2 --packets 3-32 --preempt <<'CHECK'
 row, = rows
 assert row["messages"] == 4000 and row["threads"] == 3 and row["workers"] == 2, row
@@ -130,7 +138,7 @@ exits_with 2 "--packets 2-4: must be a number or a range, 3 to 32" soak --engine
 exits_with 2 "--packets 5-4: must be" soak --engine cpu --packets 5-4
 exits_with 2 "--seconds" idle --engine cpu --seconds 0
 exits_with 2 "--frames" frames --engine cpu --frames 0
-for command in api throughput payload launch frames workers sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
+for command in api throughput payload launch frames workers rollback sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
 status=0
 "$bench" --help | grep -q sample && status=1
 [ "$status" = 0 ] || { echo "gyre-bench --help shows what is not for users"; exit 1; }
