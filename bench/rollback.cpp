@@ -96,7 +96,7 @@ int rollback(RollbackSettings& settings) {
   Rows rows("64");
   const bool complete = measure_interleaved(rows, settings.rounds, cases);
   rows.print(out);
-  nlohmann::json about = to_json(machine);
+  tools::Json about = to_json(machine);
   about["clock_ns"] = clock_cost_ns();
   about["rounds"] = settings.rounds;
   tools::write_json(settings.json_file, {{"benchmark", "rollback"},

@@ -54,7 +54,9 @@ std::vector<std::byte> write_description(const std::vector<ActorDescription>& ac
   put(header);
   for (const ActorDescription& actor : actors) put(static_cast<const ActorRecord&>(actor));
   for (const ActorDescription& actor : actors) {
-    for (const HandlerTypes& types : actor.types) put(types);
+    for (size_t n = 0; n < actor.types.size(); ++n) {
+      put(HandlerRecord{actor.types[n], actor.max_reply_bytes[n], 0});
+    }
   }
   return bytes;
 }

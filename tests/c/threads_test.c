@@ -113,10 +113,15 @@ struct cancelled {
   gyre_runtime runtime;
   gyre_call call;
   uint64_t request;
-  atomic_int begun, returned;
+  atomic_int begun, may_wait, returned;
 };
 static const uint64_t long_work[] = {(uint64_t)2 << 32 | (uint64_t)1 << 48, 3, 60000000000, 0};
-static gyre_status waits_for_a_call(struct cancelled* c) { return gyre_call_wait(c->call, -1); }
+static gyre_status waits_for_a_call(struct cancelled* c) {
+  gyre_status status;
+  do status = gyre_call_wait(c->call, -1);
+  while (status == GYRE_BUSY); /* the other thread polls it */
+  return status;
+}
 static gyre_status asks_and_waits(struct cancelled* c) {
   gyre_send_options sending;
   gyre_send_options_init(&sending, sizeof sending);
@@ -131,6 +136,7 @@ static gyre_status terminates(struct cancelled* c) { return gyre_terminate(c->ru
 static void* is_cancelled(void* argument) {
   struct cancelled* const c = argument;
   atomic_store(&c->begun, 1);
+  while (!atomic_load(&c->may_wait)) sched_yield();
   const gyre_status status = c->wait(c);
   atomic_store(&c->returned, 1 + status);
   pthread_testcancel();
@@ -166,6 +172,7 @@ static void cancelling_a_thread_waits_until_the_function_returns(const char* plu
     c.wait = waits[i].wait;
     atomic_store(&c.begun, 0);
     atomic_store(&c.returned, 0);
+    atomic_store(&c.may_wait, waits[i].needs_an_end);
     pthread_t thread;
     if (pthread_create(&thread, NULL, is_cancelled, &c) != 0) exit(1);
     while (!atomic_load(&c.begun)) sched_yield();
@@ -174,6 +181,7 @@ static void cancelling_a_thread_waits_until_the_function_returns(const char* plu
       while (gyre_call_poll(c.call, &done) != GYRE_BUSY) sched_yield(); /* until it waits */
     }
     pthread_cancel(thread);
+    atomic_store(&c.may_wait, 1); /* what ends soon has its cancellation before it begins */
     if (waits[i].needs_an_end) EXPECT_STATUS(GYRE_OK, gyre_call_cancel(c.call, NULL));
     void* result = NULL;
     pthread_join(thread, &result);
