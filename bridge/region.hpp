@@ -70,7 +70,7 @@ struct alignas(128) WorkerLine {
   uint64_t corrupt;          ///< slots that held no message
   uint64_t acknowledged;     ///< the last CommandWord::word the worker obeys
   uint64_t clock_ns;         ///< the worker's clock when it read that; stored before it
-  uint64_t heartbeat_ns;     ///< the worker's clock, stored each millisecond between messages; 0: not yet
+  uint64_t heartbeat_ns;     ///< the worker's clock, stored each ms between messages, 20 asleep; 0: not yet
   uint64_t slot_pages;  ///< SlotPages::second of the H2D ring, where it has pages; stored before `started`
 };
 

@@ -14,10 +14,13 @@ namespace gyre {
 enum class EngineKind { automatic, cuda, cpu };
 enum class TransportKind { automatic, bar, pinned, heap, unified };
 
-/// How a thread waits for the other side. It looks some hundred times in a row first, and polls for all who
-/// wait; any of them may find another's reply, which that one then sees at its next look.
+/// How a thread waits for the other side. It polls for all who wait; any of them may find another's reply, and
+/// tells that one.
 enum class WaitPolicy {
-  polite,  ///< spin for a bounded time, then yield, then sleep for 50 µs at a time
+  /// Spin for some 20 to 50 µs, then sleep: on the CPU engine until woken; on CUDA, where a kernel wakes no
+  /// thread, a tenth of the time waited, 5 µs to 2 ms at once. Threads that wait for room, or for a change of
+  /// the lifecycle, sleep for 50 µs at a time.
+  polite,
   spin,  ///< spin: lowest latency, a core each; with more such threads than cores they take each other's time
 };
 

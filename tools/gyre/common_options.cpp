@@ -63,8 +63,9 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
           "--timeout", [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); },
           "milliseconds an ask may take (default " + std::to_string(options.timeout.count()) + ")")
       .type_name("MS");
-  command.add_choice("--wait", options.wait, waits,
-                     "polite (default: spin a little, then sleep) or spin (a core each, lowest latency)");
+  command.add_choice(
+      "--wait", options.wait, waits,
+      "polite (default: spin for a moment, then sleep until woken) or spin (a core each, lowest latency)");
   command
       .add_option(
           "--pin-workers", options.pin_workers,
