@@ -18,6 +18,7 @@ void add_launch_samples(tools::ProgramCommand app, std::function<int()>& chosen)
 void add_payload(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_rollback(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_soak(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_sparse(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_sweep(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_throughput(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_views(tools::ProgramCommand app, std::function<int()>& chosen);

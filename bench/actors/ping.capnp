@@ -12,6 +12,11 @@ struct PingResponse {
   value @0 :UInt64;    # ping_answer of the request's
 }
 
+struct SlowPing {      # asked
+  value @0 :UInt64;
+  ns @1 :UInt64;       # that its handler takes
+}
+
 struct Count {         # told
   value @0 :UInt64;
 }

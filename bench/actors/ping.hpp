@@ -1,7 +1,8 @@
-// The actors of the throughput benchmark.
+// The actors of the throughput benchmark, and of those of asks that take long.
 #pragma once
 
 #include <bench/actors/ping.view.hpp>
+#include <gyre/device/dispatch.hpp>
 #include <gyre/device/parallel.hpp>
 
 namespace gyre_bench {
@@ -14,6 +15,16 @@ struct Ping {
   static constexpr bool side_by_side = true;
 
   GYRE_DEVICE void on(gyre::Context&, view::PingRequest::Reader in, view::PingResponse::Builder out) {
+    out.set_value(ping_answer(in.value()));
+  }
+};
+
+/// Answers by ping_answer, after the time that it is asked to take. Has no state.
+struct SlowPinger {
+  GYRE_DEVICE void on(gyre::Context& ctx, view::SlowPing::Reader in, view::PingResponse::Builder out) {
+    const uint64_t begin = ctx.now_ns(), ns = in.ns();
+    while (ctx.now_ns() - begin < ns) {
+    }
     out.set_value(ping_answer(in.value()));
   }
 };

@@ -116,6 +116,24 @@ for row in rows:
     assert row["memory_bytes"]["worst"] <= 64 * 1024 + 16 * row["memory_bytes"]["worst_frame_bytes"], row
 CHECK
 
+measures sparse --messages 20 --times 50 300 --interleave 2 --idle-seconds 0.05 <<'CHECK'
+for time in (50, 300):
+    for kind, key, names in (("after a pause", "pause_us", ("gyre polite", "futex", "gyre spin")),
+                             ("slow handler", "work_us", ("gyre polite", "gyre spin"))):
+        for name in names:
+            row = one(**{"kind": kind, key: time, "name": name})
+            assert row["messages"] == 20 and len(row["rounds"]) == 2 and row["checked"], row
+            assert 0 < row["p50_ns"] <= row["p99_ns"] <= row["p999_ns"] <= row["max_ns"], row
+            assert row["p50_ratio"] > 0, row
+            if name != "futex":
+                assert 0 < row["caller_processor_ns"] <= row["process_processor_ns"], row
+                if kind == "slow handler": assert row["p50_ns"] >= 1000 * time, row
+    assert one(kind="after a pause", pause_us=time, name="futex")["p50_ratio"] == 1
+idle = one(kind="idle")
+assert idle["workers"] == 2 and len(idle["rounds"]) == 2 and 0 <= idle["processors_a_worker"] < 1.5, idle
+assert len(rows) == 11, rows
+CHECK
+
 # exits_with CODE TEXT ARGUMENTS...: that exit status, and an error that says TEXT.
 exits_with() {
   local code=$1 text=$2 status=0
@@ -133,12 +151,14 @@ exits_with 2 "--bytes 6: must be a multiple of 4" payload --engine cpu --bytes 6
 exits_with 2 "--runs" launch --engine cpu --runs 0
 exits_with 2 "--size 33: must be a multiple of 8" workers --engine cpu --size 33
 exits_with 2 "--size 33: must be a multiple of 8" api --engine cpu --size 33
+exits_with 2 "--size 33: must be a multiple of 8" sparse --engine cpu --size 33
+exits_with 2 "--times" sparse --engine cpu --times 0
 exits_with 2 "--loads" sweep --engine cpu --loads 0
 exits_with 2 "--packets 2-4: must be a number or a range, 3 to 32" soak --engine cpu --packets 2-4
 exits_with 2 "--packets 5-4: must be" soak --engine cpu --packets 5-4
 exits_with 2 "--seconds" idle --engine cpu --seconds 0
 exits_with 2 "--frames" frames --engine cpu --frames 0
-for command in api throughput payload launch frames workers rollback sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
+for command in api throughput payload launch frames workers rollback sparse sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
 status=0
 "$bench" --help | grep -q sample && status=1
 [ "$status" = 0 ] || { echo "gyre-bench --help shows what is not for users"; exit 1; }
