@@ -295,9 +295,9 @@ last_words='last busy with faults::Faulty, key 3, message Provoke'
 balance='the books balance$'
 expected=('^afterwards: survived 4 times' "$balance")
 step fault-none 60 "$bin/example_faults" none
-expected=('^the fault, .*engine_failed' 'CUDA_ERROR_ILLEGAL_ADDRESS' "$last_words" "state failed.*$balance")
+expected=('^(the fault|behind it), .*engine_failed' 'CUDA_ERROR_ILLEGAL_ADDRESS' "$last_words" "state failed.*$balance")
 step fault-null 60 "$bin/example_faults" null
-expected=('^the fault, .*engine_failed' 'CUDA_ERROR_LAUNCH_FAILED' "$last_words" "state failed.*$balance")
+expected=('^(the fault|behind it), .*engine_failed' 'CUDA_ERROR_LAUNCH_FAILED' "$last_words" "state failed.*$balance")
 step fault-trap 60 "$bin/example_faults" trap
 expected=('check_failed: .*faults/faulty.hpp line [0-9]+' '^afterwards: survived 3 times' "$balance")
 step fault-check 60 "$bin/example_faults" check
