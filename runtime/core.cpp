@@ -135,6 +135,8 @@ void Core::calibrate_clock() {
     for (HostBridge& worker : bridges_) worker.needs_no_time();
     return;
   }
+  // A worker compares deadlines with its estimate of the host's clock, which begins with the first time said.
+  for (HostBridge& worker : bridges_) worker.say_time(host_now_ns());
   HostBridge& bridge = bridges_.front();
   const int64_t deadline_ns = after(host_now_ns(), options_.timeout);
   Backoff backoff(WaitPolicy::spin);
