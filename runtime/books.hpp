@@ -15,7 +15,7 @@ struct AskAccounts {
   uint64_t dead_letters = 0;
   uint64_t cancelled = 0;
   uint64_t late_replies = 0;  ///< replies to asks that had another outcome: outside the sum
-  uint64_t inferred = 0;      ///< of the dead letters: nobody knows whether a worker handled them
+  uint64_t inferred = 0;      ///< of the dead letters: it is not known whether a worker handled them
 
   uint64_t in_flight() const {
     return accepted - answered - error_replies - timed_out - dead_letters - cancelled;
@@ -27,7 +27,7 @@ struct TellAccounts {
   uint64_t accepted = 0;
   uint64_t processed = 0;
   uint64_t dead_letters = 0;
-  uint64_t inferred = 0;  ///< of the dead letters: nobody knows whether a worker handled them
+  uint64_t inferred = 0;  ///< of the dead letters: it is not known whether a worker handled them
 
   uint64_t in_flight() const { return accepted - processed - dead_letters; }
 };

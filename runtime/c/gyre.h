@@ -336,7 +336,7 @@ typedef struct gyre_stats {
    * compiled actors as loaded on the device; the buffers' table. */
   uint64_t region_bytes, bar_bytes, actor_bytes, module_bytes, buffer_table_bytes;
   uint64_t device_bytes, device_free_bytes; /**< of the device, at most 100 ms ago; 0: not known, or no GPU */
-  /** Of the dead letters: those of which nobody knows whether a worker handled them, after a fault or where
+  /** Of the dead letters: those that a worker may or may not have handled, after a fault or where
       a worker or a thread was given up (gyre_termination). 0 wherever all ended well. */
   uint64_t asks_inferred, tells_inferred;
 } gyre_stats;

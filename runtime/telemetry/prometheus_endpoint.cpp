@@ -79,7 +79,7 @@ void add_books(std::vector<MetricFamily>& families, const Books& books) {
   count(tells, books.tells.dead_letters, {{"outcome", "dead_letter"}});
   MetricFamily& inferred =
       add(families, "gyre_inferred_dead_letters_total",
-          "Dead letters of which nobody knows whether a worker handled them.", MetricType::Counter);
+          "Dead letters that a worker may or may not have handled.", MetricType::Counter);
   count(inferred, books.asks.inferred, {{"kind", "ask"}});
   count(inferred, books.tells.inferred, {{"kind", "tell"}});
   count(add(families, "gyre_dead_letters_dropped_total", "Dead letters that were counted and not kept.",
