@@ -265,15 +265,17 @@ class PublishingProcess {
       const auto publisher = publish();
       if (!publisher) _exit(1);
       close(stay[1]);
-      if (forks && fork() == 0) {
-        close(ready[1]);
+      const bool lives_on = forks && fork() == 0;
+      const std::string path = publisher->path();
+      // With a child of its own, that one says where the file is: it has closed it by then.
+      if (forks == lives_on && write(ready[1], path.data(), path.size()) != ssize_t(path.size())) _exit(1);
+      close(ready[1]);
+      if (lives_on) {
         char byte;
         while (read(stay[0], &byte, 1) > 0) {  // until the test ends it
         }
         _exit(0);
       }
-      const std::string path = publisher->path();
-      if (write(ready[1], path.data(), path.size()) != ssize_t(path.size())) _exit(1);
       for (;;) pause();
     }
     close(ready[1]);
