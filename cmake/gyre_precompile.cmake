@@ -2,10 +2,12 @@
 # compiler launcher: ccache finds nothing again that was compiled so.
 # gyre_precompile_as(target other): with the headers of `other`; a source that compiles with other definitions than they
 # did takes longer, and says so.
-# gyre_compile_together(target): the target's sources compile several at a time where headers are precompiled: what all
-# of them instantiate is then compiled once. They share a namespace without a name. Other compilers see each of them
-# alone, and so do release builds, whose speed is not to hang on their neighbours, and projects that add Gyre. For
-# an editor that wants each source's own command: -DCMAKE_CXX_COMPILER_LAUNCHER=ccache.
+# gyre_precompile_like(target other HEADER...): where sources compile together (below), with the headers of `other`, which
+# must be position-independent; elsewhere with HEADER..., or without precompiled headers where none is named.
+# gyre_compile_together(target [BATCH]): the target's sources compile several at a time (BATCH, or 12) where headers are
+# precompiled: what all of them instantiate is then compiled once. They share a namespace without a name. Other compilers
+# see each of them alone, and so do release builds, whose speed is not to hang on their neighbours, and projects that add
+# Gyre. For an editor that wants each source's own command: -DCMAKE_CXX_COMPILER_LAUNCHER=ccache.
 if(CMAKE_CXX_COMPILER_LAUNCHER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(GYRE_PRECOMPILES OFF)
 else()
@@ -24,14 +26,32 @@ function(gyre_precompile target)
 endfunction()
 
 function(gyre_precompile_as target other)
-  if(GYRE_PRECOMPILES)
+  get_target_property(owner ${other} PRECOMPILE_HEADERS_REUSE_FROM)
+  if(owner)
+    gyre_precompile_like(${target} ${owner})
+  elseif(GYRE_PRECOMPILES)
     target_precompile_headers(${target} REUSE_FROM ${other})
     target_compile_options(${target} PRIVATE -Wno-error=invalid-pch)
   endif()
 endfunction()
 
-function(gyre_compile_together target)
+function(gyre_precompile_like target other)
   if(GYRE_COMPILES_TOGETHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    target_precompile_headers(${target} REUSE_FROM ${other})
+    # fmt's definitions are those of the headers, which include it.
+    target_link_libraries(${target} PRIVATE ${GYRE_FMT})
+    target_compile_options(${target} PRIVATE -fPIC -fno-semantic-interposition -Wno-error=invalid-pch)
+  elseif(ARGN)
+    gyre_precompile(${target} ${ARGN})
+  endif()
+endfunction()
+
+function(gyre_compile_together target)
+  set(batch 12)
+  if(ARGC GREATER 1)
+    set(batch ${ARGV1})
+  endif()
+  if(GYRE_COMPILES_TOGETHER)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
   endif()
 endfunction()
