@@ -14,6 +14,7 @@
 
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
+#include "support/rounds.hpp"
 #include "support/without_nvrtc.hpp"
 
 namespace {
@@ -272,8 +273,9 @@ TEST_CASE("launches and graphs are made for each message, and each sum is checke
   }
 }
 
-TEST_CASE("raw streams: all of every worker comes back, whoever sends and takes") {
+TEST_CASE("raw streams: all of every worker comes back, whoever sends and takes", "[rounds]") {
   if (gyre_test::without_nvrtc()) return;
+  const uint64_t messages = uint64_t(gyre_test::rounds(600));
   for (const uint32_t workers : {1u, 3u}) {
     uint64_t checksum = 0;
     for (const uint32_t threads : {1u, 2u, 6u}) {
@@ -282,9 +284,10 @@ TEST_CASE("raw streams: all of every worker comes back, whoever sends and takes"
       options.workers = workers;
       options.slot_bytes = 64;
       options.slots = 32;
-      const StreamFigures figures = measure_raw_stream(options, 16, 3000, threads, 0, threads == 2 ? 2 : 1);
+      const StreamFigures figures =
+          measure_raw_stream(options, 16, messages, threads, 0, threads == 2 ? 2 : 1);
       INFO(workers << " workers, " << threads << " threads");
-      CHECK(figures.messages == 3000);
+      CHECK(figures.messages == messages);
       CHECK(figures.seconds > 0);
       CHECK(figures.threads == std::min(threads, threads >= 2 * workers ? 2 * workers : workers));
       if (checksum == 0) checksum = figures.checksum;

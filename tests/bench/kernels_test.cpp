@@ -46,8 +46,7 @@ TEST_CASE("the raw kernel compiles for messages of any size on each architecture
   }
 }
 
-TEST_CASE("the other baselines' kernels compile for old and new architectures, without a warning") {
-  if (gyre_test::without_nvrtc()) return;
+void check_other_baselines(int architecture) {
   using Compile = cuda::CompiledKernel (*)(int);
   const Compile stream_of_one = [](int architecture) {
     return bench::compile_raw_stream_kernel(architecture, 1);
@@ -55,27 +54,36 @@ TEST_CASE("the other baselines' kernels compile for old and new architectures, w
   const Compile stream_of_two = [](int architecture) {
     return bench::compile_raw_stream_kernel(architecture, 2);
   };
-  for (const int architecture : {75, 90, 120}) {
-    for (const Compile compile : {stream_of_one, stream_of_two, Compile(bench::compile_naive_ring_kernel),
-                                  Compile(bench::compile_empty_kernel), Compile(bench::compile_add_kernel),
-                                  Compile(bench::compile_soak_kernel)}) {
-      const cuda::CompiledKernel kernel = compile(architecture);
-      INFO("sm_" << architecture << ", " << kernel.lowered_name);
-      CHECK(kernel.log == "");
-      CHECK(!kernel.cubin.empty());
-    }
+  for (const Compile compile : {stream_of_one, stream_of_two, Compile(bench::compile_naive_ring_kernel),
+                                Compile(bench::compile_empty_kernel), Compile(bench::compile_add_kernel),
+                                Compile(bench::compile_soak_kernel)}) {
+    const cuda::CompiledKernel kernel = compile(architecture);
+    INFO("sm_" << architecture << ", " << kernel.lowered_name);
+    CHECK(kernel.log == "");
+    CHECK(!kernel.cubin.empty());
   }
 }
 
-TEST_CASE("the views' kernels compile for old and new architectures, without a warning") {
+void check_views_kernels(int architecture) {
+  for (const bool by_views : {false, true}) {
+    const cuda::CompiledKernel kernel = bench::compile_views_kernel(architecture, by_views);
+    INFO("sm_" << architecture);
+    CHECK(kernel.log == "");
+    CHECK(!kernel.cubin.empty());
+  }
+}
+
+TEST_CASE("the other baselines' kernels and the views' compile, without a warning") {
   if (gyre_test::without_nvrtc()) return;
-  for (const int architecture : {75, 90, 120}) {
-    for (const bool by_views : {false, true}) {
-      const cuda::CompiledKernel kernel = bench::compile_views_kernel(architecture, by_views);
-      INFO("sm_" << architecture);
-      CHECK(kernel.log == "");
-      CHECK(!kernel.cubin.empty());
-    }
+  check_other_baselines(90);
+  check_views_kernels(90);
+}
+
+TEST_CASE("the other baselines' kernels and the views' compile for old and new architectures", "[.slow]") {
+  if (gyre_test::without_nvrtc()) return;
+  for (const int architecture : {75, 120}) {
+    check_other_baselines(architecture);
+    check_views_kernels(architecture);
   }
 }
 

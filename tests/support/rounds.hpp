@@ -1,4 +1,4 @@
-// How much random input a test tries.
+// How much of what a test could try it tries.
 #pragma once
 
 #include <algorithm>
@@ -12,5 +12,9 @@ inline int rounds(int usual) {
   const char* const percent = std::getenv("GYRE_TEST_ROUNDS");
   return percent == nullptr ? usual : std::max(1, usual * std::atoi(percent) / 100);
 }
+
+/// Whether a test that makes one call or allocation fail at a time tries each of them. The quick tier tries a
+/// part of them, and the slow tier sets GYRE_TEST_EVERY_PLACE.
+inline bool every_place() { return std::getenv("GYRE_TEST_EVERY_PLACE") != nullptr; }
 
 }  // namespace gyre_test

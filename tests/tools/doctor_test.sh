@@ -157,7 +157,8 @@ else
     expect_in out 'there is no device here$'
     expect_json verdict.json '16 < document["verdict"]["kernel"]["registers"] <= 255'
     expect_json verdict.json '"max_grid" not in document["verdict"]["kernel"]'
-    run doctor --grid 10 --block 2048 --cluster 16 --architecture 80
+    write_actor
+    run doctor --actors actors/half.hpp --types mine::Half --grid 10 --block 2048 --cluster 16 --architecture 80
     expect_code 1
     expect_in out '2048 threads a block: the device allows 1024'
     expect_in out 'clusters of 16 blocks: the device has no clusters'
@@ -165,7 +166,6 @@ else
     expect_in out '10 blocks in clusters of 16'
 
     # Actors of a file: includes beside it and in folders that are named.
-    write_actor
     run doctor --actors actors/half.hpp --architecture sm_90
     expect_code 2
     expect_in err '--types'

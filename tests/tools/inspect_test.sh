@@ -60,8 +60,6 @@ run inspect --program kept_beside
 expect_in out '^  shared memory .* 14352 dynamic a block$'
 run inspect --program kept_beside --slot-bytes 1024
 expect_in out '^  shared memory .* 26640 dynamic a block$'
-run inspect "${beside[@]}" --block 128
-expect_in out '^  shared memory .* 768 dynamic a block$'
 
 # What a message needs besides its actor's state: a copy of that, and scratch memory.
 sed 's/^struct Good {/&\n  static constexpr bool rollback_on_error = true;\n  static constexpr uint32_t scratch_bytes = 1000, max_reply_bytes = 4096;\n  uint64_t rest[40] = {};/' \
@@ -125,10 +123,11 @@ run inspect --actors "$plugin" --arch sm_90
 expect_code 0
 expect_in out '^kernel gyre::worker_kernel<averages::Average>$'
 expect_in out '^  actor averages::Average: [1-9][0-9]* bytes of state, 1 handler'
+expect_in out '^  shared memory .* 768 dynamic a block$'
 
-# A handler that is not inlined has a line of its own; the PTX goes to standard output alone.
-sed 's/GYRE_DEVICE void on/GYRE_CALLED_FUNCTION void on/' good.hpp >called.hpp
-run inspect --actors called.hpp --types debugging::Good --schema smooth.capnp --arch sm_80 --ptx
+# A handler that is not inlined has a line of its own; a block of several warps has one message in hand; the PTX goes to standard output alone.
+sed 's/GYRE_DEVICE void on/GYRE_CALLED_FUNCTION void on/' beside.hpp >called.hpp
+run inspect --actors called.hpp --types debugging::Good --schema smooth.capnp --arch sm_80 --block 128 --ptx
 expect_code 0
 expect_in err '^    [0-9,]+ bytes  debugging::Good::on\(gyre::Context'
 expect_in err '^  shared memory .* 768 dynamic a block$'

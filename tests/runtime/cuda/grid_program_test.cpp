@@ -13,8 +13,8 @@ using namespace gyre;
 
 namespace {
 
-void check_grid_compiles_for(int architecture) {
-  const cuda::CompiledKernel kernel = cuda::compile(builtin_actors().grid_scoped(), architecture, 256);
+void check_grid_compiles(const ActorSet& actors, int architecture, uint32_t block) {
+  const cuda::CompiledKernel kernel = cuda::compile(actors.grid_scoped(), architecture, block);
   INFO(kernel.log);
   CHECK(kernel.log.empty());
   CHECK(kernel.cubin.find("grid_arrivals") != std::string::npos);
@@ -24,16 +24,18 @@ void check_grid_compiles_for(int architecture) {
 
 TEST_CASE("a grid-scoped actor set compiles, with a barrier of the grid and no shared memory for slots") {
   if (gyre_test::without_nvrtc()) return;
-  check_grid_compiles_for(90);
-  CHECK(cuda::compile(gyre_counters::counter_actors().grid_scoped(), 90, 128).log.empty());
-  const auto ledgers = ActorSet::of<gyre_ledgers::Careful, gyre_ledgers::Undone, gyre_ledgers::Picker>(
-      gyre_ledger_actors::sources);
-  CHECK(cuda::compile(ledgers.grid_scoped(), 90, 128).log.empty());
+  check_grid_compiles(gyre_counters::counter_actors(), 90, 128);
   CHECK(gyre_test::built_in_kernel().cubin.find("grid_arrivals") == std::string::npos);
 }
 
-TEST_CASE("a grid-scoped actor set compiles for the oldest and the newest architecture", "[.slow]") {
+TEST_CASE("grid-scoped actors that are rolled back and that use scratch memory compile", "[.slow]") {
   if (gyre_test::without_nvrtc()) return;
-  check_grid_compiles_for(75);
-  check_grid_compiles_for(120);
+  check_grid_compiles(ActorSet::of<gyre_ledgers::Careful, gyre_ledgers::Undone, gyre_ledgers::Picker>(
+                          gyre_ledger_actors::sources),
+                      90, 128);
+}
+
+TEST_CASE("a grid-scoped actor set compiles for old and new architectures", "[.slow]") {
+  if (gyre_test::without_nvrtc()) return;
+  for (const int architecture : {75, 90, 120}) check_grid_compiles(builtin_actors(), architecture, 256);
 }
