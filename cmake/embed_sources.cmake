@@ -51,7 +51,7 @@ function(embed kind name path)
   if(text MATCHES "\\)gyre\"")
     message(FATAL_ERROR "embedding ${name}: it contains )gyre\", which ends the literal it is put in; write it otherwise")
   endif()
-  set(entries "${entries}    {R\"gyre(${name})gyre\", R\"gyre(${text})gyre\"},\n" PARENT_SCOPE)
+  set(entries "${entries}    {R\"gyre(${name})gyre\", R\"gyre(${text})gyre\"sv},\n" PARENT_SCOPE)
   if(kind STREQUAL SOURCES)
     set(actor_headers "${actor_headers}    R\"gyre(${name})gyre\",\n" PARENT_SCOPE)
   endif()
@@ -71,6 +71,7 @@ get_filename_component(header "${sources}.hpp" NAME)
 file(WRITE "${sources}.cpp" "${note}#include <${header}>
 
 namespace {
+using namespace std::string_view_literals;  // the compiler counts no characters: clang gives up after a million
 constexpr gyre::SourceFile files[] = {
 ${entries}};
 constexpr std::string_view actor_headers[] = {

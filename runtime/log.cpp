@@ -1,5 +1,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
+#include <gyre/bridge/error.hpp>
 #include <gyre/runtime/cancellation.hpp>
 #include <gyre/runtime/log.hpp>
 
