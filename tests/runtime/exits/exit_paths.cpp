@@ -198,14 +198,14 @@ void print_errors() {
 // A handler does not return: its worker cannot be stopped, and its memory stays.
 void buffer_after_a_stuck_worker() {
   print_errors();
+  Puppet::act = [] {
+    for (;;) pause();
+  };
   runtime.emplace(Runtime::launch(puppets(), {.engine = EngineKind::cpu, .slots = 8}));
   Client asks = runtime->client();
   buffer_of_old.emplace(runtime->allocate<float>(MemoryKind::device, 100));
   buffer_of_late.emplace(runtime->allocate<float>(MemoryKind::pinned, 100));
   Buffer<float> buffer = runtime->allocate<float>(MemoryKind::unified, 3);
-  Puppet::act = [] {
-    for (;;) pause();
-  };
   auto future = asks.ask<ProbeRequest>(puppet, asking(Action::ANSWER, 1));
   while (!Puppet::handling) std::this_thread::yield();
   print(runtime->terminate(std::chrono::milliseconds(1)).worker_stuck ? "stuck" : "not stuck");
@@ -229,11 +229,11 @@ void buffer_after_a_stuck_worker() {
 // The worker cannot be waited for by itself: the runtime's end gives it up, as one that is stuck.
 void exit_in_a_handler() {
   print_errors();
-  runtime.emplace(Runtime::launch(puppets(), {.engine = EngineKind::cpu, .slots = 8}));
   Puppet::act = [] {
     print("handled");
     std::exit(0);
   };
+  runtime.emplace(Runtime::launch(puppets(), {.engine = EngineKind::cpu, .slots = 8}));
   Client asks = runtime->client();
   auto future = asks.ask<ProbeRequest>(puppet, asking(Action::ANSWER, 1), std::chrono::seconds(60));
   for (;;) pause();
