@@ -395,7 +395,9 @@ Failure Core::refused(Status status, uint64_t waited_us, const Room& room) const
 bool Core::wait_longer(CallId call, int64_t until_ns) {
   HostBridge& bridge = bridges_[calls_.worker(call)];
   Backoff backoff(options_.wait);
-  WaitedSleep sleep(bridge.bell() != nullptr);
+  const Doorbell* const bell = bridge.bell();
+  bool queued = bell != nullptr && bell->queued();
+  WaitedSleep sleep(bell != nullptr);
   uint32_t busy_turns = 0;
   do {
     const bool progress = drain_replies(bridge, call) != 0;
@@ -418,7 +420,13 @@ bool Core::wait_longer(CallId call, int64_t until_ns) {
         continue;
       }
     }
-    if (!progress) backoff.pause();
+    if (progress) continue;
+    if (queued) {
+      backoff.yield();
+      queued = bell->queued();
+    } else {
+      backoff.pause();
+    }
   } while (!calls_.done(call));
   return true;
 }

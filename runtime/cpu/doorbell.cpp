@@ -1,6 +1,5 @@
 #include <gyre/runtime/call_table.hpp>
 #include <gyre/runtime/cpu/doorbell.hpp>
-#include <gyre/runtime/deadline.hpp>
 #include <gyre/runtime/futex.hpp>
 
 #include <chrono>
@@ -8,29 +7,48 @@
 
 namespace gyre {
 
-Doorbell::Doorbell() : WorkerSleep(detail::must_fence.load(std::memory_order_relaxed)) {}
+Doorbell::Doorbell(int64_t (*clock_ns)())
+    : WorkerSleep(detail::must_fence.load(std::memory_order_relaxed)), clock_ns_(clock_ns) {}
 
 void Doorbell::wake_worker() {
-  if (sleeping_.exchange(0, std::memory_order_acq_rel) != 0) detail::futex_wake(detail::whole(sleeping_));
+  // Here, not by the worker: it would count the time that the system takes to wake it.
+  const bool soon = clock_ns_() - slept_at_ns_.load(std::memory_order_relaxed) < soon_ns;
+  uint32_t expected = asleep;
+  if (state_.compare_exchange_strong(expected, soon ? woken_soon : woken, std::memory_order_acq_rel))
+    detail::futex_wake(detail::whole(state_));
 }
 
 void Doorbell::wake(uint64_t correlation) {
   if (calls_->wake(correlation)) calls_->completed().wake();
 }
 
+void Doorbell::yield() {
+  state_.store(yielding, std::memory_order_relaxed);
+  std::this_thread::yield();
+  state_.store(awake, std::memory_order_relaxed);
+}
+
 bool Doorbell::prepare_sleep() {
-  sleeping_.store(1, std::memory_order_relaxed);
+  slept_at_ns_.store(clock_ns_(), std::memory_order_relaxed);
+  state_.store(asleep, std::memory_order_relaxed);
   if (detail::asymmetric_fence_heavy()) return true;
-  end_sleep();
+  state_.store(awake, std::memory_order_relaxed);
   std::this_thread::sleep_for(std::chrono::nanoseconds(unfenced_ns));
   return false;
 }
 
 bool Doorbell::sleep() {
-  detail::futex_wait(detail::whole(sleeping_), 1, detail::host_now_ns() + heartbeat_ns);
-  return sleeping_.load(std::memory_order_acquire) != 0;
+  detail::futex_wait(detail::whole(state_), asleep, clock_ns_() + heartbeat_ns);
+  const uint32_t state = state_.load(std::memory_order_acquire);
+  if (state == asleep) return true;
+  spin_pays_ = !spin_pays_ && state == woken_soon;
+  state_.store(awake, std::memory_order_relaxed);
+  return false;
 }
 
-void Doorbell::end_sleep() { sleeping_.store(0, std::memory_order_relaxed); }
+void Doorbell::end_sleep() {
+  spin_pays_ = true;
+  state_.store(awake, std::memory_order_relaxed);
+}
 
 }  // namespace gyre

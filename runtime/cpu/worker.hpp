@@ -39,22 +39,31 @@ class CpuWorkerOf final : public CpuWorker {
     if (!worker_.start()) return;
     Backoff backoff(wait_);
     bool prepared = false;  // to sleep: who sends wakes it
+    bool spins = true;      // before it sleeps; else it yields once
+    bool yielded = false;   // since the last message
     for (;;) {
       const uint64_t sent = worker_.replies_sent();
       const Decision decision = worker_.step();
       if (decision == Decision::stop) break;
       if (decision == Decision::nothing) {
-        if (!backoff.spun()) {
+        if (spins && !backoff.spun()) {
           backoff.pause();
+        } else if (!spins && !yielded) {
+          yielded = true;
+          sleep.yield();
         } else if (!prepared) {
           prepared = sleep.prepare_sleep();  // and polls once more
         } else if (prepared = sleep.sleep(); !prepared) {
           backoff.reset();
+          spins = sleep.spin_pays();
         }
         continue;
       }
-      if (prepared) sleep.end_sleep();
-      prepared = false;
+      if (prepared) {
+        sleep.end_sleep();
+        spins = sleep.spin_pays();
+      }
+      prepared = yielded = false;
       backoff.reset();
       if (worker_.replies_sent() != sent && sleep.somebody_sleeps()) sleep.wake(last_correlation());
     }

@@ -24,6 +24,11 @@ class WorkerSleep {
   /// Wakes who sleeps for the reply with that correlation.
   virtual void wake(uint64_t correlation) = 0;
 
+  /// Whether to spin before the next sleep: not where the last spin was in vain.
+  bool spin_pays() const { return spin_pays_; }
+  /// Before prepare_sleep() instead of a spin: whoever waits for the reply may be queued for this processor,
+  /// and runs before the worker spends time on its sleep.
+  virtual void yield() = 0;
   /// Before the last poll: messages and commands that it does not find wake the worker. False where the
   /// system refuses that by now; then this slept for a moment instead.
   virtual bool prepare_sleep() = 0;
@@ -38,6 +43,7 @@ class WorkerSleep {
   explicit WorkerSleep(bool must_fence) : must_fence_(must_fence) {}
 
   const bool must_fence_;
+  bool spin_pays_ = true;
   alignas(128) std::atomic<uint32_t> sleepers_{0};  // threads that sleep for the worker's replies
 };
 

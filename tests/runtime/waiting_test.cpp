@@ -1,5 +1,6 @@
 // How threads wait: a moment by polling, then asleep, until they are woken.
 #include <sys/prctl.h>
+#include <gyre/runtime/backoff.hpp>
 #include <gyre/runtime/cpu/doorbell.hpp>
 #include <gyre/runtime/futex.hpp>
 #include <gyre/runtime/waited_sleep.hpp>
@@ -57,6 +58,7 @@ class WorkerThatSleeps final : public WorkerSleep {
     did += "sleep, ";
     return on_sleep();
   }
+  void yield() override { did += "yield, "; }
   void end_sleep() override { did += "end, "; }
 
   std::string did;
@@ -164,6 +166,61 @@ TEST_CASE("a bell that rings ends its worker's sleep, also one that has not begu
     bell.ring();
     worker.join();
   }
+}
+
+namespace {
+std::atomic<int64_t> doorbell_clock_ns{0};
+
+// Sleeps, is woken by a message `after_ns` later, and says whether to spin before the next sleep.
+bool spin_pays_after(Doorbell& bell, int64_t after_ns) {
+  REQUIRE(bell.prepare_sleep());
+  doorbell_clock_ns += after_ns;
+  bell.ring();
+  CHECK_FALSE(bell.sleep());
+  return bell.spin_pays();
+}
+}  // namespace
+
+TEST_CASE("a worker whose spin was in vain sleeps at once, until a spin would have met a message") {
+  doorbell_clock_ns = 1'000'000'000;
+  Doorbell bell([] { return doorbell_clock_ns.load(); });
+  constexpr int64_t soon_ns = Doorbell::soon_ns - 1, late_ns = Doorbell::soon_ns;
+  CHECK(bell.spin_pays());
+  CHECK_FALSE(spin_pays_after(bell, late_ns));
+  CHECK_FALSE(spin_pays_after(bell, late_ns));
+  CHECK(spin_pays_after(bell, soon_ns));        // it slept at once
+  CHECK_FALSE(spin_pays_after(bell, soon_ns));  // it had spun before it slept: the message came later
+  REQUIRE(bell.prepare_sleep());
+  bell.end_sleep();  // its last poll found a message
+  CHECK(bell.spin_pays());
+}
+
+TEST_CASE("a worker is waking from when it is woken until it runs, and need not be woken again") {
+  Doorbell bell;
+  bell.ring();
+  CHECK_FALSE(bell.queued());  // it is awake
+  REQUIRE(bell.prepare_sleep());
+  CHECK_FALSE(bell.queued());
+  bell.ring();
+  CHECK(bell.queued());
+  bell.ring();
+  CHECK(bell.queued());
+  CHECK_FALSE(bell.sleep());
+  CHECK_FALSE(bell.queued());
+  REQUIRE(bell.prepare_sleep());
+  CHECK(bell.sleep());  // nothing is left of the second ring
+}
+
+TEST_CASE("who yields for its worker still reads the clock, and sleeps in the end") {
+  Backoff backoff(WaitPolicy::polite);
+  int yields = 0, since_look = 0;
+  for (; !backoff.spun(); ++yields) {
+    backoff.yield();
+    since_look = backoff.worth_a_look() ? 0 : since_look + 1;
+    REQUIRE(since_look < 4);
+    REQUIRE(yields < 1000);
+  }
+  CHECK(yields > 10);
 }
 
 TEST_CASE("a worker that nobody wakes wakes for its heartbeat, and may sleep on") {
