@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "affinity.hpp"
@@ -37,10 +38,30 @@ struct SparseSettings {
   std::string json_file;
 };
 
+// Where the two threads of a row after a pause run. A system's scheduler puts them on one CPU or on two as it
+// likes, and waking another CPU takes several times as long: rows with the threads pinned have no such luck.
+struct Placement {
+  std::string kind;
+  std::optional<int> asker, worker;
+};
+constexpr const char* slow_handler = "slow handler";
+constexpr const char* after_pause = "after a pause";  // and what such a kind begins with
+
+bool is_after_pause(const std::string& kind) { return kind.starts_with(after_pause); }
+
+std::vector<Placement> placements(EngineKind engine) {
+  std::vector<Placement> all = {{after_pause, {}, {}}};
+  if (engine != EngineKind::cpu) return all;
+  const std::vector<int> cpus = allowed_cpus();
+  all.push_back({fmt::format("{}, one CPU", after_pause), cpus[0], cpus[0]});
+  if (cpus.size() > 1) all.push_back({fmt::format("{}, two CPUs", after_pause), cpus[0], cpus[1]});
+  return all;
+}
+
 // One round's samples, and what they cost: the measuring thread while it waited for them, and the whole
 // process, pauses too.
 struct SparseRow {
-  std::string kind;  // "after a pause", "slow handler"
+  std::string kind;  // one of after_pause, slow_handler
   uint32_t time_us = 0;
   Row row;
   double caller_ns = 0;   // a message; 0: not measured
@@ -80,14 +101,17 @@ Row gyre_row(const Plan& plan, uint32_t size) {
              .workers = plan.options.workers};
 }
 
-SparseRow measure_gyre_after_pause(Plan plan, WaitPolicy wait, uint32_t size, uint32_t pause_us) {
+SparseRow measure_gyre_after_pause(Plan plan, const Placement& placement, WaitPolicy wait, uint32_t size,
+                                   uint32_t pause_us) {
   plan.options.wait = wait;
-  SparseRow result{"after a pause", pause_us, gyre_row(plan, size)};
+  if (placement.worker) plan.options.pin_workers = {*placement.worker};
+  SparseRow result{placement.kind, pause_us, gyre_row(plan, size)};
   EchoMessage message(fmt::format("{} after {} us", result.row.name, pause_us),
                       1 + (size - echo_overhead_bytes) / sizeof(uint64_t));
   run_on_gyre(builtin_actors(), plan.options, result.row.name, [&](Runtime& runtime) {
     result.row.transport = name(runtime.transport());
     Client client = runtime.client();
+    const Pinned here(pthread_self(), placement.asker);
     measure_costs(
         plan, result,
         [&] {
@@ -104,7 +128,7 @@ SparseRow measure_gyre_after_pause(Plan plan, WaitPolicy wait, uint32_t size, ui
 
 SparseRow measure_gyre_slow(Plan plan, WaitPolicy wait, uint32_t work_us) {
   plan.options.wait = wait;
-  SparseRow result{"slow handler", work_us, gyre_row(plan, 16)};
+  SparseRow result{slow_handler, work_us, gyre_row(plan, 16)};
   uint64_t value = 0;
   const ActorSet actors = ActorSet::of<gyre_bench::SlowPinger>(gyre_bench_actors::sources);
   run_on_gyre(actors, plan.options, result.row.name, [&](Runtime& runtime) {
@@ -131,8 +155,10 @@ SparseRow measure_gyre_slow(Plan plan, WaitPolicy wait, uint32_t work_us) {
   return result;
 }
 
-SparseRow measure_bare_futex(const Plan& plan, uint32_t size, uint32_t pause_us) {
-  SparseRow result{"after a pause", pause_us, {}};
+SparseRow measure_bare_futex(Plan plan, const Placement& placement, uint32_t size, uint32_t pause_us) {
+  plan.own_cpu = placement.asker;
+  plan.baseline_cpu = placement.worker;
+  SparseRow result{placement.kind, pause_us, {}};
   result.row = measure_futex(plan, size, microseconds(pause_us));
   return result;
 }
@@ -181,21 +207,21 @@ class SparseRows {
       return rows.add(std::move(row.row));
     }
     groups_.push_back(
-        {row.kind, row.time_us, Rows(row.kind == "after a pause" ? "futex" : "gyre spin"), {}, {}});
+        {row.kind, row.time_us, Rows(is_after_pause(row.kind) ? "futex" : "gyre spin"), {}, {}});
     add(std::move(row));
   }
 
   void print(std::FILE* out) const {
-    fmt::print(out, "\n{:<14} {:>7} {:<12} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10} {:>12}\n", "kind", "us",
+    fmt::print(out, "\n{:<23} {:>7} {:<12} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10} {:>12}\n", "kind", "us",
                "row", "p50 ns", "p99 ns", "p99.9 ns", "p50/futex", "over", "caller ns", "process ns");
     for_each([&](const Group& group, size_t i) {
       const Row& row = group.rows.all()[i];
       const Row* const reference = group.rows.find(group.rows.reference(), row);
-      const bool pause = group.kind == "after a pause";
+      const bool pause = is_after_pause(group.kind);
       const double ratio = reference == nullptr || reference->summary.p50_ns == 0
                                ? 0
                                : double(row.summary.p50_ns) / double(reference->summary.p50_ns);
-      fmt::print(out, "{:<14} {:>7} {:<12} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10} {:>12}\n", group.kind,
+      fmt::print(out, "{:<23} {:>7} {:<12} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10} {:>12}\n", group.kind,
                  group.time_us, row.name, row.summary.p50_ns, row.summary.p99_ns, row.summary.p999_ns,
                  pause && ratio != 0 ? fmt::format("{:.2f}", ratio) : "-",
                  !pause && ratio != 0 ? fmt::format("{:+.1f} %", (ratio - 1) * 100) : "-",
@@ -209,7 +235,7 @@ class SparseRows {
       for (size_t i = 0; i < rows.elements().size(); ++i) {
         tools::Json row = rows[i];
         row["kind"] = group.kind;
-        row[group.kind == "after a pause" ? "pause_us" : "work_us"] = group.time_us;
+        row[is_after_pause(group.kind) ? "pause_us" : "work_us"] = group.time_us;
         row["reference"] = group.rows.reference();
         if (const double process_ns = median(group.process_ns[i]); process_ns != 0) {
           row["caller_processor_ns"] = median(group.caller_ns[i]);
@@ -260,19 +286,27 @@ int sparse(SparseSettings& settings) {
   print(out, machine);
   fmt::print(
       out,
-      "{} asks a row and round after {} uncounted, one in flight: after a pause in which the asker sleeps, "
-      "beside two threads with a futex each way; and of handlers that take as long. {} round{} "
-      "interleaved, then {} idle workers for {} s\n"
+      "{} asks a row and round after {} uncounted, one in flight: after a pause in which the asker sleeps "
+      "and "
+      "the worker has nothing to do, and of handlers that take as long. futex: two threads after the same "
+      "pause, of which each sleeps on a futex at once and is woken by the other. Threads run where the "
+      "system puts them, but for rows of one CPU and of two. {} round{} interleaved, then {} idle workers "
+      "for {} s\n"
       "not measured: several askers; what else the machine does\n",
       plan.messages, plan.warm_up(), settings.rounds, settings.rounds == 1 ? "" : "s", settings.idle_workers,
       settings.idle_seconds);
+  const std::vector<Placement> where = placements(machine.engine);
   SparseRows rows;
   std::vector<double> idle;
   for (uint32_t round = 0; round < settings.rounds && !tools::interrupt_requested(); ++round) {
     for (const uint32_t time_us : settings.times_us) {
-      rows.add(measure_gyre_after_pause(plan, WaitPolicy::polite, settings.size, time_us));
-      rows.add(measure_bare_futex(plan, settings.size, time_us));
-      rows.add(measure_gyre_after_pause(plan, WaitPolicy::spin, settings.size, time_us));
+      for (const Placement& placement : where) {
+        rows.add(measure_gyre_after_pause(plan, placement, WaitPolicy::polite, settings.size, time_us));
+        rows.add(measure_bare_futex(plan, placement, settings.size, time_us));
+        if (!placement.asker)
+          rows.add(measure_gyre_after_pause(plan, placement, WaitPolicy::spin, settings.size, time_us));
+        if (tools::interrupt_requested()) break;
+      }
       rows.add(measure_gyre_slow(plan, WaitPolicy::polite, time_us));
       rows.add(measure_gyre_slow(plan, WaitPolicy::spin, time_us));
       if (tools::interrupt_requested()) break;
@@ -337,9 +371,10 @@ void add_sparse(tools::ProgramCommand app, std::function<int()>& chosen) {
       .range(0.01, 3600.0)
       .show_default();
   command.footer(
-      "Rows after a pause: gyre polite, gyre spin, futex (two threads, no Gyre). Rows of a slow handler: "
-      "gyre "
-      "polite, gyre spin; over: how much longer p50 is than spinning. caller ns: processor time of the "
+      "Rows after a pause: gyre polite, gyre spin, futex (two threads, no Gyre: each sleeps at once and is "
+      "woken by the other). On the CPU engine polite and futex also with both threads pinned to one CPU, and "
+      "to two: waking another CPU takes several times as long. Rows of a slow handler: gyre polite, gyre "
+      "spin; over: how much longer p50 is than spinning. caller ns: processor time of the "
       "asking "
       "thread while it waits, an ask; process ns: of the whole process, pauses and workers too.\n"
       "Exit: 0 every reply right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "

@@ -131,7 +131,13 @@ for time in (50, 300):
     assert one(kind="after a pause", pause_us=time, name="futex")["p50_ratio"] == 1
 idle = one(kind="idle")
 assert idle["workers"] == 2 and len(idle["rounds"]) == 2 and 0 <= idle["processors_a_worker"] < 1.5, idle
-assert len(rows) == 11, rows
+pinned = [row for row in rows if row["kind"].startswith("after a pause, ")]
+kinds = {row["kind"] for row in pinned}
+assert {"after a pause, one CPU"} <= kinds <= {"after a pause, one CPU", "after a pause, two CPUs"}, kinds
+for kind in kinds:
+    for time in (50, 300):
+        for name in ("gyre polite", "futex"): assert one(kind=kind, pause_us=time, name=name)["p50_ratio"] > 0
+assert len(pinned) == 4 * len(kinds) and len(rows) == 11 + len(pinned), rows
 CHECK
 
 # exits_with CODE TEXT ARGUMENTS...: that exit status, and an error that says TEXT.
