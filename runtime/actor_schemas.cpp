@@ -5,6 +5,9 @@
 #include <gyre/runtime/actor_schemas.hpp>
 
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 namespace gyre {
 
@@ -46,10 +49,14 @@ std::map<uint64_t, capnp::Schema> load_schemas(std::span<const std::byte> bytes)
   capnp::ReaderOptions options;
   options.traversalLimitInWords = 16 * words.size() + 1024;
   capnp::FlatArrayMessageReader reader(words, options);
-  auto& loader = *new capnp::SchemaLoader;  // never destroyed, see the declaration
-  for (const auto node : reader.getRoot<capnp::schema::CodeGeneratorRequest>().getNodes()) loader.load(node);
+  auto loader = std::make_unique<capnp::SchemaLoader>();
+  for (const auto node : reader.getRoot<capnp::schema::CodeGeneratorRequest>().getNodes()) loader->load(node);
   std::map<uint64_t, capnp::Schema> found;
-  for (const capnp::Schema& schema : loader.getAllLoaded()) found.emplace(schema.getProto().getId(), schema);
+  for (const capnp::Schema& schema : loader->getAllLoaded()) found.emplace(schema.getProto().getId(), schema);
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<capnp::SchemaLoader>>;  // never destroyed: see the declaration
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(loader));
   return found;
 }
 
