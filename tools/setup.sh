@@ -16,7 +16,7 @@ packages=(
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
   libboost-context-dev       # the tests: a warp's threads as fibers
   python3                    # the tests: reads JSON and counts results
-  clang                      # the tests: a project that uses the installed package, built by both compilers
+  clang                      # the tests: it compiles them in the least time
   doxygen                    # the tests: the API reference, which must have no warnings
   python3-numpy python3-pip  # the Python package: its tests; installing it
 )

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # package_test.sh BUILD_DIR SOURCE_DIR COMPILER...: Gyre is installed from BUILD_DIR, moved elsewhere, and a project that
-# knows nothing else is built with each compiler and run. A compiler that is not here is named and left out, but for the
-# first, with which Gyre was built: its programs in C, and in Python with NumPy, ask the same actors.
+# knows nothing else is built with each compiler and run. The first compiler must be installed: what it built, programs in
+# C and in Python with NumPy ask as well. Another compiler that is not installed is named and left out.
 set -euo pipefail
 build="$(realpath "$1")" source="$(realpath "$2")"
 shift 2
