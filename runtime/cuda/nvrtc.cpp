@@ -12,6 +12,15 @@ namespace gyre::cuda {
 
 namespace {
 
+// NVRTC opens its built-in functions by their file's name alone, which the system seeks in its own folders, and
+// finds here once it is loaded. Where it is missing NVRTC itself says so.
+void open_builtins(void* nvrtc, const std::string& folder) {
+  const auto version = reinterpret_cast<nvrtcResult (*)(int*, int*)>(dlsym(nvrtc, "nvrtcVersion"));
+  int major = 0, minor = 0;
+  if (version == nullptr || version(&major, &minor) != NVRTC_SUCCESS) return;
+  dlopen(fmt::format("{}libnvrtc-builtins.so.{}.{}", folder, major, minor).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 void* open_nvrtc() {
   std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12"};
   const char* const home = std::getenv("CUDA_HOME");
@@ -22,7 +31,12 @@ void* open_nvrtc() {
     names.push_back(folder + "libnvrtc.so.12");
   }
   for (const std::string& name : names) {
-    if (void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) continue;
+    if (const size_t slash = name.rfind('/'); slash != std::string::npos) {
+      open_builtins(library, name.substr(0, slash + 1));
+    }
+    return library;
   }
   return nullptr;
 }
