@@ -9,13 +9,19 @@
 
 namespace gyre::tools {
 
+namespace {
+
+ActorSet actors_of(const Plan& plan) {
+  if (plan.actors_file.empty()) return builtin_actors();
+  return read_actors({plan.actors_file, plan.types, plan.include_dirs, plan.schemas}).actors;
+}
+
+}  // namespace
+
 #if defined(GYRE_WITH_CUDA)
 
 LaunchVerdict judge(const Plan& plan) {
-  const ActorSet actors =
-      plan.actors_file.empty()
-          ? builtin_actors()
-          : read_actors({plan.actors_file, plan.types, plan.include_dirs, plan.schemas}).actors;
+  const ActorSet actors = actors_of(plan);
   Options options;
   options.engine = EngineKind::cuda;
   options.device = plan.device;
@@ -33,7 +39,7 @@ LaunchVerdict judge(const Plan& plan) {
 #else
 
 LaunchVerdict judge(const Plan& plan) {
-  return check_launch(builtin_actors(),
+  return check_launch(actors_of(plan),
                       {.engine = EngineKind::cuda, .workers = plan.grid, .block = plan.block},
                       {plan.cluster, plan.shared, plan.architecture});
 }
