@@ -20,7 +20,7 @@ include($gyre/cmake/gyre_add_actors.cmake)
 $calls
 END
   rm -rf build
-  if cmake -S project -B build >log 2>&1; then
+  if cmake -G Ninja -S project -B build >log 2>&1; then
     echo "FAILED: $calls: was accepted"
     failures=$((failures + 1))
     return
