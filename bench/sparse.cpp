@@ -39,7 +39,7 @@ struct SparseSettings {
 };
 
 // Where the two threads of a row after a pause run. A system's scheduler puts them on one CPU or on two as it
-// likes, and waking another CPU takes several times as long: rows with the threads pinned have no such luck.
+// likes, and waking another CPU takes several times as long, so rows are measured with pinned threads too.
 struct Placement {
   std::string kind;
   std::optional<int> asker, worker;
@@ -287,8 +287,7 @@ int sparse(SparseSettings& settings) {
   fmt::print(
       out,
       "{} asks a row and round after {} uncounted, one in flight: after a pause in which the asker sleeps "
-      "and "
-      "the worker has nothing to do, and of handlers that take as long. futex: two threads after the same "
+      "and the worker has nothing to do, and of handlers that take as long. futex: two threads after the same "
       "pause, of which each sleeps on a futex at once and is woken by the other. Threads run where the "
       "system puts them, but for rows of one CPU and of two. {} round{} interleaved, then {} idle workers "
       "for {} s\n"

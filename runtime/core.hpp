@@ -311,13 +311,13 @@ class Core : public std::enable_shared_from_this<Core> {
   Timings timings_;
 
   DeadLetters dead_letters_;
-  TimedMutex active_mutex_;         // set_active's state and commands belong together
+  TimedMutex active_mutex_;              // set_active's state and commands belong together
   std::mutex drain_mutex_;                // of drain_sent_; tried, never waited for
   std::vector<bool> drain_sent_;          // by worker
   std::atomic<bool> terminating_{false};  // whoever set it ends the workers, alone
   Termination termination_;               // that thread's, until ended_
   std::atomic<bool> ended_{false};
-  TimedMutex failed_tells_mutex_;  // who stores failed_tells_seen_
+  TimedMutex failed_tells_mutex_;        // who stores failed_tells_seen_
   std::vector<std::atomic<uint64_t>> failed_tells_seen_;
   std::vector<Packet> buried_;  // what terminate reads back: it must not fail for lack of memory
   std::atomic<const std::string*> failure_{nullptr};  // of the first fail(), for good; owned

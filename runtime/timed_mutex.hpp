@@ -7,9 +7,9 @@
 
 namespace gyre::detail {
 
-/// As std::timed_mutex, whose wait until a moment of the steady clock ThreadSanitizer of g++ 12 does not know
-/// (pthread_mutex_clocklock): it reports each unlock after one as that of a mutex that nobody locked. For what is
-/// locked seldom: an uncontended lock and unlock cost two pairs of a std::mutex.
+/// Like std::timed_mutex, which ThreadSanitizer of g++ 12 does not follow: it does not know the call by which that
+/// mutex waits for a deadline of the steady clock (pthread_mutex_clocklock), and reports the unlock after it. For
+/// what is locked seldom: an uncontended lock and unlock cost two pairs of a std::mutex.
 class TimedMutex {
  public:
   void lock() {

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <gyre/runtime/core.hpp>
+#include <gyre/runtime/leave_thread.hpp>
 #include <gyre/runtime/signals_blocked.hpp>
 
-#include <new>
 #include <system_error>
 
 namespace gyre::detail {
@@ -12,18 +12,7 @@ namespace {
 thread_local const Watcher* watcher_of_this_thread = nullptr;
 }  // namespace
 
-// The thread holds the Core: it is past its work here, or gone in a child of fork().
-Watcher::~Watcher() {
-  if (!thread_.joinable()) return;
-  if (core_.forked()) {
-    // Left as it is: its number may be that of a thread that the child has started since.
-    (void)new (std::nothrow) std::thread(std::move(thread_));
-  } else if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();
-  } else {
-    thread_.join();
-  }
-}
+Watcher::~Watcher() { leave_thread(thread_, core_.forked()); }
 
 void Watcher::start() {
   try {

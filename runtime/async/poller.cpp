@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <gyre/runtime/async/continuation.hpp>
+#include <gyre/runtime/leave_thread.hpp>
 #include <gyre/runtime/signals_blocked.hpp>
 #include <gyre/runtime/waited_sleep.hpp>
 
@@ -19,18 +20,7 @@ thread_local const Poller* this_threads = nullptr;
 
 Poller::Poller(Core& core) : core_(core) {}
 
-// The thread holds the Core: it is past its work here, or gone in a child of fork().
-Poller::~Poller() {
-  if (!thread_.joinable()) return;
-  if (core_.forked()) {
-    // Left as it is: its number may be that of a thread that the child has started since.
-    (void)new (std::nothrow) std::thread(std::move(thread_));
-  } else if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();
-  } else {
-    thread_.join();
-  }
-}
+Poller::~Poller() { leave_thread(thread_, core_.forked()); }
 
 void Poller::start() {
   const std::lock_guard lock(start_mutex_);

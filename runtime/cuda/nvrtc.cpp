@@ -12,8 +12,8 @@ namespace gyre::cuda {
 
 namespace {
 
-// NVRTC opens its built-in functions by their file's name alone, which the system seeks in its own folders, and
-// finds here once it is loaded. Where it is missing NVRTC itself says so.
+// NVRTC opens the library of its built-in functions by name alone. The system does not search `folder` for it, but it
+// finds a library that is loaded already. If the file is missing, NVRTC reports it when it compiles.
 void open_builtins(void* nvrtc, const std::string& folder) {
   const auto version = reinterpret_cast<nvrtcResult (*)(int*, int*)>(dlsym(nvrtc, "nvrtcVersion"));
   int major = 0, minor = 0;

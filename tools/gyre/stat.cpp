@@ -99,8 +99,7 @@ void print(const std::string& path, const PublishedStats& published, bool worker
       books.tells.accepted, books.tells.processed, books.tells.dead_letters, books.tells.in_flight());
   if (books.inferred() != 0) {
     std::cout << fmt::format(
-        "  inferred: of the dead letters {} asks and {} tells, of which nobody knows whether they were "
-        "handled\n",
+        "  inferred: {} asks and {} tells of the dead letters; whether they were handled is not known\n",
         books.asks.inferred, books.tells.inferred);
   }
   const auto transfer = [](const char* what, const TransferStats& transfers) {
