@@ -577,14 +577,17 @@ class Worker {
       }
     }
 
-    Handled handled{refused != Status::ok ? refused : Status::malformed, notes.detail, notes.where, 0};
-    Context context(envelope.key, (envelope.flags & envelope_flags::ask) != 0, *shared_);
+    Handled handled{};
     if (found && refused == Status::ok) {
+      Context context(envelope.key, (envelope.flags & envelope_flags::ask) != 0, *shared_);
       handled = dispatch(ActorList<Actors...>{}, shared_->notes, context, envelope.actor_type,
                          envelope.message_type, bodies.request, bodies.request_bytes, bodies.response,
                          bodies.response_capacity);
+      detail::note_failure(shared_->notes, handled);
+    } else if (HandlerGroup::rank() == 0) {  // the one thread that wrote detail and where
+      detail::note_failure(shared_->notes, {refused != Status::ok ? refused : Status::malformed, notes.detail,
+                                            notes.where, 0});
     }
-    detail::note_failure(shared_->notes, handled);
     if (HandlerGroup::rank() == 0) {
       shared_->response_bytes = handled.response_bytes;
       if (notes.created != 0 && !found) shared_->notes.gone = 1;
