@@ -4,7 +4,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <csignal>
 #include <cstring>

@@ -1,7 +1,7 @@
 #include "echo_message.hpp"
 
 #include <fmt/format.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <chrono>
 

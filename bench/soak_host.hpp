@@ -1,8 +1,8 @@
 // The host's side of gyre-bench soak: producers and checks over Gyre's own host bridges.
 #pragma once
 
-#include <gyre/bridge/error.hpp>
-#include <gyre/runtime/host_bridge.hpp>
+#include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/core/host_bridge.hpp>
 
 #include <atomic>
 #include <deque>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <cstdint>
 #include <string>

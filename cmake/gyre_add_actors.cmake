@@ -37,7 +37,10 @@ set(GYRE_DEVICE_HEADERS
   messages/fixed_width.hpp messages/status.hpp messages/envelope.hpp
   messages/wire.hpp messages/reader.hpp messages/builder.hpp messages/view.hpp
   bridge/group.hpp bridge/packet.hpp bridge/ring.hpp bridge/slot_pages.hpp bridge/handler_counts.hpp bridge/region.hpp
-  device/platform.hpp device/near_pages.hpp device/handler_meter.hpp device/engine_memory.hpp device/buffer.hpp device/context.hpp device/actor_table.hpp device/working_memory.hpp device/parallel.hpp device/inbox.hpp device/dispatch.hpp device/description.hpp device/worker_loop.hpp device/kernel.hpp
+  device/buffer.hpp device/context.hpp device/parallel.hpp device/platform.hpp
+  device/actor/description.hpp device/actor/dispatch.hpp device/actor/table.hpp device/actor/working_memory.hpp
+  device/read/near_pages.hpp device/read/request_reader.hpp
+  device/worker/engine_memory.hpp device/worker/handler_meter.hpp device/worker/kernel.hpp device/worker/worker.hpp
   CACHE INTERNAL "What a kernel includes of Gyre itself")
 
 # The functions know of Gyre: GYRE_INCLUDE_DIR (the folder of gyre/gyre.hpp), GYRE_DEVICE_HEADERS, CAPNP_COMPILER,

@@ -6,14 +6,14 @@ set(public_headers
   # programs: what <gyre/gyre.hpp> includes, and what that says of its values
   runtime/actor_set.hpp runtime/buffer.hpp runtime/client.hpp runtime/errors.hpp runtime/launch_verdict.hpp
   runtime/options.hpp runtime/runtime.hpp
-  runtime/actor_sources.hpp runtime/books.hpp runtime/buffer_memory.hpp runtime/builtin_actors.hpp
-  runtime/dead_letters.hpp runtime/encoded.hpp runtime/future.hpp runtime/stats.hpp bridge/error.hpp
+  runtime/actors/actor_sources.hpp runtime/books.hpp runtime/memory/buffer_memory.hpp runtime/builtin_actors.hpp
+  runtime/core/dead_letters.hpp runtime/encoded.hpp runtime/future.hpp runtime/stats.hpp bridge/errors/error.hpp
   messages/status.hpp
   # what programs include besides
   runtime/async/asio.hpp runtime/async/await.hpp runtime/async/completion_queue.hpp runtime/log.hpp
   runtime/telemetry/prometheus_endpoint.hpp
   # handlers
-  device/context.hpp device/parallel.hpp device/buffer.hpp device/dispatch.hpp)
+  device/context.hpp device/parallel.hpp device/buffer.hpp device/actor/dispatch.hpp)
 set(GYRE_API_DIR ${PROJECT_BINARY_DIR}/api)
 list(TRANSFORM public_headers PREPEND "\"${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE GYRE_API_INPUT)
 list(TRANSFORM GYRE_API_INPUT APPEND "\"")

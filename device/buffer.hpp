@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gyre/bridge/packet.hpp>
-#include <gyre/device/engine_memory.hpp>
+#include <gyre/device/worker/engine_memory.hpp>
 #include <gyre/messages/wire.hpp>
 
 namespace gyre {

@@ -3,10 +3,10 @@
 
 #include <gyre/bridge/region.hpp>
 #include <gyre/device/buffer.hpp>
-#include <gyre/device/engine_memory.hpp>
-#include <gyre/device/handler_meter.hpp>
-#include <gyre/device/inbox.hpp>
 #include <gyre/device/platform.hpp>
+#include <gyre/device/read/request_reader.hpp>
+#include <gyre/device/worker/engine_memory.hpp>
+#include <gyre/device/worker/handler_meter.hpp>
 #include <gyre/messages/envelope.hpp>
 
 namespace gyre {

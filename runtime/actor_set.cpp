@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <kj/exception.h>
-#include <gyre/bridge/error.hpp>
-#include <gyre/runtime/actor_schemas.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/actors/actor_schemas.hpp>
 #include <gyre/runtime/options.hpp>
 #include <gyre_builtin_actors_sources.hpp>
 

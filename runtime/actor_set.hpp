@@ -4,11 +4,11 @@
 #pragma once
 
 #include <capnp/schema.h>
-#include <gyre/device/dispatch.hpp>
+#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/messages/official.hpp>
-#include <gyre/runtime/actor_description.hpp>
-#include <gyre/runtime/actor_library.hpp>
-#include <gyre/runtime/actor_sources.hpp>
+#include <gyre/runtime/actors/actor_description.hpp>
+#include <gyre/runtime/actors/actor_library.hpp>
+#include <gyre/runtime/actors/actor_sources.hpp>
 #include <gyre/runtime/cpu/worker.hpp>
 #include <gyre/runtime/errors.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gyre/messages/buffer.official.hpp>
-#include <gyre/runtime/core.hpp>
+#include <gyre/runtime/core/core.hpp>
 
 #include <chrono>
 #include <memory>

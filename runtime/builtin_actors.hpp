@@ -1,8 +1,8 @@
 // The actors that come with Gyre.
 #pragma once
 
-#include <gyre/device/actors/echo.hpp>
-#include <gyre/device/actors/vector_add.hpp>
+#include <gyre/device/builtin/echo.hpp>
+#include <gyre/device/builtin/vector_add.hpp>
 #include <gyre/messages/echo.official.hpp>
 #include <gyre/messages/vector_add.official.hpp>
 #include <gyre/runtime/actor_set.hpp>

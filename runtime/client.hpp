@@ -5,7 +5,7 @@
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/encoded.hpp>
 #include <gyre/runtime/future.hpp>
-#include <gyre/runtime/scratch.hpp>
+#include <gyre/runtime/memory/scratch.hpp>
 
 #include <array>
 #include <optional>

@@ -4,7 +4,7 @@
 #include <capnp/message.h>
 #include <capnp/serialize-packed.h>
 #include <kj/io.h>
-#include <gyre/runtime/scratch.hpp>
+#include <gyre/runtime/memory/scratch.hpp>
 
 #include <span>
 #include <vector>

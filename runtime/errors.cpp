@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <gyre/bridge/error_catalogue.hpp>
+#include <gyre/bridge/errors/catalogue.hpp>
 #include <gyre/device/buffer.hpp>
 #include <gyre/messages/buffer.view.hpp>
 #include <gyre/messages/wire.hpp>

@@ -2,7 +2,7 @@
 // with the actual numbers, and what to do.
 #pragma once
 
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <boost/outcome/basic_result.hpp>
 #include <boost/outcome/policy/base.hpp>

@@ -4,7 +4,7 @@
 #include <kj/exception.h>
 #include <gyre/runtime/async/await.hpp>
 #include <gyre/runtime/async/continuation.hpp>
-#include <gyre/runtime/call_handle.hpp>
+#include <gyre/runtime/calls/call_handle.hpp>
 
 #include <memory>
 #include <span>

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
+#include <gyre/runtime/core/engine.hpp>
 #include <gyre/runtime/cpu/engine.hpp>
-#include <gyre/runtime/engine.hpp>
 #include <gyre/runtime/launch_verdict.hpp>
 
 #include <sstream>

@@ -1,8 +1,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
-#include <gyre/bridge/error.hpp>
-#include <gyre/runtime/cancellation.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/log.hpp>
+#include <gyre/runtime/system/cancellation.hpp>
 
 #include <atomic>
 #include <cerrno>

@@ -3,7 +3,7 @@
 
 #include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/client.hpp>
-#include <gyre/runtime/stats_file.hpp>
+#include <gyre/runtime/telemetry/stats_file.hpp>
 
 namespace gyre {
 

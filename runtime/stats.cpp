@@ -1,4 +1,4 @@
-#include <gyre/runtime/core.hpp>
+#include <gyre/runtime/core/core.hpp>
 #include <gyre/runtime/stats.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <bench/actors/ping.view.hpp>
-#include <gyre/device/dispatch.hpp>
+#include <gyre/device/actor/dispatch.hpp>
 
 namespace gyre_bench {
 

@@ -2,7 +2,7 @@
 
 #include <emmintrin.h>
 #include <fmt/format.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <atomic>
 #include <boost/lockfree/spsc_queue.hpp>

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <caf/all.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include "affinity.hpp"
 #include "vector_message.hpp"

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/pinned.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <chrono>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <chrono>
 #include <cstring>

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/pinned.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre_bench_kernels_sources.hpp>
 
 #include <algorithm>

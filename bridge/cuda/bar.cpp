@@ -1,5 +1,5 @@
 #include <gyre/bridge/cuda/bar.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #if defined(GYRE_WITH_VULKAN)
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/device_lease.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <mutex>
 #include <set>

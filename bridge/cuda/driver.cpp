@@ -1,8 +1,8 @@
 #include <dlfcn.h>
 #include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/bridge/cuda/driver.hpp>
-#include <gyre/bridge/error.hpp>
-#include <gyre/bridge/error_catalogue.hpp>
+#include <gyre/bridge/errors/catalogue.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/bridge/fork.hpp>
 
 #include <mutex>

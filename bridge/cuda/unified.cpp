@@ -1,5 +1,5 @@
 #include <gyre/bridge/cuda/unified.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <cstring>
 

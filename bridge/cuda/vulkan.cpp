@@ -1,6 +1,6 @@
 #include <dlfcn.h>
 #include <gyre/bridge/cuda/vulkan.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <atomic>
 #include <cstring>

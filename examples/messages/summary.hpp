@@ -1,8 +1,8 @@
 // Summary: turns readings into degrees Celsius, and finds the hottest.
 #pragma once
 
+#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
-#include <gyre/device/dispatch.hpp>
 #include <gyre/device/parallel.hpp>
 #include <station/readings.view.hpp>
 

@@ -1,7 +1,7 @@
 // What is ready to be delivered, in the order in which it became so. Intrusive: adding allocates nothing.
 #pragma once
 
-#include <gyre/runtime/futex.hpp>
+#include <gyre/runtime/system/futex.hpp>
 
 #include <atomic>
 

@@ -1,7 +1,7 @@
 // What is to be called when a call is done.
 #pragma once
 
-#include <gyre/runtime/call_handle.hpp>
+#include <gyre/runtime/calls/call_handle.hpp>
 
 #include <cstddef>
 #include <memory>

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <gyre/runtime/async/continuation.hpp>
-#include <gyre/runtime/leave_thread.hpp>
-#include <gyre/runtime/signals_blocked.hpp>
-#include <gyre/runtime/waited_sleep.hpp>
+#include <gyre/runtime/system/leave_thread.hpp>
+#include <gyre/runtime/system/signals_blocked.hpp>
+#include <gyre/runtime/system/waited_sleep.hpp>
 
 #include <optional>
 #include <system_error>
@@ -12,7 +12,8 @@ namespace gyre::detail {
 
 namespace {
 
-constexpr uint32_t looks_while_busy = 16;  // turns with something found between looks at the clock
+constexpr uint32_t busy_turns_per_clock_read =
+    16;  // turns that found something, between two reads of the clock
 
 thread_local const Poller* this_threads = nullptr;
 
@@ -144,7 +145,7 @@ void Poller::run() {
     if (core_.drain_replies() + deliver_completed() != 0) {
       backoff.reset();
       sleep.reset();
-      if (++busy_turns % looks_while_busy == 0) look();
+      if (++busy_turns % busy_turns_per_clock_read == 0) look();
       continue;
     }
     // Of calls that were being sent when the runtime ended: no reply will come.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gyre/runtime/async/completion_list.hpp>
-#include <gyre/runtime/call_table.hpp>
+#include <gyre/runtime/calls/call_table.hpp>
 
 #include <atomic>
 #include <cstdint>

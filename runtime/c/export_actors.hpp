@@ -5,7 +5,7 @@
 
 #include <gyre/runtime/c/gyre.h>
 #include <gyre/runtime/actor_set.hpp>
-#include <gyre/runtime/export_actor_library.hpp>
+#include <gyre/runtime/actors/export_actor_library.hpp>
 
 /// GYRE_EXPORT_ACTORS(shop, gyre::ActorSet::of<shop::Order>(shop_actors::sources)), at namespace scope in one
 /// source file of a shared object that links gyre::runtime and the actors: gyre_actors_load(path, "shop", …)

@@ -1,6 +1,6 @@
 // gyre.h: sets of actors, and the lives of runtimes.
 #include <fmt/format.h>
-#include <gyre/runtime/actor_library.hpp>
+#include <gyre/runtime/actors/actor_library.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/c/objects.hpp>
 

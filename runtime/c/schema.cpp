@@ -9,7 +9,7 @@
 #include <gyre/messages/compiler/refusals.hpp>
 #include <gyre/messages/compiler/schema.hpp>
 #include <gyre/messages/compiler/view_writer.hpp>
-#include <gyre/runtime/actor_schemas.hpp>
+#include <gyre/runtime/actors/actor_schemas.hpp>
 #include <gyre/runtime/c/schema.hpp>
 #include <gyre_c_schemas_sources.hpp>
 

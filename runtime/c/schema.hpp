@@ -3,7 +3,7 @@
 #pragma once
 
 #include <capnp/schema.h>
-#include <gyre/runtime/actor_sources.hpp>
+#include <gyre/runtime/actors/actor_sources.hpp>
 #include <gyre/runtime/encoded.hpp>
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <kj/exception.h>
-#include <gyre/bridge/error_catalogue.hpp>
+#include <gyre/bridge/errors/catalogue.hpp>
 #include <gyre/runtime/c/status.hpp>
-#include <gyre/runtime/per_thread.hpp>
+#include <gyre/runtime/system/per_thread.hpp>
 
 #include <algorithm>
 #include <new>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <gyre/runtime/c/gyre.h>
-#include <gyre/runtime/cancellation.hpp>
 #include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/system/cancellation.hpp>
 
 #include <cstring>
 #include <string>

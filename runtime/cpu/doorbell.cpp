@@ -1,6 +1,6 @@
-#include <gyre/runtime/call_table.hpp>
+#include <gyre/runtime/calls/call_table.hpp>
 #include <gyre/runtime/cpu/doorbell.hpp>
-#include <gyre/runtime/futex.hpp>
+#include <gyre/runtime/system/futex.hpp>
 
 #include <chrono>
 #include <thread>

@@ -11,9 +11,9 @@
 // a worker whose last spin was in vain yields once and sleeps, until a spin would have met a message again.
 #pragma once
 
-#include <gyre/runtime/asymmetric_fence.hpp>
+#include <gyre/runtime/core/deadline.hpp>
 #include <gyre/runtime/cpu/worker_sleep.hpp>
-#include <gyre/runtime/deadline.hpp>
+#include <gyre/runtime/system/asymmetric_fence.hpp>
 
 namespace gyre {
 

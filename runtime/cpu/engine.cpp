@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <gyre/runtime/cpu/engine.hpp>
 #include <gyre/runtime/errors.hpp>
-#include <gyre/runtime/signals_blocked.hpp>
+#include <gyre/runtime/system/signals_blocked.hpp>
 
 #include <algorithm>
 #include <system_error>

@@ -3,10 +3,10 @@
 
 #include <gyre/bridge/fork.hpp>
 #include <gyre/bridge/heap.hpp>
+#include <gyre/runtime/core/engine.hpp>
 #include <gyre/runtime/cpu/actor_memory.hpp>
 #include <gyre/runtime/cpu/doorbell.hpp>
 #include <gyre/runtime/cpu/memory.hpp>
-#include <gyre/runtime/engine.hpp>
 
 #include <atomic>
 #include <thread>

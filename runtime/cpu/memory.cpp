@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/bridge/packet.hpp>
 #include <gyre/runtime/cpu/memory.hpp>
 

@@ -1,7 +1,7 @@
 // Buffers of engines that run on the CPU: plain memory, whatever the kind.
 #pragma once
 
-#include <gyre/runtime/buffer_memory.hpp>
+#include <gyre/runtime/memory/buffer_memory.hpp>
 
 #include <memory>
 

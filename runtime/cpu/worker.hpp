@@ -1,8 +1,8 @@
 // A worker on the CPU: the device's Worker with memory of its own.
 #pragma once
 
-#include <gyre/device/worker_loop.hpp>
-#include <gyre/runtime/backoff.hpp>
+#include <gyre/device/worker/worker.hpp>
+#include <gyre/runtime/core/backoff.hpp>
 #include <gyre/runtime/cpu/worker_sleep.hpp>
 
 #include <vector>

@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/cuda/unified.hpp>
-#include <gyre/device/inbox.hpp>
-#include <gyre/runtime/cancellation.hpp>
+#include <gyre/device/read/request_reader.hpp>
+#include <gyre/runtime/core/deadline.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
-#include <gyre/runtime/deadline.hpp>
 #include <gyre/runtime/log.hpp>
-#include <gyre/runtime/signals_blocked.hpp>
+#include <gyre/runtime/system/cancellation.hpp>
+#include <gyre/runtime/system/signals_blocked.hpp>
 
 #include <algorithm>
 #include <chrono>

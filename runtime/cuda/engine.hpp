@@ -4,12 +4,12 @@
 #include <gyre/bridge/cuda/bar.hpp>
 #include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/bridge/cuda/region_memory.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/bridge/fork.hpp>
+#include <gyre/runtime/core/engine.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 #include <gyre/runtime/cuda/memory.hpp>
-#include <gyre/runtime/engine.hpp>
 
 #include <atomic>
 #include <mutex>

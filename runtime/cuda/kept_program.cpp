@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/kept_program.hpp>
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/bridge/fork.hpp>
-#include <gyre/runtime/buffer_memory.hpp>
+#include <gyre/runtime/memory/buffer_memory.hpp>
 
 #include <mutex>
 

@@ -1,7 +1,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <gyre/bridge/error.hpp>
-#include <gyre/bridge/error_catalogue.hpp>
+#include <gyre/bridge/errors/catalogue.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
@@ -12,8 +12,9 @@ namespace gyre::cuda {
 
 namespace {
 
-// NVRTC opens the library of its built-in functions by name alone. The system does not search `folder` for it, but it
-// finds a library that is loaded already. If the file is missing, NVRTC reports it when it compiles.
+// NVRTC opens the library of its built-in functions by name alone. The system does not search `folder` for
+// it, but it finds a library that is loaded already. If the file is missing, NVRTC reports it when it
+// compiles.
 void open_builtins(void* nvrtc, const std::string& folder) {
   const auto version = reinterpret_cast<nvrtcResult (*)(int*, int*)>(dlsym(nvrtc, "nvrtcVersion"));
   int major = 0, minor = 0;

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/cubin_cache.hpp>
 #include <gyre/runtime/cuda/kept_program.hpp>
 #include <gyre/runtime/cuda/nvrtc.hpp>
@@ -170,7 +170,7 @@ CompiledKernel compile_anew(const Nvrtc& nvrtc, const Program& program, const st
 
 Program program_of(const ActorSet& actors, int architecture, uint32_t block) {
   Program program;
-  program.text = "#include <gyre/device/kernel.hpp>\n#include <gyre/device/description.hpp>\n";
+  program.text = "#include <gyre/device/worker/kernel.hpp>\n#include <gyre/device/actor/description.hpp>\n";
   for (const std::string_view header : actors.sources().actor_headers) {
     program.text += fmt::format("#include <{}>\n", header);
   }

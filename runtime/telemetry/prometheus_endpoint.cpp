@@ -2,9 +2,9 @@
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/log.hpp>
-#include <gyre/runtime/signals_blocked.hpp>
+#include <gyre/runtime/system/signals_blocked.hpp>
 #include <gyre/runtime/telemetry/prometheus_endpoint.hpp>
 
 #include <limits>

@@ -1,7 +1,7 @@
 // A benchmark's check of its replies lets no wrong one through.
 #include "bench/echo_message.hpp"
 
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include "support/catch.hpp"
 

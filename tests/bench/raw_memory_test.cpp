@@ -3,7 +3,7 @@
 #include "bench/baselines/raw_memory.hpp"
 
 #include <gyre/runtime/builtin_actors.hpp>
-#include <gyre/runtime/host_bridge.hpp>
+#include <gyre/runtime/core/host_bridge.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 // when the fault was noticed, all that was pending ended by name, and nothing hung; 77 without a GPU.
 #include <unistd.h>
 #include <gyre/bridge/cuda/driver.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <cstdio>
 #include <string>

@@ -1,7 +1,7 @@
 // The main function of the GPU tests: skipped (exit 77) where there is no GPU. GYRE_TEST_TRANSPORT in the
 // environment (bar, pinned, unified) is the transport of every launch that leaves it to `auto`.
 #include <gyre/bridge/cuda/driver.hpp>
-#include <gyre/runtime/engine.hpp>
+#include <gyre/runtime/core/engine.hpp>
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 // Clerk: answers an Order of the first revision with a Receipt.
 #pragma once
 
+#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
-#include <gyre/device/dispatch.hpp>
 #include <revisions/revision_1.view.hpp>
 
 namespace gyre_revisions {

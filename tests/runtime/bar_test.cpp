@@ -1,7 +1,7 @@
 // The BAR transport's host side where ordinary memory stands for the device's: what the host stores there,
 // what it keeps for itself, and that it reads nothing there.
 #include <gyre/bridge/heap.hpp>
-#include <gyre/runtime/host_bridge.hpp>
+#include <gyre/runtime/core/host_bridge.hpp>
 
 #include <algorithm>
 #include <cstring>

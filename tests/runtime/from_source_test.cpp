@@ -164,7 +164,7 @@ TEST_CASE("a set of source text owns its texts, and knows its handlers when it i
   for (const SourceFile& file : set.sources().files) {
     if (file.name == set.sources().actor_headers[0]) mine += file.text == "text of mine" ? 1 : 0;
     if (file.name == "support/actors/probe.view.hpp") ++views;
-    if (file.name == "gyre/device/kernel.hpp") ++kernels;
+    if (file.name == "gyre/device/worker/kernel.hpp") ++kernels;
   }
   CHECK(mine == 1);
   CHECK(views == 1);
@@ -190,7 +190,8 @@ TEST_CASE("what cannot be a set of source text is refused by name") {
   CHECK(refusal_of("", {"A", "B", "A"}).find("named twice") != std::string::npos);
   CHECK(refusal_of("", {"A"}, {{"a.hpp", "1"}, {"a.hpp", "1"}}) == "taken");
   CHECK(refusal_of("", {"A"}, {{"a.hpp", "1"}, {"a.hpp", "2"}}).find("a.hpp") != std::string::npos);
-  CHECK(refusal_of("", {"A"}, {{"gyre/device/kernel.hpp", "mine"}}).find("Gyre's own") != std::string::npos);
+  CHECK(refusal_of("", {"A"}, {{"gyre/device/worker/kernel.hpp", "mine"}}).find("Gyre's own") !=
+        std::string::npos);
 }
 
 TEST_CASE("the CPU engine refuses actors given as source text") {

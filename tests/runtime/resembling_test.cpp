@@ -1,6 +1,6 @@
 // Messages of one size to one handler that resemble each other, but for where their lists lie: each is
 // answered by what it says itself, alone and in streams.
-#include <gyre/device/actors/echo.hpp>
+#include <gyre/device/builtin/echo.hpp>
 #include <gyre/gyre.hpp>
 #include <gyre/messages/echo.official.hpp>
 #include <gyre/runtime/builtin_actors.hpp>

@@ -9,11 +9,11 @@
 #if defined(GYRE_WITH_VULKAN)
 #include <gyre/bridge/cuda/vulkan.hpp>
 #endif
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/bridge/region.hpp>
-#include <gyre/device/engine_memory.hpp>
-#include <gyre/runtime/backoff.hpp>
-#include <gyre/runtime/per_thread.hpp>
+#include <gyre/device/worker/engine_memory.hpp>
+#include <gyre/runtime/core/backoff.hpp>
+#include <gyre/runtime/system/per_thread.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -693,7 +693,7 @@ struct FakeCalls {
                    number(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)) {
       return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     }
-    // device/kernel.hpp: the parameters of worker_kernel.
+    // device/worker/kernel.hpp: the parameters of worker_kernel.
     const CUdeviceptr region = *static_cast<const CUdeviceptr*>(arguments[0]);
     const CUdeviceptr inbound = *static_cast<const CUdeviceptr*>(arguments[1]);
     const auto layout = *static_cast<const gyre::RegionLayout*>(arguments[2]);

@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <cstring>
 #include <map>

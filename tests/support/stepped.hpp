@@ -2,8 +2,8 @@
 #pragma once
 
 #include <gyre/gyre.hpp>
-#include <gyre/runtime/core.hpp>
-#include <gyre/runtime/cpu/stepped_engine.hpp>
+#include <gyre/runtime/core/core.hpp>
+#include <gyre/runtime/testing/stepped_engine.hpp>
 #include <gyre_test_actors_sources.hpp>
 #include <support/actors/probe.official.hpp>
 

@@ -1,7 +1,7 @@
 // What gyre validate --against compares: floating point numbers, replies, messages that it makes.
 #include <capnp/message.h>
 #include <capnp/serialize.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/messages/vector_add.official.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/gyre.hpp>

@@ -38,7 +38,7 @@ write_actor() {
   mkdir -p actors
   cat >actors/half.hpp <<'ACTOR'
 #pragma once
-#include <gyre/device/actors/echo.hpp>
+#include <gyre/device/builtin/echo.hpp>
 #include "sibling.hpp"
 namespace mine {
 struct Half : gyre::actors::Echo {

@@ -26,7 +26,7 @@ SKIPPED = {"comment", "space"}
 CALLS = {"runtime/options.cpp": {"wrong"}, "runtime/cuda/launch_check.cpp": {"wrong", "problems.push_back"},
          "runtime/actor_set.cpp": {"refuse"}}
 RETURNS = {"runtime/errors.cpp": "Failure", "runtime/cpu/engine.cpp": "Error", "runtime/cuda/engine.cpp": "Error",
-           "runtime/cuda/memory.cpp": "Error", "runtime/make_engine.cpp": "BadOptions"}
+           "runtime/cuda/memory.cpp": "Error", "runtime/core/make_engine.cpp": "BadOptions"}
 # Which table of the page is whose: the first that fits.
 TABLES = [("runtime/runtime.cpp", "Options"), ("runtime/options", "Options"), ("runtime/make_engine", "Options"),
           ("runtime/cpu/engine", "Options"), ("runtime/cpu/actor_memory", "Options"),

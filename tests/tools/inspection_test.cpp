@@ -1,5 +1,5 @@
 // What gyre inspect reads: cubins, PTX, the assembler's report; and the occupancy that it works out.
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 

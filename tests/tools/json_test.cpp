@@ -1,7 +1,7 @@
 // The programs' JSON, patterns and options: what they keep of the libraries behind them.
 #include "json.hpp"
 
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include "command_line.hpp"
 #include "common_options.hpp"

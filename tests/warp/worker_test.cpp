@@ -1,7 +1,7 @@
 // The worker of one warp, which else only a GPU runs, lane by lane on a CPU: its looks at the ring, the
 // packets held against the last message's, messages handled side by side.
-#include <gyre/device/actors/echo.hpp>
-#include <gyre/device/worker_loop.hpp>
+#include <gyre/device/builtin/echo.hpp>
+#include <gyre/device/worker/worker.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -242,9 +242,7 @@ class WarpUnderTest {
  public:
   // Its ring is in the region, or where a GPU's memory would be, in pages that the worker chooses.
   explicit WarpUnderTest(bool elsewhere, const RingShape& shape = {})
-      : region_(1 << 20),
-        tables_(1 << 16),
-        in_pages_(elsewhere && SlotPages::pages(shape) != 0) {
+      : region_(1 << 20), tables_(1 << 16), in_pages_(elsewhere && SlotPages::pages(shape) != 0) {
     warp::fibers = {};
     RegionLayout layout;
     layout.shape = shape;

@@ -6,7 +6,7 @@
 #include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <kj/io.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,7 @@
 
 #include <elf.h>
 #include <fmt/format.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -9,7 +9,7 @@
 #include <gyre/bridge/cuda/bar.hpp>
 #include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/bridge/cuda/pinned.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 

@@ -1,6 +1,6 @@
 // gyre errors: what an error means and what to check next.
 #include <fmt/format.h>
-#include <gyre/bridge/error_catalogue.hpp>
+#include <gyre/bridge/errors/catalogue.hpp>
 
 #include <memory>
 

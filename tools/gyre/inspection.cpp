@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/device_lease.hpp>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 #include <gyre/runtime/cuda/program.hpp>

@@ -1,7 +1,7 @@
 #include "json.hpp"
 
 #include <fmt/format.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <map>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // gyre stat: what the runtimes of other processes have done.
 #include <fmt/format.h>
 #include <unistd.h>
-#include <gyre/runtime/stats_file.hpp>
+#include <gyre/runtime/telemetry/stats_file.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 #include "temporary_folder.hpp"
 
 #include <stdlib.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
 #include <cerrno>
 #include <cstring>

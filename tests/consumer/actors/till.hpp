@@ -3,8 +3,8 @@
 
 #include "pieces.hpp"
 
+#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
-#include <gyre/device/dispatch.hpp>
 #include <till/schemas/old/order.view.hpp>
 #include <till/schemas/order.view.hpp>
 

@@ -1,6 +1,6 @@
 // The argument block on a driver of plain functions: one allocation of 4,096 bytes at 0x10000, one pinned at
 // 0x90000 that cuMemGetAddressRange does not know, and a kernel whose parameters are those of a table.
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
 
 #include "support/catch.hpp"

@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <gyre/runtime/core.hpp>
+#include <gyre/runtime/core/core.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
 #include <chrono>

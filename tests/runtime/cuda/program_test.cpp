@@ -1,6 +1,6 @@
 // NVRTC without a GPU: the actors compile for every architecture Gyre supports.
 #include <elf.h>
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/cubin_cache.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
@@ -187,7 +187,7 @@ TEST_CASE("an actor that cannot be rolled back does not compile, and the compile
   if (!cuda::nvrtc_available()) return;
   const auto error = [](const std::string& members) {
     const std::string text = R"(#pragma once
-#include <gyre/device/dispatch.hpp>
+#include <gyre/device/actor/dispatch.hpp>
 #include <support/actors/probe.view.hpp>
 struct Undone {
   static constexpr bool rollback_on_error = true;
@@ -391,8 +391,8 @@ TEST_CASE("a signal that comes while NVRTC compiles reaches the program's own ha
 
 TEST_CASE("the program pins floating point and includes every actor header") {
   const cuda::Program program = cuda::program_of(builtin_actors(), 90, 64);
-  CHECK(program.text.find("#include <gyre/device/actors/echo.hpp>") != std::string::npos);
-  CHECK(program.text.find("#include <gyre/device/actors/vector_add.hpp>") != std::string::npos);
+  CHECK(program.text.find("#include <gyre/device/builtin/echo.hpp>") != std::string::npos);
+  CHECK(program.text.find("#include <gyre/device/builtin/vector_add.hpp>") != std::string::npos);
   for (const char* const option : {"--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true",
                                    "--gpu-architecture=sm_90", "-DGYRE_BLOCK=64", "--no-source-include"}) {
     CHECK(std::count(program.options.begin(), program.options.end(), option) == 1);

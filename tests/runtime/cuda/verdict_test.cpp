@@ -1,5 +1,5 @@
 // Verdicts on launches, as far as a machine without a GPU gives them.
-#include <gyre/bridge/error.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/verdict.hpp>
 #include <gyre/runtime/launch_verdict.hpp>

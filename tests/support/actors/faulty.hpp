@@ -1,8 +1,8 @@
 // Faulty: answers, or does what its engine does not survive.
 #pragma once
 
+#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
-#include <gyre/device/dispatch.hpp>
 #include <support/actors/probe.view.hpp>
 
 namespace gyre_test {

@@ -2,8 +2,8 @@
 // other.
 #pragma once
 
+#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
-#include <gyre/device/dispatch.hpp>
 #include <tests/messages/kinds.view.hpp>
 
 namespace gyre_test {
@@ -13,28 +13,31 @@ namespace kinds = gyre::test::view;
 
 // The fields of Kinds outside its union, in the order of their numbers: VALUE(name) for those that are set,
 // SIZED(name) for those that init_… makes of a size, OBJECT(name) for structs.
-#define GYRE_TEST_KINDS_VALUES(VALUE)                                                                        \
-  VALUE(boolean)                                                                                             \
-  VALUE(boolean_default)                                                                                     \
-  VALUE(i8)                                                                                                  \
-  VALUE(i8_default)                                                                                          \
-  VALUE(i16)                                                                                                 \
-  VALUE(i16_default) VALUE(i32) VALUE(i32_default) VALUE(i64) VALUE(i64_default) VALUE(u8) VALUE(u8_default) \
-      VALUE(u16) VALUE(u16_default) VALUE(u32) VALUE(u32_default) VALUE(u64) VALUE(u64_default) VALUE(f32)   \
-          VALUE(f32_default) VALUE(f32_whole) VALUE(f32_infinite) VALUE(f32_none) VALUE(f64)                 \
+#define GYRE_TEST_KINDS_VALUES(VALUE)                                                                \
+  VALUE(boolean)                                                                                     \
+  VALUE(boolean_default)                                                                             \
+  VALUE(i8)                                                                                          \
+  VALUE(i8_default)                                                                                  \
+  VALUE(i16)                                                                                         \
+  VALUE(i16_default)                                                                                 \
+  VALUE(i32) VALUE(i32_default) VALUE(i64) VALUE(i64_default) VALUE(u8) VALUE(u8_default) VALUE(u16) \
+      VALUE(u16_default) VALUE(u32) VALUE(u32_default) VALUE(u64) VALUE(u64_default) VALUE(f32)      \
+          VALUE(f32_default) VALUE(f32_whole) VALUE(f32_infinite) VALUE(f32_none) VALUE(f64)         \
               VALUE(f64_default) VALUE(f64_infinite) VALUE(f64_none) VALUE(colour) VALUE(colour_default)
 #define GYRE_TEST_KINDS_LISTS(SIZED)                                                                \
   SIZED(i8s)                                                                                        \
   SIZED(i16s)                                                                                       \
   SIZED(i32s)                                                                                       \
-  SIZED(i64s) SIZED(u8s) SIZED(u16s) SIZED(u32s) SIZED(u64s) SIZED(f32s) SIZED(f64s) SIZED(colours) \
-      SIZED(text) SIZED(text_default) SIZED(data) SIZED(data_default)
+  SIZED(i64s)                                                                                       \
+  SIZED(u8s) SIZED(u16s) SIZED(u32s) SIZED(u64s) SIZED(f32s) SIZED(f64s) SIZED(colours) SIZED(text) \
+      SIZED(text_default) SIZED(data) SIZED(data_default)
 #define GYRE_TEST_KINDS_OBJECTS(OBJECT) OBJECT(point) OBJECT(point_default) OBJECT(tree) OBJECT(swatch)
 #define GYRE_TEST_KINDS_MORE_LISTS(SIZED)                                                                    \
   SIZED(bits)                                                                                                \
   SIZED(voids)                                                                                               \
   SIZED(texts)                                                                                               \
-  SIZED(datas) SIZED(points) SIZED(swatches) SIZED(rows) SIZED(text_rows) SIZED(bit_rows) SIZED(point_cubes) \
+  SIZED(datas)                                                                                               \
+  SIZED(points) SIZED(swatches) SIZED(rows) SIZED(text_rows) SIZED(bit_rows) SIZED(point_cubes)              \
       SIZED(f32s_default) SIZED(bits_default) SIZED(texts_default) SIZED(points_default) SIZED(rows_default) \
           SIZED(empty_default)
 

@@ -1,8 +1,8 @@
 // Probe: does what it is told, so that tests can provoke every outcome on both engines.
 #pragma once
 
+#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
-#include <gyre/device/dispatch.hpp>
 #include <support/actors/probe.view.hpp>
 
 namespace gyre_test {

@@ -1,0 +1,98 @@
+// What a module says of the actors compiled into it, so that the host needs no C++ types of theirs. One text
+// for g++ and NVRTC: the host compares.
+#pragma once
+
+#include <gyre/device/actor/dispatch.hpp>
+
+namespace gyre {
+
+/// One actor type, as its workers were compiled. 32 bytes on both sides.
+struct ActorRecord {
+  uint32_t state_bytes;     ///< of one actor in its table; 0: the type has no table
+  uint32_t max_per_worker;  ///< actors; ~0: as many as the launch allows
+  uint32_t handlers;
+  uint32_t side_by_side;    ///< 1: its messages may be handled side by side
+  uint32_t rollback_bytes;  ///< of its state, put back where a message ends in an error; 0: it is not
+  uint32_t scratch_bytes;   ///< of scratch memory for one message
+  uint32_t reserved[2];
+
+  /// The type's table in a worker, where the launch allows so many actors of each type.
+  GYRE_DEVICE constexpr ActorTableLayout table(uint32_t actors_per_worker) const {
+    return {state_bytes, max_per_worker < actors_per_worker ? max_per_worker : actors_per_worker};
+  }
+};
+
+/// One handler, as its workers were compiled. 24 bytes on both sides.
+struct HandlerRecord {
+  HandlerTypes types;
+  uint32_t max_reply_bytes;  ///< max_reply_bytes() of it
+  uint32_t reserved;
+};
+
+/// The front of a Description. 16 bytes on both sides.
+struct DescriptionHeader {
+  static constexpr uint64_t expected_magic = 0x3263736544657279ull;  // "yreDesc2"
+  uint64_t magic;
+  uint32_t actors;
+  uint32_t handlers;  ///< of all actors
+};
+static_assert(sizeof(ActorRecord) == 32 && sizeof(DescriptionHeader) == 16 && sizeof(HandlerRecord) == 24,
+              "a description lies alike on both sides");
+static_assert(offsetof(ActorRecord, max_per_worker) == 4 && offsetof(ActorRecord, handlers) == 8 &&
+                  offsetof(ActorRecord, rollback_bytes) == 16 && offsetof(ActorRecord, scratch_bytes) == 20 &&
+                  offsetof(HandlerRecord, max_reply_bytes) == 16 &&
+                  offsetof(DescriptionHeader, actors) == 8 && offsetof(DescriptionHeader, handlers) == 12 &&
+                  offsetof(HandlerTypes, response) == 8,
+              "a description's fields lie alike on both sides");
+
+/// Every actor type in the order of its numbers, then the handlers of the first, of the second, … A plain
+/// value, without padding.
+template <uint32_t Actors, uint32_t Handlers>
+struct Description {
+  DescriptionHeader header;
+  ActorRecord actors[Actors];
+  HandlerRecord handlers[Handlers == 0 ? 1 : Handlers];  ///< as many as the header says
+};
+
+namespace detail {
+
+template <class Actor>
+GYRE_DEVICE constexpr ActorRecord record_of() {
+  return {state_bytes<Actor>(),
+          capacity_of<Actor>(~0u),
+          gyre::HandlesOf<Actor>::count,
+          HandlesSideBySide<Actor> ? 1u : 0u,
+          rollback_bytes<Actor>(),
+          scratch_bytes<Actor>(),
+          {}};
+}
+
+template <class Actor, class... Requests>
+GYRE_DEVICE constexpr void list_handlers(Handles<Requests...>, HandlerRecord* handlers, uint32_t& n) {
+  ((handlers[n++] = {{Requests::type_id, response_id<Actor, Requests>()},
+                     max_reply_bytes<Actor, Requests>(),
+                     0}),
+   ...);
+}
+
+}  // namespace detail
+
+/// The description of a worker of `Actors`.
+template <class... Actors>
+GYRE_DEVICE constexpr auto describe() {
+  constexpr uint32_t handlers = handler_count<Actors...>;
+  Description<sizeof...(Actors), handlers> description{
+      {DescriptionHeader::expected_magic, sizeof...(Actors), handlers}, {}, {}};
+  uint32_t actor = 0, handler = 0;
+  ((description.actors[actor++] = detail::record_of<Actors>()), ...);
+  (detail::list_handlers<Actors>(HandlesOf<Actors>{}, description.handlers, handler), ...);
+  return description;
+}
+
+#if defined(__CUDACC_RTC__)
+/// Where the host finds it in the module, by the lowered name of `&gyre::description<Actors...>`.
+template <class... Actors>
+__constant__ const auto description = describe<Actors...>();
+#endif
+
+}  // namespace gyre

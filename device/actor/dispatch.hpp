@@ -1,0 +1,637 @@
+// From a message's two numbers to the handler's call: which handlers an actor has, and the call itself.
+#pragma once
+
+#include <gyre/device/actor/table.hpp>
+#include <gyre/device/actor/working_memory.hpp>
+#include <gyre/device/context.hpp>
+#include <gyre/messages/view.hpp>
+
+#if !defined(__CUDACC_RTC__)
+#include <new>
+#endif
+
+namespace gyre {
+
+/// The requests an actor with several handlers answers: `using Handles = gyre::Handles<view::Get,
+/// view::Add>;`. An actor with one on() needs none.
+template <class... Requests>
+struct Handles {
+  static constexpr uint32_t count = sizeof...(Requests);
+};
+
+namespace detail {
+
+template <class T>
+struct OwnerOf;  // a view's message from its Reader or Builder
+template <class T>
+requires requires { typename T::Struct; }
+struct OwnerOf<T> {
+  using type = typename T::Struct;
+};
+
+struct NoResponse {};
+
+template <class Actor, class Reader, class Builder>
+struct AskHandler {
+  using Request = typename OwnerOf<Reader>::type;
+  using Response = typename OwnerOf<Builder>::type;
+};
+template <class Actor, class Reader>
+struct TellHandler {
+  using Request = typename OwnerOf<Reader>::type;
+  using Response = NoResponse;
+};
+
+// Overload resolution does the deduction: given the Reader, only one member of the overload set on(…) fits.
+template <class Reader, class Actor, class Builder>
+GYRE_DEVICE AskHandler<Actor, Reader, Builder> handler_of(void (Actor::*)(Context&, Reader, Builder));
+template <class Reader, class Actor>
+GYRE_DEVICE TellHandler<Actor, Reader> handler_of(void (Actor::*)(Context&, Reader));
+
+template <class Actor, class Reader, class Builder>
+GYRE_DEVICE AskHandler<Actor, Reader, Builder> only_handler_of(void (Actor::*)(Context&, Reader, Builder));
+template <class Actor, class Reader>
+GYRE_DEVICE TellHandler<Actor, Reader> only_handler_of(void (Actor::*)(Context&, Reader));
+
+template <class Actor>
+concept ListsItsHandlers = requires {
+  typename Actor::Handles;
+};
+
+template <class Actor>
+struct HandlesOf {
+  static_assert(
+      requires { detail::only_handler_of(&Actor::on); },
+      "an actor needs on(gyre::Context&, Request::Reader, Response::Builder); one with several on() lists "
+      "their requests: using Handles = gyre::Handles<view::Request, …>");
+  using type = gyre::Handles<typename decltype(detail::only_handler_of(&Actor::on))::Request>;
+};
+template <ListsItsHandlers Actor>
+struct HandlesOf<Actor> {
+  using type = typename Actor::Handles;
+};
+
+}  // namespace detail
+
+/// Handles<…> of the requests that Actor answers, in the order of their message_type numbers.
+template <class Actor>
+using HandlesOf = typename detail::HandlesOf<Actor>::type;
+
+/// The view of the response that Actor gives to the view Request; detail::NoResponse where it only takes
+/// tells.
+template <class Actor, class Request>
+using ResponseOf = typename decltype(detail::handler_of<typename Request::Reader>(&Actor::on))::Response;
+
+template <class Actor, class Request>
+inline constexpr bool answers = requires {
+  typename ResponseOf<Actor, Request>;
+};
+
+/// Cap'n Proto id of what `Actor` answers to `Request`; 0 where it only takes tells.
+template <class Actor, class Request>
+GYRE_DEVICE constexpr uint64_t response_id() {
+  if constexpr (requires { ResponseOf<Actor, Request>::type_id; }) {
+    return ResponseOf<Actor, Request>::type_id;
+  } else {
+    return 0;
+  }
+}
+
+namespace detail {
+GYRE_DEVICE constexpr uint32_t as_bytes(uint32_t bytes) { return bytes; }
+
+template <class Actor, class Request>
+GYRE_DEVICE constexpr uint32_t declared_reply_bytes() {
+  if constexpr (requires { detail::as_bytes(Actor::max_reply_bytes(Request{})); }) {
+    return Actor::max_reply_bytes(Request{});
+  } else if constexpr (requires { detail::as_bytes(Actor::max_reply_bytes); }) {
+    return Actor::max_reply_bytes;
+  } else {
+    return 0;
+  }
+}
+}  // namespace detail
+
+/// Bytes of the largest reply that `Actor` gives to `Request`, as the actor says it: for all its handlers,
+/// `static constexpr uint32_t max_reply_bytes = 4096;`, or request by request,
+/// `GYRE_DEVICE static constexpr uint32_t max_reply_bytes(view::List) { return 65536; }`. An ask makes so
+/// much room for the reply where its sender says nothing. 0: the actor does not say.
+template <class Actor, class Request>
+GYRE_DEVICE constexpr uint32_t max_reply_bytes() {
+  using Response = ResponseOf<Actor, Request>;
+  if constexpr (requires { Response::data_words; }) {
+    constexpr uint32_t bytes = detail::declared_reply_bytes<Actor, Request>();
+    static_assert(bytes == 0 || bytes >= 8 * (1 + Response::data_words + Response::pointers),
+                  "max_reply_bytes has no room for the reply's root: 8 bytes, and 8 for each of its words");
+    return bytes;
+  } else {
+    return 0;  // a tell has no reply
+  }
+}
+
+namespace detail {
+template <class Actor, class... Requests>
+GYRE_DEVICE bool handlers_agree(Handles<Requests...>, const HandlerTypes* types, uint32_t count,
+                                uint32_t& n) {
+  const auto agrees = [&](uint64_t request, uint64_t response) {
+    if (n >= count || types[n].request != request || types[n].response != response) return false;
+    ++n;
+    return true;
+  };
+  return (agrees(Requests::type_id, response_id<Actor, Requests>()) && ...);
+}
+}  // namespace detail
+
+/// The number of the first handler of `Actors` that is not of the types that the host says it is; `count` if
+/// all are, and there are no others.
+template <class... Actors>
+GYRE_DEVICE uint32_t first_handler_in_dispute(const HandlerTypes* types, uint32_t count) {
+  uint32_t n = 0;
+  (void)(detail::handlers_agree<Actors>(HandlesOf<Actors>{}, types, count, n) && ...);
+  return n;
+}
+
+/// The handlers of `Actors`, all together.
+template <class... Actors>
+inline constexpr uint32_t handler_count = (0u + ... + HandlesOf<Actors>::count);
+
+/// The number among them of the handler with these numbers in envelopes; handler_count if there is none.
+template <class... Actors>
+GYRE_DEVICE uint32_t handler_number(uint32_t actor_type, uint32_t message_type) {
+  uint32_t first = 0, type = 0, number = handler_count<Actors...>;
+  const auto visit = [&](uint32_t handlers) {
+    if (type++ == actor_type && message_type < handlers) number = first + message_type;
+    first += handlers;
+  };
+  (visit(HandlesOf<Actors>::count), ...);
+  return number;
+}
+
+/// What a handler left behind.
+struct Handled {
+  Status status;
+  uint32_t detail;
+  uint64_t where;  ///< see ErrorBody::where
+  uint32_t response_bytes;
+};
+
+namespace detail {
+
+template <class Actor>
+GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
+  if constexpr (requires { Actor::traversal_words; }) {
+    return Actor::traversal_words;
+  } else {
+    return wire::Message::default_traversal_words(body_bytes);
+  }
+}
+
+// How a message ends whose handler was called. Refers to what the handler worked on. What is asked only where
+// it does not end well is worked out only there: before a reply stands no branch for it.
+class Ending {
+ public:
+  GYRE_DEVICE Ending(const wire::Message& message, const Context& context, const wire::Body& reply,
+                     uint32_t response_capacity)
+      : message_(message), context_(context), reply_(reply), response_capacity_(response_capacity) {}
+
+  /// 0 where it ends well in this thread. In bits, not a truth: a lone warp waits longer for a predicate.
+  GYRE_DEVICE uint32_t trouble() const {
+    return uint32_t(message_.reason()) | uint32_t(context_.status()) | uint32_t(reply_.full());
+  }
+  GYRE_DEVICE uint32_t response_bytes() const { return reply_.used_bytes(); }
+  GYRE_DEVICE Handled handled() const {
+    if (message_.failed()) {
+      const wire::Field field = message_.failed_field();
+      return {Status::malformed, message_.failed_word(),
+              MalformedField::of(field.type_id, uint8_t(message_.reason()), field.index).packed,
+              response_bytes()};
+    }
+    if (context_.status() != Status::ok) {
+      return {context_.status(), context_.detail(), context_.where(), response_bytes()};
+    }
+    if (reply_.full()) return {Status::reply_too_large, response_capacity_, 0, response_bytes()};
+    return {Status::ok, 0, 0, response_bytes()};
+  }
+
+ private:
+  const wire::Message& message_;
+  const Context& context_;
+  const wire::Body& reply_;
+  uint32_t response_capacity_;
+};
+
+// Any thread of the group may be one that failed: the first to say so is believed, whole.
+GYRE_DEVICE inline void note_failure(WorkerNotes& notes, const Handled& handled) {
+  if (handled.status == Status::ok) return;
+  notes.any = 1;
+  if (!HandlerGroup::first_to_set(notes.status, handled.status)) return;
+  notes.detail = handled.detail;
+  notes.where = handled.where;
+}
+
+// What a worker says to a Context of the handler, or the hook, that is called with it, and what it asks of
+// it.
+class ContextAccess {
+ public:
+  template <class Actor>
+  GYRE_DEVICE static void begin_hook(Context& context) {
+    if constexpr (scratch_bytes<Actor>() != 0) {
+      const bool alone = context.notes_ == &context.shared_->notes;
+      const auto place = alone ? 0 : uint64_t(context.notes_ - context.shared_->side_notes);
+      context.scratch_begin_ = rollback_bytes<Actor>() + place * scratch_bytes<Actor>();
+      context.scratch_bytes_ = context.scratch_left_ = scratch_bytes<Actor>();
+    }
+  }
+  template <class Actor>
+  GYRE_DEVICE static void begin_handler(Context& context, const wire::Message& message,
+                                        const wire::Body& reply, uint32_t response_capacity) {
+    begin_hook<Actor>(context);
+    context.message_ = &message;
+    context.reply_ = &reply;
+    context.reply_capacity_ = response_capacity;
+  }
+  // How the message would end if the handler returned now.
+  GYRE_DEVICE static Handled handled(const Context& context) {
+    if (context.message_ == nullptr) return {context.status(), context.detail(), context.where(), 0};
+    return Ending(*context.message_, context, *context.reply_, context.reply_capacity_).handled();
+  }
+};
+
+// The handler's call itself.
+template <class Actor, class Request, class Root>
+GYRE_DEVICE void call(Actor& actor, Context& context, wire::Message& message, wire::StructReader root,
+                      wire::Body& reply, uint32_t response_capacity, Root init_root) {
+  ContextAccess::begin_handler<Actor>(context, message, reply, response_capacity);
+  using Response = ResponseOf<Actor, Request>;
+  typename Request::Reader reader(root);
+  if constexpr (requires { typename Response::Builder; }) {
+    typename Response::Builder builder(init_root(reply, Response::data_words, Response::pointers));
+    if (!message.failed()) actor.on(context, reader, builder);
+  } else {
+    if (!message.failed()) actor.on(context, reader);
+  }
+}
+
+struct InitRoot {
+  GYRE_DEVICE wire::StructBuilder operator()(wire::Body& reply, uint32_t data_words,
+                                             uint32_t pointers) const {
+    return reply.init_root(data_words, pointers);
+  }
+};
+struct InitPlainRoot {
+  GYRE_DEVICE wire::StructBuilder operator()(wire::Body& reply, uint32_t data_words,
+                                             uint32_t pointers) const {
+    return reply.init_plain_root(data_words, pointers);
+  }
+};
+
+template <class Response>
+GYRE_DEVICE constexpr bool root_fits(uint32_t capacity_bytes) {
+  if constexpr (requires { Response::data_words; }) {
+    return capacity_bytes >= 8 * (1 + Response::data_words + Response::pointers);
+  } else {
+    return true;
+  }
+}
+
+}  // namespace detail
+
+// Nobody sets the status between the two barriers.
+GYRE_DEVICE inline bool Context::ok() {
+  detail::note_failure(*notes_, detail::ContextAccess::handled(*this));
+  sync();
+  const bool sound = notes_->status == Status::ok;
+  sync();
+  return sound;
+}
+
+/// Calls Actor::on for one request type. An actor that follows pointers of a request over and over, more than
+/// wire::Message::default_traversal_words, says how far it may: `static constexpr uint64_t traversal_words`.
+/// `response`: zeroed, response_capacity bytes. Run by the whole handler group.
+template <class Actor, class Request>
+GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uint32_t body_bytes,
+                           void* response, uint32_t response_capacity) {
+  wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
+  wire::Body reply(response, response_capacity);
+  detail::call<Actor, Request>(actor, context, message, message.root(Request::type_id), reply,
+                               response_capacity, detail::InitRoot{});
+  return detail::Ending(message, context, reply, response_capacity).handled();
+}
+
+/// What became of a message on the short way.
+enum class Taken : uint32_t {
+  no,    ///< nothing: it goes the long way
+  done,  ///< all
+  noted  ///< handled; what it ends with is in the worker's notes
+};
+
+namespace detail {
+/// Of the root's lists, those that a comparison of words can vouch for; none where that is not how messages
+/// are compared.
+template <class Request>
+GYRE_DEVICE constexpr wire::NumberLists known_lists() {
+  wire::NumberLists known;
+  if constexpr (compares_packets) {
+    constexpr wire::NumberLists all = wire::NumberLists::in<Request>();
+    for (uint32_t index = 0; index != Request::pointers; ++index) {
+      const bool comparable = 1 + Request::data_words + index < Resemblance::body_words;
+      if (comparable && index < wire::NumberLists::most) known.set(index, all.of(index));
+    }
+  }
+  return known;
+}
+/// Words of a request's body that decide, with its size, where its root and those lists lie: bit k, word k.
+template <class Request>
+GYRE_DEVICE constexpr uint64_t words_that_decide() {
+  uint64_t words = 1;
+  for (uint32_t index = 0; index != Request::pointers; ++index) {
+    if (known_lists<Request>().of(index) != wire::ElementSize::none) {
+      words |= uint64_t(1) << (1 + Request::data_words + index);
+    }
+  }
+  return words;
+}
+}  // namespace detail
+
+/// Whether a request lies as it nearly always does, its root as this program's schema has it and the lists of
+/// numbers in it plain, and a response's root has room in a slot: then handle_plain() may be called, and so
+/// it may for others of its size in which the words are the same that this gives, as bits; 0 if not. `head`:
+/// of the request, whose body is at `body`.
+template <class Actor, class Request>
+GYRE_DEVICE uint64_t words_if_plain(const RequestHead& head, const void* body, uint32_t response_capacity) {
+  const bool plain = wire::Message::is_plain_root(head.root_word(), head.body_bytes(), Request::data_words,
+                                                  Request::pointers) &&
+                     detail::root_fits<ResponseOf<Actor, Request>>(response_capacity) &&
+                     wire::Message::has_plain_lists(body, head.body_bytes(), Request::data_words,
+                                                    Request::pointers, detail::known_lists<Request>());
+  return plain ? detail::words_that_decide<Request>() : 0;
+}
+
+/// The same as handle() for such a request, which makes a shorter way of it, and then what
+/// `conclude(detail::Ending)` says. `head`: of the request, whose body of `body_bytes` bytes is at `body`.
+template <class Actor, class Request, class Conclude>
+GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, const RequestHead& head, const void* body,
+                               uint32_t body_bytes, void* response, uint32_t response_capacity,
+                               Conclude&& conclude) {
+  constexpr uint32_t words = Request::data_words + Request::pointers;
+  // A small root is read from registers.
+  [[maybe_unused]] uint64_t root[RequestHead::root_words];
+  for (uint32_t k = 0; k < RequestHead::root_words; ++k) root[k] = head.behind_root_word(k);
+  wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes),
+                        detail::known_lists<Request>());
+  wire::Body reply(response, response_capacity);
+  detail::call<Actor, Request>(actor, context, message,
+                               message.plain_root(Request::data_words, Request::pointers,
+                                                  words <= RequestHead::root_words ? root : nullptr),
+                               reply, response_capacity, detail::InitPlainRoot{});
+  return conclude(detail::Ending(message, context, reply, response_capacity));
+}
+
+/// The actor types of a worker, as a value to dispatch on.
+template <class... Actors>
+struct ActorList {};
+
+namespace detail {
+
+template <class... Requests>
+GYRE_DEVICE constexpr uint32_t count_of(Handles<Requests...>) {
+  return sizeof...(Requests);
+}
+
+template <class Actor, class... Requests>
+GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context& context,
+                                     uint32_t message_type, const void* body, uint32_t body_bytes,
+                                     void* response, uint32_t capacity) {
+  Handled handled{Status::unknown_message, 0, 0, 0};
+  uint32_t index = 0;
+  (void)((message_type == index++
+              ? (handled = handle<Actor, Requests>(actor, context, body, body_bytes, response, capacity),
+                 true)
+              : false) ||
+         ...);
+  return handled;
+}
+
+template <class Actor, class... Requests>
+GYRE_DEVICE uint64_t words_if_plain_message(Handles<Requests...>, uint32_t index, const RequestHead& head,
+                                            const void* body, uint32_t response_capacity) {
+  uint64_t words = 0;
+  (void)((head.types() == index
+              ? (words = words_if_plain<Actor, Requests>(head, body, response_capacity), true)
+              : (index += 1u << 16, false)) ||
+         ...);
+  return words;
+}
+
+// `actor` may be null where `types` is of another.
+template <class Actor, class... Requests, class... Arguments>
+GYRE_DEVICE bool dispatch_plain_message(Handles<Requests...>, Taken& taken, uint32_t index, uint32_t types,
+                                        Actor* actor, Arguments&&... arguments) {
+  return ((types == index ? (taken = handle_plain<Actor, Requests>(*actor, arguments...), true)
+                          : (index += 1u << 16, false)) ||
+          ...);
+}
+
+GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
+  return message_type == lifecycle_message::start || message_type == lifecycle_message::stop;
+}
+
+// Creates what is not there and should be. One thread; the actor's hooks come later, from the group.
+template <class Actor>
+GYRE_DEVICE void locate_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
+                           WorkerNotes& notes) {
+  const uint32_t message_type = envelope.message_type;
+  if (message_type >= count_of(gyre::HandlesOf<Actor>{}) && !is_lifecycle(message_type)) {
+    notes.refused = Status::unknown_message;
+    return;
+  }
+  notes.state = table.find(envelope.key);
+  if (notes.state != nullptr) return;
+  const bool creates = message_type == lifecycle_message::start ||
+                       (message_type != lifecycle_message::stop && created_by_message<Actor>());
+  if (!creates) {
+    notes.refused = Status::no_such_actor;
+    return;
+  }
+  notes.state = table.insert(envelope.key);
+  if (notes.state == nullptr) {
+    notes.refused = Status::actor_table_full;
+    notes.detail = capacity;
+    return;
+  }
+  new (notes.state) Actor{};
+  notes.created = 1;
+}
+
+}  // namespace detail
+
+GYRE_DEVICE inline void locate(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, const Envelope&,
+                               WorkerNotes& notes) {
+  notes.refused = Status::unknown_actor;
+}
+
+/// Finds the actor that a message is for, or creates it: `notes.state`, or `notes.refused`. `tables`: the
+/// worker's, of the types from First on. One thread.
+template <class First, class... Rest>
+GYRE_DEVICE void locate(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
+                        uint32_t actor_type, const Envelope& envelope, WorkerNotes& notes) {
+  const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
+  if (actor_type != 0) {
+    return locate(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type - 1, envelope, notes);
+  }
+  if constexpr (detail::state_bytes<First>() != 0) {
+    detail::locate_in<First>(ActorTable(tables, layout), layout.capacity, envelope, notes);
+  }
+}
+
+GYRE_DEVICE inline void remove(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, uint64_t) {}
+
+/// Removes an actor from its table. One thread.
+template <class First, class... Rest>
+GYRE_DEVICE void remove(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
+                        uint32_t actor_type, uint64_t key) {
+  const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
+  if (actor_type != 0) {
+    return remove(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type - 1, key);
+  }
+  if constexpr (detail::state_bytes<First>() != 0) ActorTable(tables, layout).erase(key);
+}
+
+GYRE_DEVICE inline Handled dispatch(ActorList<>, WorkerNotes&, Context&, uint32_t, uint32_t, const void*,
+                                    uint32_t, void*, uint32_t) {
+  return {Status::unknown_actor, 0, 0, 0};
+}
+
+/// Hands a message to the handler with its numbers, of the actor in `notes.state`; a new actor's on_start
+/// comes first. Run by the whole handler group.
+template <class First, class... Rest>
+GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Context& context,
+                             uint32_t actor_type, uint32_t message_type, const void* body,
+                             uint32_t body_bytes, void* response, uint32_t capacity) {
+  if (actor_type != 0) {
+    return dispatch(ActorList<Rest...>{}, notes, context, actor_type - 1, message_type, body, body_bytes,
+                    response, capacity);
+  }
+  if constexpr (detail::state_bytes<First>() == 0) {
+    if (detail::is_lifecycle(message_type)) return {Status::ok, 0, 0, 0};
+    First actor{};
+    return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
+                                    response, capacity);
+  } else {
+    First& actor = *static_cast<First*>(notes.state);
+    if constexpr (detail::HasOnStart<First>) {
+      if (notes.created != 0) {
+        detail::ContextAccess::begin_hook<First>(context);
+        actor.on_start(context);
+        if (!context.ok()) {
+          if (HandlerGroup::rank() == 0) notes.gone = 1;
+          return {notes.status, notes.detail, notes.where, 0};
+        }
+      }
+    }
+    if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0};
+    if (message_type == lifecycle_message::stop) {
+      if constexpr (detail::HasOnStop<First>) {
+        detail::ContextAccess::begin_hook<First>(context);
+        actor.on_stop(context);
+      }
+      if (HandlerGroup::rank() == 0) notes.gone = 1;
+      return {context.status(), context.detail(), context.where(), 0};
+    }
+    return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
+                                    response, capacity);
+  }
+}
+
+GYRE_DEVICE inline uint64_t words_if_plain(ActorList<>, uint32_t, const RequestHead&, const void*, uint32_t) {
+  return 0;
+}
+
+/// Whether dispatch_plain() may be called for a request, and for which others: words_if_plain() of its actor
+/// and type. `first`: the number of the type First.
+template <class First, class... Rest>
+GYRE_DEVICE uint64_t words_if_plain(ActorList<First, Rest...>, uint32_t first, const RequestHead& head,
+                                    const void* body, uint32_t response_capacity) {
+  if ((head.types() & 0xffff) != first) {
+    return words_if_plain(ActorList<Rest...>{}, first + 1, head, body, response_capacity);
+  }
+  return detail::words_if_plain_message<First>(HandlesOf<First>{}, first, head, body, response_capacity);
+}
+
+template <class... Arguments>
+GYRE_DEVICE Taken dispatch_plain(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {
+  return Taken::no;
+}
+
+/// The short way of what nearly every message is: for an actor that is there, `state` (null where its type
+/// has none), and a message of which words_if_plain() does not say 0. `first`: the number of the type First.
+/// `types`: actor and message type, as in the envelope. `arguments`: handle_plain's. Run by the whole handler
+/// group.
+template <class First, class... Rest, class... Arguments>
+GYRE_DEVICE Taken dispatch_plain(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
+                                 Arguments&&... arguments) {
+  Taken taken = Taken::no;
+  bool found = false;
+  if constexpr (detail::state_bytes<First>() == 0) {
+    First actor{};
+    found = detail::dispatch_plain_message(HandlesOf<First>{}, taken, first, types, &actor, arguments...);
+  } else {
+    found = detail::dispatch_plain_message(HandlesOf<First>{}, taken, first, types,
+                                           static_cast<First*>(state), arguments...);
+  }
+  if (found) return taken;
+  return dispatch_plain(ActorList<Rest...>{}, first + 1, types, state, arguments...);
+}
+
+/// Bytes that a worker copies of the state of an actor of the type `actor_type` before a message is handled:
+/// rollback_bytes() of it.
+GYRE_DEVICE inline uint32_t rollback_bytes(ActorList<>, uint32_t) { return 0; }
+template <class First, class... Rest>
+GYRE_DEVICE uint32_t rollback_bytes(ActorList<First, Rest...>, uint32_t actor_type) {
+  if (actor_type != 0) return rollback_bytes(ActorList<Rest...>{}, actor_type - 1);
+  return detail::rollback_bytes<First>();
+}
+
+/// Whether messages to the actor type `actor_type` may be handled side by side.
+GYRE_DEVICE inline bool is_side_by_side(ActorList<>, uint32_t) { return false; }
+template <class First, class... Rest>
+GYRE_DEVICE bool is_side_by_side(ActorList<First, Rest...>, uint32_t actor_type) {
+  if (actor_type != 0) return is_side_by_side(ActorList<Rest...>{}, actor_type - 1);
+  return HandlesSideBySide<First>;
+}
+
+/// dispatch_plain() for such an actor type, by part of the handler group.
+template <class... Arguments>
+GYRE_DEVICE void dispatch_side_by_side(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {}
+template <class First, class... Rest, class... Arguments>
+GYRE_DEVICE void dispatch_side_by_side(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
+                                       Arguments&&... arguments) {
+  if constexpr (HandlesSideBySide<First>) {
+    if (dispatch_plain(ActorList<First>{}, first, types, state, arguments...) != Taken::no) return;
+  }
+  dispatch_side_by_side(ActorList<Rest...>{}, first + 1, types, state, arguments...);
+}
+
+/// Calls `visit(actor, key)` for each actor there is whose type has an on_stop. Run by the whole handler
+/// group.
+template <class Visit>
+GYRE_DEVICE void for_each_to_stop(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, Visit&&) {}
+template <class First, class... Rest, class Visit>
+GYRE_DEVICE void for_each_to_stop(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
+                                  uint32_t actor_type, Visit&& visit) {
+  const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
+  if constexpr (detail::HasOnStop<First>) {
+    const ActorTable table(tables, layout);
+    uint32_t left = table.living();
+    for (uint32_t n = 0; left != 0 && n < table.slot_count(); ++n) {
+      uint64_t key = 0;
+      void* const state = table.at(n, key);
+      if (state == nullptr) continue;
+      visit(*static_cast<First*>(state), actor_type, key);
+      --left;
+    }
+  }
+  for_each_to_stop(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type + 1, visit);
+}
+
+}  // namespace gyre

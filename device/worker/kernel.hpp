@@ -1,0 +1,45 @@
+// The ring kernel: one worker a block, or one that is the whole grid; launched once, cooperative, until
+// commanded to stop. NVRTC only.
+#pragma once
+
+#include <gyre/device/worker/worker.hpp>
+
+#if !defined(__CUDACC_RTC__)
+#error "kernel.hpp is compiled by NVRTC; the CPU engine runs the same Worker from runtime/cpu/worker.hpp"
+#endif
+
+namespace gyre {
+
+/// Between looks: an idle worker leaves the bus to others.
+struct DevicePause {
+  __device__ void operator()(uint32_t empty_looks) const {
+    if (empty_looks > 200) __nanosleep(500);
+  }
+};
+
+/// `region`: device address of an initialised region of `layout`; `inbound`: of its inbound part; `memory`:
+/// the engine's own, by device addresses. Dynamic shared memory: the words of Worker::message_memory(); none
+/// where the worker is the whole grid (GYRE_GRID), which has `memory.scratch` for it.
+template <class... Actors>
+__global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wants: a block's latency counts
+    worker_kernel(void* region, void* inbound, RegionLayout layout, EngineMemory memory) {
+#if defined(GYRE_GRID)
+  Grid::initialise();
+  const uint32_t worker = 0;
+  uint32_t* const request = reinterpret_cast<uint32_t*>(memory.scratch);
+#else
+  extern __shared__ uint4 scratch[];
+  const uint32_t worker = blockIdx.x;
+  uint32_t* const request = reinterpret_cast<uint32_t*>(scratch);
+#endif
+  const MessageMemory messages = Worker<Actors...>::message_memory(layout.shape);
+  uint32_t* const response = request + messages.request_words();
+  for (uint32_t i = HandlerGroup::rank(); i < messages.words(); i += HandlerGroup::size()) request[i] = 0;
+  HandlerGroup::sync();
+
+  Worker<Actors...>(Bridge::of(region, inbound, layout, worker), memory.of_worker(worker), request, response,
+                    worker_shared())
+      .run(DevicePause{});
+}
+
+}  // namespace gyre

@@ -1,0 +1,504 @@
+// The host's end of one worker's bridge: claims and publishes requests, prepays replies, drains the D2H ring.
+#pragma once
+
+#include <gyre/bridge/region.hpp>
+#include <gyre/runtime/core/deadline.hpp>
+#include <gyre/runtime/core/packing.hpp>
+#include <gyre/runtime/cpu/doorbell.hpp>
+#include <gyre/runtime/memory/arena.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace gyre {
+
+/// The envelope in front of an unpacked message.
+inline Envelope envelope_of(const uint32_t* payload) {
+  Envelope envelope;
+  std::memcpy(&envelope, payload, sizeof envelope);
+  return envelope;
+}
+
+/// A message that lies whole in a slot of the D2H ring, for as long as HostBridge::drain hands it out.
+class ArrivedReply {
+ public:
+  /// `body_capacity`: of a slot; a body that claims to be larger, because something wrote over the slot since
+  /// it was looked at, is cut.
+  ArrivedReply(const Packet* slot, uint32_t body_capacity) : slot_(slot) {
+    // Bytes 0…11 and 24…35 of the envelope and what follows it.
+    const Packet first = Memory::load(slot[0]), third = Memory::load(slot[2]);
+    correlation_ = first.data[0] | uint64_t(first.data[1]) << 32;
+    body_bytes_ = std::min(body_bytes_in(first), body_capacity);
+    flags_ = uint8_t(third.data[1] >> 24);
+  }
+
+  // What nearly every reply is known by. The rest costs unpacking.
+  uint64_t correlation() const { return correlation_; }
+  uint32_t body_bytes() const { return body_bytes_; }
+  uint8_t flags() const { return flags_; }
+
+  Envelope envelope() const {
+    Envelope envelope = head().envelope;
+    envelope.body_bytes = body_bytes_;
+    return envelope;
+  }
+  /// The body's first 16 bytes: all of an ErrorBody, or of an OutOfLineReply.
+  template <class T>
+  T body_as() const {
+    static_assert(sizeof(T) <= sizeof(Head::body));
+    const Head unpacked = head();
+    T value;
+    std::memcpy(&value, unpacked.body, sizeof value);
+    return value;
+  }
+  /// Writes envelope and body to `place`, 16-aligned, and up to the next whole 48 bytes what the slot holds.
+  void unpack(std::byte* place) const { gyre::unpack(slot_, groups_for(body_bytes_), place); }
+
+ private:
+  struct alignas(16) Head {
+    Envelope envelope;
+    std::byte body[16];
+  };
+  static_assert(sizeof(Head) == group_bytes);
+  Head head() const {
+    Head head;
+    gyre::unpack(slot_, 1, &head);
+    return head;
+  }
+
+  const Packet* slot_;
+  uint64_t correlation_;
+  uint32_t body_bytes_;
+  uint8_t flags_;
+};
+
+/// Thread-safe; nothing here waits.
+class HostBridge {
+ public:
+  /// `bridge`: the worker's, in the region. `bar`: what it reads of the host instead, where it does. `bell`:
+  /// what wakes it, where something does.
+  explicit HostBridge(const Bridge& bridge, const BarBridge& bar = {}, Doorbell* bell = nullptr)
+      : bridge_(bridge),
+        bar_(bar),
+        bell_(bell),
+        claim_(bridge.worker_line->h2d_credit, bridge.shape.slots),
+        next_reply_(bridge.d2h, bridge.shape),
+        tell_blocks_(bridge.shape.slots) {
+    expect_reply();
+  }
+
+  const Bridge& bridge() const { return bridge_; }
+  /// Null where nothing wakes the worker, and it wakes nobody.
+  Doorbell* bell() const { return bell_; }
+  /// The worker has started: what it said of where its slots lie holds from now on. Before the first message.
+  void take_slot_pages() {
+    if (bar_.h2d != nullptr && SlotPages::pages(bridge_.shape) != 0)
+      slot_pages_ = {bridge_.shape, bridge_.worker_line->slot_pages};
+  }
+
+  /// D2H slots that asks may hold: the rest is for control messages, so that a worker can always answer those
+  /// too.
+  uint32_t replies_allowed() const { return bridge_.shape.slots - control_reserve; }
+
+  /// Prepays up to `most` replies: how many, 0 when every D2H slot is promised already.
+  uint32_t try_prepay_replies(uint32_t most) {
+    uint32_t prepaid = prepaid_.load(std::memory_order_relaxed);
+    for (;;) {
+      // Signed: `prepaid` may be stale, and more have come back than that; then the exchange fails.
+      int32_t owed = int32_t(prepaid - returned_seen_.load(std::memory_order_relaxed));
+      if (owed + int32_t(most) > int32_t(replies_allowed())) {
+        const uint32_t returned = returned_.load(std::memory_order_acquire);
+        returned_seen_.store(returned, std::memory_order_relaxed);
+        owed = int32_t(prepaid - returned);
+        if (owed >= int32_t(replies_allowed())) return 0;
+      }
+      const uint32_t count = std::min(most, uint32_t(int32_t(replies_allowed()) - owed));
+      if (prepaid_.compare_exchange_weak(prepaid, prepaid + count, std::memory_order_relaxed)) return count;
+    }
+  }
+  /// Those asks were never sent.
+  void return_prepaid(uint32_t count) { prepaid_.fetch_sub(count, std::memory_order_relaxed); }
+  /// The reply that drain() hands out was a prepaid one: there is room for another.
+  void return_reply() {
+    returned_.store(returned_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+
+  /// The reply that drain() hands out is to the request of that ticket: the worker takes them in order.
+  void is_done_with(uint64_t ticket) {
+    if (ticket >= consumed_seen_.load(std::memory_order_relaxed)) {
+      consumed_seen_.store(ticket + 1, std::memory_order_relaxed);
+    }
+  }
+
+  /// `before_reuse()` is called before slots that the worker is done with are given out again.
+  template <class BeforeReuse = TicketClaim<Memory>::Nothing>
+  ClaimOutcome try_claim(uint64_t& ticket, BeforeReuse&& before_reuse = {}) {
+    const ClaimOutcome outcome = claim_.try_claim(ticket, before_reuse);
+    if (outcome == ClaimOutcome::claimed) note_depth(ticket + 1);
+    return outcome;
+  }
+  template <class BeforeReuse = TicketClaim<Memory>::Nothing>
+  ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count,
+                             BeforeReuse&& before_reuse = {}) {
+    const ClaimOutcome outcome = claim_.try_claim_run(most, first, count, before_reuse);
+    if (outcome == ClaimOutcome::claimed) note_depth(first + count);
+    return outcome;
+  }
+  /// Most slots of the H2D ring that were taken after a claim, as far as the worker had said by then which it
+  /// is done with: by its replies, at a quarter ring at the latest, and where it has nothing to do.
+  uint64_t depth_high_water() const { return depth_high_water_.load(std::memory_order_relaxed); }
+  /// What goes into a slot: an envelope and a body.
+  class Message {
+   public:
+    Message() = default;
+    /// `body`: 8-aligned, with 8 bytes behind it that may be read; `root`: its first 8 bytes, which need not
+    /// be there yet.
+    Message(const Envelope& envelope, const void* body, uint64_t root)
+        : first_(first_group(envelope, root, word_8(body, envelope.body_bytes))),
+          body_(static_cast<const uint32_t*>(body)),
+          body_bytes_(envelope.body_bytes) {}
+    /// `payload`: envelope and body as words, padded to whole packets.
+    Message(const uint32_t* payload, uint32_t body_bytes)
+        : Message(envelope_of(payload, body_bytes), payload + words_of_envelope,
+                  word_0(payload + words_of_envelope, body_bytes)) {}
+
+    uint32_t body_bytes() const { return body_bytes_; }
+    /// Packs `packets` packets, at least 3, into a slot.
+    void pack(uint32_t packets, uint32_t stamp, Packet* slot) const {
+      gyre::pack(first_, packets, stamp, slot);
+      if (packets > packets_a_group)
+        gyre::pack(body_ + words_in_first, packets - packets_a_group, stamp, slot + packets_a_group);
+    }
+
+   private:
+    static constexpr uint32_t words_of_envelope = sizeof(Envelope) / sizeof(uint32_t);
+    static constexpr uint32_t words_in_first = (group_bytes - sizeof(Envelope)) / sizeof(uint32_t);
+    static Envelope envelope_of(const uint32_t* payload, uint32_t body_bytes) {
+      Envelope envelope = gyre::envelope_of(payload);
+      envelope.body_bytes = body_bytes;
+      return envelope;
+    }
+    static uint64_t word_0(const void* body, uint32_t body_bytes) {
+      uint64_t word = 0;
+      std::memcpy(&word, body, std::min<size_t>(body_bytes, sizeof word));
+      return word;
+    }
+    static uint64_t word_8(const void* body, uint32_t body_bytes) {
+      uint64_t word = 0;
+      if (body_bytes > sizeof word)
+        std::memcpy(&word, static_cast<const std::byte*>(body) + sizeof word, sizeof word);
+      return word;
+    }
+
+    Group48 first_;
+    const uint32_t* body_;
+    uint32_t body_bytes_;
+  };
+  /// The ticket must have been claimed, and the body fit a slot.
+  void publish(uint64_t ticket, const Message& message) {
+    const RingCursor<Memory> at(bridge_.h2d, bridge_.shape, ticket);
+    publish_here(at, message);
+    if (!over_bar()) return ring();
+    Memory::store_fence();  // see publish_run
+    store_over_bar(at, message.body_bytes());
+    Memory::store_fence();
+  }
+  /// Message i with ticket `first` + i. All those tickets must have been claimed, and the bodies fit slots.
+  /// `message_of(i)` is called once for each, in their order: what it gives is read before it is called
+  /// again.
+  template <class MessageOf>
+  void publish_run(uint64_t first, uint32_t count, MessageOf&& message_of) {
+    // Over BAR these are copies, which read_back reads. They come first: once a worker can have a message,
+    // its slot may be another producer's.
+    const RingCursor<Memory> begin(bridge_.h2d, bridge_.shape, first);
+    RingCursor<Memory> at = begin;
+    for (uint32_t i = 0; i < count; ++i) {
+      publish_here(at, message_of(i));
+      at.advance(bridge_.shape);
+    }
+    if (!over_bar()) return ring();
+    // Stores to such memory may overtake those before them: that calls are pending, and what their messages
+    // refer to, come first.
+    Memory::store_fence();
+    at = begin;
+    for (uint32_t i = 0; i < count; ++i) {
+      // The engine could have written over it: no line behind the slot is stored.
+      const uint32_t body_bytes = body_bytes_in(Memory::load(*at.slot()));
+      store_over_bar(at, std::min(body_bytes, bridge_.shape.body_capacity()));
+      at.advance(bridge_.shape);
+    }
+    Memory::store_fence();
+  }
+
+  /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
+  /// gets the block that this slot's last such tell had, if nobody took that yet.
+  template <class Free>
+  void keep_tell_block(uint64_t ticket, BlockId block, Free&& free) {
+    TellBlock& entry = tell_blocks_[ticket & (bridge_.shape.slots - 1)];
+    if (const BlockId old = entry.block.exchange(0, std::memory_order_acq_rel); old != 0) free(old);
+    entry.ticket.store(ticket, std::memory_order_relaxed);
+    entry.block.store(block, std::memory_order_release);
+  }
+  /// Hands the blocks of all tells that the worker is done with to `free(BlockId)`. Any thread.
+  template <class Free>
+  void take_tell_blocks(Free&& free) {
+    const uint64_t done = consumed();
+    for (TellBlock& entry : tell_blocks_) {
+      BlockId block = entry.block.load(std::memory_order_acquire);
+      if (block == 0 || entry.ticket.load(std::memory_order_relaxed) >= done) continue;
+      if (entry.block.compare_exchange_strong(block, 0, std::memory_order_acq_rel)) free(block);
+    }
+  }
+
+  void close() { claim_.close(); }
+  bool closed() const { return claim_.closed(); }
+  template <class BeforeReuse>
+  bool try_claim_closed(uint64_t& ticket, BeforeReuse&& before_reuse) {
+    return claim_.try_claim_closed(ticket, before_reuse) == ClaimOutcome::claimed;
+  }
+  uint64_t claimed() const { return claim_.claimed(); }
+  /// False if the worker is known to be done with all that was claimed. Reads the host's own memory alone.
+  bool may_have_work() const { return claimed() > consumed_seen_.load(std::memory_order_relaxed); }
+  /// Tickets the worker is done with, as last published.
+  uint64_t consumed() const { return Memory::load_acquire(bridge_.worker_line->h2d_credit); }
+
+  /// Unpacks the request of a ticket that the worker never took; `nothing` if its producer has not published
+  /// it yet.
+  ReceiveOutcome read_back(uint64_t ticket, uint32_t* payload) const {
+    return receive<Memory>(bridge_.h2d, bridge_.shape, ticket, payload);
+  }
+
+  /// Commands the worker; what it will acknowledge. Nothing follows Command::stop: commanded later, that is
+  /// commanded once more. Any thread; lock-free.
+  CommandWord command(Command command) {
+    return command_next([command](Command) { return command; });
+  }
+  /// Commands once more what was commanded last.
+  CommandWord command_again() {
+    return command_next([](Command last) { return last; });
+  }
+  /// The worker reads the host's clock itself: nobody says the time.
+  void needs_no_time() { time_said_ns_.store(INT64_MAX, std::memory_order_relaxed); }
+  /// Says the time to the worker, which expires messages by it alone, unless a later one was said, or another
+  /// thread says it just now. `now_ns`: the host's clock, now or before.
+  void say_time(int64_t now_ns) {
+    const std::unique_lock lock(time_mutex_, std::try_to_lock);
+    if (!lock || now_ns <= time_said_ns()) return;
+    change_line([now_ns](uint64_t last) {
+      return CommandLine::both({uint32_t(last)}, uint32_t(uint64_t(now_ns) / 1000));
+    });
+    time_said_ns_.store(now_ns, std::memory_order_release);  // a message sent after this is read after it
+  }
+  /// The last time that was said.
+  int64_t time_said_ns() const { return time_said_ns_.load(std::memory_order_acquire); }
+  /// The last command that the worker obeys.
+  CommandWord acknowledged() const {
+    return {uint32_t(Memory::load_acquire(bridge_.worker_line->acknowledged))};
+  }
+  /// Whether that is `word` or a later one.
+  bool obeys(CommandWord word) const {
+    return int32_t((acknowledged().word >> 8 << 8) - (word.word >> 8 << 8)) >= 0;
+  }
+  /// Whether a message seems to lie in the D2H ring, or to begin. Costs a look at memory that the engine
+  /// alone writes; drain() looks closer.
+  bool reply_there() const {
+    const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
+    // What comes with it is a miss of the cache too: not one after the other.
+    if (bridge_.shape.slot_bytes > sizeof(Line)) _mm_prefetch(slot + Line::size, _MM_HINT_T0);
+    return Memory::load(*slot).stamp == next_stamp_.load(std::memory_order_relaxed);
+  }
+
+  /// Whether another thread is at the messages of the D2H ring.
+  bool draining() const { return draining_.load(std::memory_order_acquire); }
+  /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
+  /// unless another thread is doing that; some dozens at the most, so that nobody serves others without end.
+  /// `take` must not throw. Returns how many.
+  template <class Take>
+  uint32_t drain(Take&& take) {
+    if (!reply_there() || draining_.load(std::memory_order_relaxed) ||
+        draining_.exchange(true, std::memory_order_acquire)) {
+      return 0;
+    }
+    const uint32_t count = drain_alone(take, most_at_once);
+    draining_.store(false, std::memory_order_release);
+    return count;
+  }
+  /// The same when no other thread is at it any more: for the end, when no more messages come. False where
+  /// another still is when `give_up()` says so: then nothing was taken.
+  template <class Take, class GiveUp>
+  bool drain_after_others(Take&& take, GiveUp&& give_up) {
+    while (draining_.exchange(true, std::memory_order_acquire)) {
+      if (give_up()) return false;
+      std::this_thread::yield();
+    }
+    drain_alone(take, ~uint32_t(0));
+    draining_.store(false, std::memory_order_release);
+    return true;
+  }
+
+ private:
+  void ring() {
+    if (bell_ != nullptr) bell_->ring();
+  }
+  bool over_bar() const { return bar_.h2d != nullptr; }
+  // As gyre::publish, by groups of packets; over BAR the last line's other packets are stamped too.
+  void publish_here(const RingCursor<Memory>& at, const Message& message) {
+    const uint32_t needed = packets_for(message.body_bytes());
+    uint32_t end = needed;
+    if (over_bar()) end = (needed + Line::size - 1) / Line::size * Line::size;
+    if (at.stamps_whole_slot()) end = bridge_.shape.packets();
+    for (uint32_t k = needed; k < end; ++k) Memory::store(at.slot()[k], Packet{{0, 0, 0}, at.stamp()});
+    message.pack(needed, at.stamp(), at.slot());
+  }
+  void store_over_bar(const RingCursor<Memory>& at, uint32_t body_bytes) {
+    const Packet* const slot = at.slot();
+    store_lines<Memory>(bar_.store, bar_.h2d + slot_pages_.place(uint32_t(slot - bridge_.h2d)),
+                        at.stamps_whole_slot(), bridge_.shape, body_bytes,
+                        [slot](uint32_t k) -> decltype(auto) { return own_line(slot + k); });
+  }
+#if defined(GYRE_THREAD_SANITIZER)
+  // A later lap's producer writes there once the worker has the message, which ThreadSanitizer cannot know.
+  static Line own_line(const Packet* packets) {
+    Line line;
+    for (uint32_t k = 0; k < Line::size; ++k) line.packets[k] = Memory::load(packets[k]);
+    return line;
+  }
+#else
+  static const Line& own_line(const Packet* packets) { return *reinterpret_cast<const Line*>(packets); }
+#endif
+  template <class Choose>
+  CommandWord command_next(Choose&& choose) {
+    return {uint32_t(change_line([&](uint64_t line) {
+      const CommandWord last{uint32_t(line)};
+      const Command before = last.command();
+      return CommandLine::both(last.next(before == Command::stop ? before : choose(before)),
+                               CommandLine::host_us_in(line));
+    }))};
+  }
+  // Makes of CommandLine::command what `change` says; that. Lock-free.
+  template <class Change>
+  uint64_t change_line(Change&& change) {
+    uint64_t last = commanded_.load(std::memory_order_acquire), changed;
+    do {
+      changed = change(last);
+    } while (!commanded_.compare_exchange_weak(last, changed, std::memory_order_acq_rel,
+                                               std::memory_order_acquire));
+    // Another thread's later change may have been stored before this one: it is stored again then. Of two
+    // threads at least one sees the other's, by the fence between its store and its load.
+    for (uint64_t sent = changed;;) {
+      store_line(sent);
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      const uint64_t newest = commanded_.load(std::memory_order_acquire);
+      if (newest == sent) return changed;
+      sent = newest;
+    }
+  }
+  void store_line(uint64_t command) {
+    CommandLine* const line = bar_.command_line != nullptr ? bar_.command_line : bridge_.command_line;
+    Memory::store_release(line->command, command);
+    if (bar_.command_line != nullptr) Memory::store_fence();
+    ring();
+  }
+
+  // In a conversation replies say that the ring is empty. Only where they do not is the worker's own line
+  // read, which it writes after nearly each message there: a miss of the cache.
+  void note_depth(uint64_t tail) {
+    uint64_t most = depth_high_water_.load(std::memory_order_relaxed);
+    const uint64_t consumed_seen = consumed_seen_.load(std::memory_order_relaxed);
+    if (tail - consumed_seen <= most) [[likely]]
+      return;
+    const uint64_t consumed = Memory::load_relaxed(bridge_.worker_line->h2d_credit);
+    if (consumed > consumed_seen) consumed_seen_.store(consumed, std::memory_order_relaxed);
+    const uint64_t depth = tail - std::max(consumed, consumed_seen);
+    while (depth > most && !depth_high_water_.compare_exchange_weak(most, depth, std::memory_order_relaxed)) {
+    }
+  }
+
+  static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
+  static constexpr uint32_t most_at_once = 64;
+  static constexpr uint32_t prefetch_slots = 6;
+
+  // The drainer's: says to all where next_reply_ is.
+  void expect_reply() {
+    next_slot_.store(next_reply_.slot(), std::memory_order_relaxed);
+    next_stamp_.store(next_reply_.stamp(), std::memory_order_relaxed);
+  }
+
+  ReceiveOutcome look() const {
+    const Packet* const slot = next_reply_.slot();
+    const uint32_t stamp = next_reply_.stamp();
+    const __m128i first = Memory::load_vector(*slot), stamped = _mm_set1_epi32(int(stamp));
+    constexpr int stamp_bits = 0xf000;  // of a mask of bytes
+    __m128i same = _mm_cmpeq_epi32(first, stamped);
+    if ((_mm_movemask_epi8(same) & stamp_bits) == 0) return ReceiveOutcome::nothing;
+    // Envelope::body_bytes, bytes 8…11
+    const auto body_bytes = uint32_t(_mm_cvtsi128_si32(_mm_srli_si128(first, 8)));
+    if (body_bytes > bridge_.shape.body_capacity()) return ReceiveOutcome::corrupt;
+    for (uint32_t k = packets_for(body_bytes); k-- > 1;)
+      same = _mm_and_si128(same, _mm_cmpeq_epi32(Memory::load_vector(slot[k]), stamped));
+    return (_mm_movemask_epi8(same) & stamp_bits) != 0 ? ReceiveOutcome::message : ReceiveOutcome::nothing;
+  }
+
+  void give_credit() { Memory::store_release(bridge_.host_line->d2h_credit, next_reply_.ticket()); }
+  void fetch(uint64_t ticket) const {
+    _mm_prefetch(bridge_.d2h + bridge_.shape.first_packet(ticket), _MM_HINT_T0);
+  }
+
+  template <class Take>
+  uint32_t drain_alone(Take& take, uint32_t most) {
+    uint32_t count = 0;
+    // What the engine wrote is a miss of the cache, each by itself: those that may lie there are fetched
+    // ahead.
+    const uint32_t expected =
+        prepaid_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_relaxed);
+    for (uint32_t k = 1; k < prefetch_slots && k < expected; ++k) fetch(next_reply_.ticket() + k);
+    while (count < most) {
+      const ReceiveOutcome outcome = look();
+      if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));
+      if (outcome != ReceiveOutcome::message) break;
+      if (count + prefetch_slots < expected) fetch(next_reply_.ticket() + prefetch_slots);
+      const ArrivedReply reply(next_reply_.slot(), bridge_.shape.body_capacity());
+      take(&reply);
+      next_reply_.advance(bridge_.shape);
+      if (++count % 16 == 0) give_credit();
+    }
+    if (count != 0) {
+      expect_reply();
+      give_credit();
+    }
+    return count;
+  }
+
+  Bridge bridge_;
+  BarBridge bar_;
+  Doorbell* bell_;
+  SlotPages slot_pages_;                // of bar_.h2d
+  std::atomic<uint64_t> commanded_{0};  // the last CommandLine::command
+  std::mutex time_mutex_;               // who says the time; tried, never waited for
+  TicketClaim<Memory> claim_;
+  alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
+  std::atomic<uint32_t> returned_seen_{0};
+  std::atomic<uint64_t> depth_high_water_{0};
+  std::atomic<int64_t> time_said_ns_{INT64_MIN / 2};  // written each 2 ms at the most
+  // Who waits reads the first of these lines at each turn; who drains writes it once a drain, and the second
+  // for each reply.
+  alignas(128) std::atomic<bool> draining_{false};
+  std::atomic<uint32_t> next_stamp_{0};  // of the next message, in next_slot_
+  std::atomic<const Packet*> next_slot_{nullptr};
+  alignas(128) std::atomic<uint32_t> returned_{0};  // prepaid replies that came, ever
+  std::atomic<uint64_t> consumed_seen_{0};          // tickets that the worker is known to be done with
+  RingCursor<Memory> next_reply_;                   // the drainer's
+  // Out-of-line tells by slot: their blocks are freed by credit.
+  struct TellBlock {
+    std::atomic<BlockId> block{0};
+    std::atomic<uint64_t> ticket{0};
+  };
+  alignas(64) std::vector<TellBlock> tell_blocks_;
+};
+
+}  // namespace gyre

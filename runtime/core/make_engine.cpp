@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+#include <gyre/runtime/core/engine.hpp>
+#include <gyre/runtime/cpu/engine.hpp>
+#include <gyre/runtime/errors.hpp>
+
+#if defined(GYRE_WITH_CUDA)
+#include <gyre/runtime/cuda/engine.hpp>
+#include <gyre/runtime/cuda/loaded_kernel.hpp>
+#endif
+
+namespace gyre {
+
+namespace {
+
+#if defined(GYRE_WITH_CUDA)
+// A forked child that cannot use the parent's CUDA must not take that for a machine without a GPU.
+bool cuda_device_present() {
+  cuda::Driver::refuse_after_fork();
+  return cuda::Driver::device_count() > 0;
+}
+std::unique_ptr<Engine> make_cuda_engine(const ActorSet& actors, const Options& options) {
+  return std::make_unique<cuda::CudaEngine>(actors, options);
+}
+// What the device says of the launch before a kernel is compiled for it, a line each; a driver that fails
+// says why the list is shorter.
+std::string device_problems(const ActorSet& actors, const Options& options) {
+  try {
+    const cuda::Driver driver = cuda::Driver::load();
+    const cuda::DeviceLimits limits = cuda::read_limits(driver, options.device);
+    const cuda::LaunchRequest request = cuda::on_device(cuda::request_of(actors, options), limits);
+    return cuda::lines(cuda::launch_problems(request, limits, cuda::host_memory(), nullptr));
+  } catch (const Error& error) {
+    return cuda::lines({error.what()});
+  }
+}
+std::string grid_problem(const ActorSet& actors, const Options& options) {
+  return cuda::grid_problem(actors, options);
+}
+#else
+std::string device_problems(const ActorSet&, const Options&) { return {}; }
+std::string grid_problem(const ActorSet&, const Options&) { return {}; }
+bool cuda_device_present() { return false; }
+std::unique_ptr<Engine> make_cuda_engine(const ActorSet&, const Options&) {
+  throw EngineUnavailable(
+      "launching on CUDA: this Gyre was built without the CUDA toolkit; install the toolkit (12 or 13) and "
+      "build again, "
+      "or use --engine cpu");
+}
+#endif
+
+std::string transport_problem(TransportKind transport, bool on_cuda) {
+  if (transport == TransportKind::automatic || (transport == TransportKind::heap) != on_cuda) return {};
+  if (on_cuda) {
+    return fmt::format("--transport {}: the CUDA engine's transports are bar, pinned and unified",
+                       name(transport));
+  }
+  return fmt::format("--transport {}: the CPU engine's only transport is heap", name(transport));
+}
+
+// Lines of what the engine says of the options, without its device.
+std::string engine_problems(const ActorSet& actors, const Options& options, bool on_cuda) {
+  std::string problems;
+  for (const std::string& problem :
+       {transport_problem(options.transport, on_cuda),
+        on_cuda ? grid_problem(actors, options) : CpuEngine::problems(options)}) {
+    if (!problem.empty()) problems += "  " + problem + "\n";
+  }
+  return problems;
+}
+
+}  // namespace
+
+std::string launch_problems(const ActorSet& actors, const Options& options) {
+  std::string problems = options.problems() + actors.problems(options);
+  try {
+    const bool on_cuda = chosen_engine(options) == EngineKind::cuda;
+    problems += engine_problems(actors, options, on_cuda);
+    if (on_cuda && !problems.empty()) problems += device_problems(actors, options);
+  } catch (
+      const Error& error) {  // which engine it would be is not known; making it says why, if all is right
+    if (!problems.empty()) problems += "  " + std::string(error.what()) + "\n";
+  }
+  return problems;
+}
+
+EngineKind chosen_engine(const Options& options) {
+  if (options.engine != EngineKind::automatic) return options.engine;
+  return cuda_device_present() ? EngineKind::cuda : EngineKind::cpu;
+}
+
+std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options) {
+  const bool on_cuda = chosen_engine(options) == EngineKind::cuda;
+  if (const std::string problem = transport_problem(options.transport, on_cuda); !problem.empty()) {
+    throw BadOptions("launching a runtime: these options are wrong:\n  " + problem + "\n");
+  }
+  if (on_cuda) return make_cuda_engine(actors, options);
+  return std::make_unique<CpuEngine>(actors, options);
+}
+
+}  // namespace gyre

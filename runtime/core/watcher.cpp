@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+#include <pthread.h>
+#include <gyre/runtime/core/core.hpp>
+#include <gyre/runtime/system/leave_thread.hpp>
+#include <gyre/runtime/system/signals_blocked.hpp>
+
+#include <system_error>
+
+namespace gyre::detail {
+
+namespace {
+thread_local const Watcher* watcher_of_this_thread = nullptr;
+}  // namespace
+
+Watcher::~Watcher() { leave_thread(thread_, core_.forked()); }
+
+void Watcher::start() {
+  try {
+    const SignalsBlocked blocked;
+    thread_ = std::thread([core = core_.shared_from_this()] { core->watcher_.run(); });
+  } catch (const std::system_error& error) {
+    throw Error(
+        fmt::format("starting the thread that watches the engine: {}; end other threads or raise their limit "
+                    "(ulimit -u)",
+                    error.what()));
+  }
+  pthread_setname_np(thread_.native_handle(), "gyre-watcher");
+  started_.store(true, std::memory_order_release);
+}
+
+void Watcher::run() {
+  watcher_of_this_thread = this;
+  std::unique_lock lock(sleep_mutex_);
+  while (!wake_.wait_for(lock, interval, [this] { return ending_.load(std::memory_order_acquire); })) {
+    core_.check_engine();
+    if (core_.state() == Lifecycle::failed) break;
+  }
+  finished_.store(true, std::memory_order_release);
+}
+
+// Not under the thread's lock: a notification that comes just before it sleeps is lost, and it sleeps for an
+// interval more.
+bool Watcher::end(int64_t deadline_ns) {
+  if (!started_.load(std::memory_order_acquire)) return true;
+  ending_.store(true, std::memory_order_release);
+  wake_.notify_one();
+  if (watcher_of_this_thread == this) return true;
+  Backoff backoff(WaitPolicy::polite);
+  while (!finished_.load(std::memory_order_acquire)) {
+    if (host_now_ns() >= deadline_ns) return false;
+    backoff.pause();
+  }
+  const std::unique_lock lock(join_mutex_, std::try_to_lock);
+  if (lock && thread_.joinable()) thread_.join();
+  return true;
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,200 @@
+#include <fmt/format.h>
+#include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/memory/buffers.hpp>
+
+#include <algorithm>
+
+namespace gyre::detail {
+
+namespace {
+
+constexpr uint64_t granularity = 256;
+
+std::string doing(MemoryKind kind, uint64_t bytes) {
+  return fmt::format("allocating a {} buffer of {} bytes: ", name(kind), bytes);
+}
+
+void add(Ledger::Count& count, const MemoryBlock& block) {
+  ++count.buffers;
+  count.bytes += block.bytes;
+}
+void take(Ledger::Count& count, const MemoryBlock& block) {
+  --count.buffers;
+  count.bytes -= block.bytes;
+}
+
+}  // namespace
+
+Buffers::Buffers(BufferMemory& memory, const std::deque<HostBridge>& bridges)
+    : memory_(memory), bridges_(bridges), generations_(memory.entries(), 0) {
+  for (uint32_t index = memory.entries(); index > 0; --index) free_indices_.push_back(index - 1);
+}
+
+Buffers::~Buffers() {
+  if (workers_ == Workers::stuck) return;
+  for (const Grave& grave : graves_) memory_.release(grave.block);
+}
+
+Tickets Buffers::sent() const {
+  Tickets tickets;
+  tickets.reserve(bridges_.size());
+  for (const HostBridge& bridge : bridges_) tickets.push_back(bridge.claimed());
+  return tickets;
+}
+
+bool Buffers::past(const Tickets& tickets) const {
+  const std::lock_guard lock(mutex_);
+  return past_locked(tickets);
+}
+
+bool Buffers::past_locked(const Tickets& tickets) const {
+  if (workers_ == Workers::ended) return true;
+  for (size_t worker = 0; worker < tickets.size(); ++worker) {
+    if (bridges_[worker].consumed() < tickets[worker]) return false;
+  }
+  return true;
+}
+
+// An entry is used again only when no message that was sent before it was freed can be read any more: a
+// worker reads its words one after the other.
+uint32_t Buffers::take_index() {
+  while (!freed_indices_.empty() && past_locked(*freed_indices_.front().sent_before)) {
+    free_indices_.push_back(freed_indices_.front().index);
+    freed_indices_.pop_front();
+  }
+  if (free_indices_.empty()) {
+    throw Error(
+        fmt::format("allocating a buffer: all {} there may be are in use ({}), or were freed while a worker "
+                    "still had messages sent before that ({}); free some, let the workers answer, or launch "
+                    "with larger Options::max_buffers",
+                    memory_.entries(), memory_.entries() - freed_indices_.size(), freed_indices_.size()));
+  }
+  const uint32_t index = free_indices_.back();
+  free_indices_.pop_back();
+  return index;
+}
+
+// The smallest that is large enough, and at most `times` as large; empty if there is none.
+MemoryBlock Buffers::take_grave(MemoryKind kind, uint64_t bytes, uint64_t times) {
+  auto best = graves_.end();
+  for (auto grave = graves_.begin(); grave != graves_.end(); ++grave) {
+    if (grave->block.kind != kind || grave->block.bytes < bytes || grave->block.bytes / times > bytes)
+      continue;
+    if (best != graves_.end() && best->block.bytes <= grave->block.bytes) continue;
+    if (past_locked(*grave->sent_before)) best = grave;
+  }
+  if (best == graves_.end()) return {};
+  const MemoryBlock block = best->block;
+  take(ledger_.graveyard[uint32_t(kind)], block);
+  graves_.erase(best);
+  return block;
+}
+
+// New memory, or where there is none a grave of any size.
+MemoryBlock Buffers::allocate_or_dig(MemoryKind kind, uint64_t bytes) {
+  try {
+    return memory_.allocate(kind, bytes);
+  } catch (const Error& error) {
+    const std::lock_guard lock(mutex_);
+    const MemoryBlock block = take_grave(kind, bytes, ~uint64_t(0));
+    if (block.bytes != 0) return block;
+    throw Error(
+        fmt::format("{}; {} bytes of freed {} buffers are kept until the runtime ends, none of them large "
+                    "enough",
+                    error.what(), ledger_.graveyard[uint32_t(kind)].bytes, name(kind)));
+  }
+}
+
+Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType element, uint64_t bytes) {
+  if (uint32_t(kind) >= memory_kinds) {
+    throw Error(fmt::format(
+        "allocating a buffer of memory kind {}: must be device, pinned or unified (0 to 2)", int(kind)));
+  }
+  if (bytes == 0) throw Error(doing(kind, bytes) + "a buffer has an element at least; ask for more");
+  if (const std::string refusal = memory_.refusal(kind); !refusal.empty()) {
+    throw Error(doing(kind, bytes) + refusal);
+  }
+  if (kind == MemoryKind::unified && bytes > largest_unified) {
+    throw Error(doing(kind, bytes) +
+                fmt::format("managed memory is for small buffers, {} bytes at most; use MemoryKind::device "
+                            "or MemoryKind::pinned",
+                            largest_unified));
+  }
+  Record record{{}, 0, 0, element, bytes};
+  // Past 2^48 no machine has memory, and rounding must not wrap.
+  const uint64_t rounded = std::min(bytes, uint64_t(1) << 48) / granularity * granularity +
+                           (bytes % granularity != 0 ? granularity : 0);
+  {
+    const std::lock_guard lock(mutex_);
+    if (workers_ != Workers::live) {
+      throw Error(doing(kind, bytes) + "the runtime has terminated; launch a new one");
+    }
+    record.index = take_index();
+    record.block = take_grave(kind, rounded, 2);
+    if (++generations_[record.index] == 0) ++generations_[record.index];
+    record.generation = generations_[record.index];
+  }
+  try {
+    if (record.block.bytes == 0) record.block = allocate_or_dig(kind, rounded);
+    memory_.zero(record.block, bytes);
+    memory_.set_entry(record.index, {record.block.address, bytes, record.generation, uint32_t(element)});
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    free_indices_.push_back(record.index);
+    if (record.block.bytes != 0) bury(record.block, std::make_shared<const Tickets>());
+    throw;
+  }
+  const std::lock_guard lock(mutex_);
+  add(ledger_.in_use[uint32_t(kind)], record.block);
+  return record;
+}
+
+void Buffers::bury(const MemoryBlock& block, std::shared_ptr<const Tickets> sent_before) {
+  graves_.push_back({block, std::move(sent_before)});
+  add(ledger_.graveyard[uint32_t(block.kind)], block);
+}
+
+void Buffers::free(const Record& record) noexcept {
+  bool retired = true;
+  try {
+    memory_.set_entry(record.index, {0, 0, 0, 0});
+  } catch (const std::exception&) {
+    retired = false;
+  }
+  bool release = false;
+  try {
+    const auto sent_before = std::make_shared<const Tickets>(sent());
+    const std::lock_guard lock(mutex_);
+    release = workers_ == Workers::ended;
+    if (!release && !retired)
+      return;  // workers may still take the handle: it stays in use, in the ledger too
+    if (!release) {
+      freed_indices_.push_back({record.index, sent_before});
+      bury(record.block, sent_before);
+    }
+    take(ledger_.in_use[uint32_t(record.block.kind)], record.block);
+  } catch (const std::bad_alloc&) {
+    return;  // nowhere to note that it is free: it stays in use, in the ledger too
+  }
+  if (release) memory_.release(record.block);
+}
+
+Ledger Buffers::ledger() const {
+  const std::lock_guard lock(mutex_);
+  return ledger_;
+}
+
+void Buffers::workers_ended(bool stuck) {
+  std::vector<Grave> graves;
+  {
+    const std::lock_guard lock(mutex_);
+    if (workers_ != Workers::live) return;
+    workers_ = stuck ? Workers::stuck : Workers::ended;
+    if (stuck) return;
+    graves.swap(graves_);
+    for (Ledger::Count& count : ledger_.graveyard) count = {};
+  }
+  for (const Grave& grave : graves) memory_.release(grave.block);
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,125 @@
+// The buffers of a runtime: which there are, which wait to be used again, and where workers are with what was
+// sent. Buffer (buffer.hpp) is what users hold.
+#pragma once
+
+#include <gyre/messages/buffer.view.hpp>
+#include <gyre/runtime/core/host_bridge.hpp>
+#include <gyre/runtime/memory/buffer_memory.hpp>
+#include <gyre/runtime/stats.hpp>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace gyre {
+
+/// The memory of a runtime's buffers. All zero once they are gone and the workers have ended.
+struct Ledger {
+  struct Count {
+    uint64_t buffers = 0;
+    uint64_t bytes = 0;  ///< of memory taken: multiples of 256
+  };
+  Count in_use[memory_kinds];     ///< by MemoryKind
+  Count graveyard[memory_kinds];  ///< freed while workers lived: for buffers to come, until termination
+
+  const Count& used(MemoryKind kind) const { return in_use[uint32_t(kind)]; }
+  const Count& freed(MemoryKind kind) const { return graveyard[uint32_t(kind)]; }
+  bool empty() const {
+    for (uint32_t k = 0; k < memory_kinds; ++k) {
+      if (in_use[k].buffers != 0 || graveyard[k].buffers != 0) return false;
+    }
+    return true;
+  }
+};
+
+namespace detail {
+
+enum class Transfer { write, read };
+
+/// What was claimed of each worker's ring at one moment.
+using Tickets = std::vector<uint64_t>;
+
+/// Thread-safe; its lock is never taken on the message path.
+class Buffers {
+ public:
+  /// One buffer: its memory, and what its handles say.
+  struct Record {
+    MemoryBlock block;
+    uint32_t index = 0;
+    uint32_t generation = 0;
+    messages::view::ElementType element = messages::view::ElementType::none;
+    uint64_t bytes = 0;  // asked for; the block may have more
+  };
+
+  /// Managed memory is for small buffers: the driver moves it by pages.
+  static constexpr uint64_t largest_unified = uint64_t(256) << 20;
+
+  /// Both must outlive it.
+  Buffers(BufferMemory& memory, const std::deque<HostBridge>& bridges);
+  ~Buffers();
+
+  /// Zeroed memory of `bytes` bytes, and an entry in the workers' table. Throws Error.
+  Record allocate(MemoryKind kind, messages::view::ElementType element, uint64_t bytes);
+  /// The handles are stale from now on. While workers live the memory waits until each is past what was sent
+  /// before; it is used again then.
+  void free(const Record& record) noexcept;
+
+  BufferMemory& memory() { return memory_; }
+  Ledger ledger() const;
+
+  /// A copy into a buffer, or out of one, took so long.
+  void note(Transfer kind, uint64_t bytes, uint64_t ns) noexcept {
+    Transfers& transfers = transfers_[size_t(kind)];
+    transfers.copies.fetch_add(1, std::memory_order_relaxed);
+    transfers.bytes.fetch_add(bytes, std::memory_order_relaxed);
+    transfers.ns.fetch_add(ns, std::memory_order_relaxed);
+  }
+  TransferStats transfers(Transfer kind) const noexcept {
+    const Transfers& transfers = transfers_[size_t(kind)];
+    return {transfers.copies.load(std::memory_order_relaxed), transfers.bytes.load(std::memory_order_relaxed),
+            transfers.ns.load(std::memory_order_relaxed)};
+  }
+
+  /// What has been sent so far.
+  Tickets sent() const;
+  /// True once every worker is past that, or has ended.
+  bool past(const Tickets& tickets) const;
+
+  /// The workers have ended, so all that was freed is given back; or, if `stuck`, will never, and nothing is.
+  void workers_ended(bool stuck);
+
+ private:
+  struct Grave {
+    MemoryBlock block;
+    std::shared_ptr<const Tickets> sent_before;
+  };
+  struct FreedIndex {
+    uint32_t index;
+    std::shared_ptr<const Tickets> sent_before;
+  };
+  enum class Workers { live, ended, stuck };
+  struct Transfers {
+    std::atomic<uint64_t> copies{0}, bytes{0}, ns{0};
+  };
+
+  bool past_locked(const Tickets& tickets) const;
+  uint32_t take_index();
+  MemoryBlock take_grave(MemoryKind kind, uint64_t bytes, uint64_t times);
+  MemoryBlock allocate_or_dig(MemoryKind kind, uint64_t bytes);
+  void bury(const MemoryBlock& block, std::shared_ptr<const Tickets> sent_before);
+
+  BufferMemory& memory_;
+  const std::deque<HostBridge>& bridges_;
+  mutable std::mutex mutex_;
+  Workers workers_ = Workers::live;
+  std::vector<uint32_t> generations_;   // by index, of its last use
+  std::vector<uint32_t> free_indices_;  // no worker can be at
+  std::deque<FreedIndex> freed_indices_;
+  std::vector<Grave> graves_;
+  Ledger ledger_;
+  Transfers transfers_[2];  // by Transfer
+};
+
+}  // namespace detail
+}  // namespace gyre

@@ -1,7 +1,0 @@
-#include <gyre/runtime/scratch.hpp>
-
-namespace gyre::detail {
-
-constinit thread_local PerThread<Scratch> scratch_of_this_thread;
-
-}  // namespace gyre::detail

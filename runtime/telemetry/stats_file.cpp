@@ -1,0 +1,533 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/log.hpp>
+#include <gyre/runtime/system/signals_blocked.hpp>
+#include <gyre/runtime/telemetry/stats_file.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <limits>
+
+namespace gyre {
+
+namespace {
+
+constexpr std::string_view suffix = ".gyre-stats";
+constexpr uint64_t largest_file = uint64_t(1) << 30;
+
+// The front of a file; the stats follow. Written with them in one call, and read likewise: what a reader
+// meets half written has another checksum.
+struct Header {
+  static constexpr uint64_t expected_magic = 0x31746174536579ull << 8 | 'G';  // "GyeStat1"
+  static constexpr uint64_t expected_version = 3;
+  static constexpr uint64_t first_locked_version = 3;  // from then on their writers lock them
+  uint64_t magic = expected_magic;
+  uint64_t version = expected_version;
+  uint64_t pid = 0;
+  uint64_t interval_ms = 0;
+  uint64_t written_ns = 0;  // CLOCK_BOOTTIME
+  uint64_t bytes = 0;       // that follow
+  uint64_t checksum = 0;    // FNV-1a of the words above and of what follows
+};
+static_assert(sizeof(Header) == 56);
+
+uint64_t boot_time_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
+}
+
+uint64_t checksum_of(const Header& header, std::string_view stats) {
+  return fnv1a(stats, fnv1a({reinterpret_cast<const char*>(&header), offsetof(Header, checksum)}));
+}
+
+// The writer of a file holds this lock on it as long as the file is open, so the system lets it go when the
+// process ends, however it ends. Of the open file, not of the process: a pid says nothing in another pid
+// namespace, and closing some other descriptor of the file lets no such lock go.
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+enum class Lock { taken, others, impossible };
+Lock try_lock(int file) {
+  struct flock lock = whole_file();
+  if (fcntl(file, F_OFD_SETLK, &lock) == 0) return Lock::taken;
+  return errno == EAGAIN || errno == EACCES ? Lock::others : Lock::impossible;
+}
+// True while another open file has the lock; `otherwise` where the file system knows no locks.
+bool is_locked(int file, bool otherwise) {
+  struct flock lock = whole_file();
+  return fcntl(file, F_OFD_GETLK, &lock) == 0 ? lock.l_type != F_UNLCK : otherwise;
+}
+
+// A child of fork() has its parent's open files, and with them their locks, as long as it lives: it closes
+// them. Each is its descriptor and 1; 0: none. The locks of more files than this end with the children too.
+constinit std::array<std::atomic<int>, 64> own_files{};
+void close_own_files() {
+  for (std::atomic<int>& file : own_files) {
+    if (const int descriptor_and_1 = file.load(std::memory_order_relaxed)) close(descriptor_and_1 - 1);
+    file.store(0, std::memory_order_relaxed);
+  }
+}
+[[maybe_unused]] const int closes_own_files = pthread_atfork(nullptr, nullptr, close_own_files);
+void note_own_file(int descriptor) {
+  for (std::atomic<int>& file : own_files) {
+    int none = 0;
+    if (file.compare_exchange_strong(none, descriptor + 1, std::memory_order_relaxed)) return;
+  }
+}
+void forget_own_file(int descriptor) {
+  for (std::atomic<int>& file : own_files) {
+    int noted = descriptor + 1;
+    if (file.compare_exchange_strong(noted, 0, std::memory_order_relaxed)) return;
+  }
+}
+
+// Calls visit(name, status) for each published file of the folder.
+template <class Visit>
+void for_each_file(int folder, Visit&& visit) {
+  DIR* const listing = fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (listing == nullptr) return;
+  while (const dirent* const entry = readdir(listing)) {
+    struct stat status {};
+    if (std::string_view(entry->d_name).ends_with(suffix) &&
+        fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode)) {
+      visit(entry->d_name, status);
+    }
+  }
+  closedir(listing);
+}
+
+// Whether the file, which nobody has locked, was left by a process that is gone. Its writer was one that
+// locks its files (earlier versions do not), or ended before it wrote anything.
+bool was_left(int file, const struct stat& status) {
+  constexpr time_t time_to_write_s = 60;
+  if (status.st_size == 0) return time(nullptr) - status.st_mtime > time_to_write_s;
+  Header header;
+  constexpr size_t front = offsetof(Header, pid);  // the magic and the version
+  return pread(file, &header, front, 0) == ssize_t(front) && header.magic == Header::expected_magic &&
+         header.version >= Header::first_locked_version;
+}
+
+// Removes the files of processes that are gone. Whoever removes a file has its lock, and its name is that
+// file's meanwhile: others remove it by that lock alone, and make none where there is one.
+void remove_files_of_the_dead(int folder) {
+  for_each_file(folder, [folder](const char* name, const struct stat& listed) {
+    if (listed.st_uid != geteuid()) return;
+    const int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return;
+    struct stat status {
+    }, named{};
+    if (try_lock(file) == Lock::taken && fstat(file, &status) == 0 && was_left(file, status) &&
+        fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_dev == status.st_dev &&
+        named.st_ino == status.st_ino) {
+      unlinkat(folder, name, 0);
+    }
+    close(file);
+  });
+}
+
+// A new file of this process, locked; its name is added to `name`. -1, and errno, where there can be none.
+int make_file(int folder, std::string& name) {
+  constexpr int attempts = 1024;
+  static constinit std::atomic<uint64_t> runtimes{0};
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    name = fmt::format("{}-{}{}", getpid(), ++runtimes, suffix);
+    const int file = openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0 && errno == EEXIST) continue;  // a process of another namespace has this number too
+    struct stat status {};
+    if (file < 0 || (try_lock(file) != Lock::others && fstat(file, &status) == 0 && status.st_nlink != 0)) {
+      return file;
+    }
+    close(file);  // somebody took it for one that was left
+  }
+  errno = EEXIST;
+  return -1;
+}
+
+// Of a folder that is this user's and nobody else's to write; -1, and why, otherwise.
+int open_folder(const std::string& path, std::string& problem) {
+  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  struct stat status {};
+  if (folder < 0 || fstat(folder, &status) != 0) {
+    problem = fmt::format("folder {} cannot be opened: {}", path, std::strerror(errno));
+  } else if (status.st_uid != geteuid()) {
+    problem = fmt::format("folder {} belongs to user {}, and this is user {}; set $GYRE_STATS_DIR to another",
+                          path, status.st_uid, geteuid());
+  } else if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    problem = fmt::format("others may write to folder {} (its mode is {:o}); chmod 700 it", path,
+                          status.st_mode & 07777);
+  } else {
+    return folder;
+  }
+  if (folder >= 0) close(folder);
+  return -1;
+}
+
+class Writer {
+ public:
+  void number(uint64_t value) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
+  }
+  void real(double value) {
+    uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    number(bits);
+  }
+  void text(std::string_view value) {
+    number(value.size());
+    const auto* const bytes = reinterpret_cast<const std::byte*>(value.data());
+    bytes_.insert(bytes_.end(), bytes, bytes + value.size());
+  }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// Believes nothing: whatever the bytes are, it takes no more than there are.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  void number(uint64_t& value) { std::memcpy(&value, take(sizeof value).data(), sizeof value); }
+  uint64_t number() {
+    uint64_t value;
+    number(value);
+    return value;
+  }
+  template <class Enum>
+  void choice(Enum& value, Enum last) {
+    const uint64_t n = number();
+    if (n > uint64_t(last)) fail();
+    value = Enum(n);
+  }
+  double real() {
+    const uint64_t bits = number();
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  void text(std::string& value) {
+    const uint64_t size = number();
+    const auto bytes = take(size);
+    value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  // How many of at least `least_bytes` each follow.
+  uint64_t count(uint64_t least_bytes) {
+    const uint64_t n = number();
+    if (n > bytes_.size() / least_bytes) fail();
+    return n;
+  }
+  void end() const {
+    if (!bytes_.empty()) fail();
+  }
+
+ private:
+  [[noreturn]] static void fail() { throw Error("reading published stats: the bytes are none"); }
+  std::span<const std::byte> take(uint64_t size) {
+    if (size > bytes_.size()) fail();
+    const auto front = bytes_.first(size);
+    bytes_ = bytes_.subspan(size);
+    return front;
+  }
+  std::span<const std::byte> bytes_;
+};
+
+// What is written, and read back, in one order: `visit(value)` of each number.
+template <class Books, class Visit>
+void for_each_number(Books& books, Visit&& visit) {
+  visit(books.asks.accepted);
+  visit(books.asks.answered);
+  visit(books.asks.error_replies);
+  visit(books.asks.timed_out);
+  visit(books.asks.dead_letters);
+  visit(books.asks.cancelled);
+  visit(books.asks.late_replies);
+  visit(books.asks.inferred);
+  visit(books.tells.accepted);
+  visit(books.tells.processed);
+  visit(books.tells.dead_letters);
+  visit(books.tells.inferred);
+  visit(books.dead_letters_dropped);
+  visit(books.corrupt_slots);
+}
+template <class Transfer, class Visit>
+void for_each_number_of(Transfer& transfer, Visit&& visit) {
+  visit(transfer.copies);
+  visit(transfer.bytes);
+  visit(transfer.ns);
+}
+template <class Memory, class Visit>
+void for_each_size(Memory& memory, Visit&& visit) {
+  visit(memory.region);
+  visit(memory.bar);
+  visit(memory.actors);
+  visit(memory.modules);
+  visit(memory.buffer_table);
+  for (auto& bytes : memory.buffers) visit(bytes);
+  for (auto& bytes : memory.buffers_freed) visit(bytes);
+  visit(memory.device_total);
+  visit(memory.device_free);
+}
+template <class Handler, class Visit>
+void for_each_count(Handler& handler, Visit&& visit) {
+  visit(handler.processed);
+  visit(handler.failed);
+  visit(handler.expired);
+  visit(handler.dead_letters);
+  visit(handler.handler_ns);
+  for (auto& time : handler.times) visit(time);
+}
+
+}  // namespace
+
+std::string stats_folder() {
+  const auto absolute = [](const char* name) {
+    const char* const path = std::getenv(name);
+    return path != nullptr && path[0] == '/' ? std::string(path) : std::string();
+  };
+  if (const std::string asked = absolute("GYRE_STATS_DIR"); !asked.empty()) return asked;
+  if (const std::string runtime = absolute("XDG_RUNTIME_DIR"); !runtime.empty()) return runtime + "/gyre";
+  return fmt::format("/tmp/gyre-{}", geteuid());
+}
+
+std::vector<std::string> stats_files() {
+  const std::string folder = stats_folder();
+  std::string problem;
+  const int descriptor = open_folder(folder, problem);
+  if (descriptor < 0) return {};
+  std::vector<std::pair<std::pair<time_t, long>, std::string>> found;
+  for_each_file(descriptor, [&](const char* name, const struct stat& status) {
+    found.push_back({{status.st_mtim.tv_sec, status.st_mtim.tv_nsec}, folder + "/" + name});
+  });
+  close(descriptor);
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> files;
+  for (auto& [time, path] : found) files.push_back(std::move(path));
+  return files;
+}
+
+PublishedStats read_stats_file(const std::string& path) {
+  const auto wrong = [&path](const std::string& what) -> Error {
+    return Error(fmt::format("reading published stats from {}: {}", path, what));
+  };
+  const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) throw wrong(std::strerror(errno));
+  struct Close {
+    int file;
+    ~Close() { close(file); }
+  } const closing{file};
+  struct stat status {};
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) throw wrong("it is no file");
+  if (status.st_uid != geteuid()) throw wrong(fmt::format("it belongs to user {}", status.st_uid));
+  if (uint64_t(status.st_size) < sizeof(Header) || uint64_t(status.st_size) > largest_file) {
+    throw wrong(fmt::format("it has {} bytes, and such a file has {} to {}", status.st_size, sizeof(Header),
+                            largest_file));
+  }
+  constexpr int attempts = 100;  // it may be written meanwhile
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    std::string bytes(size_t(status.st_size), '\0');
+    const ssize_t count = pread(file, bytes.data(), bytes.size(), 0);
+    if (count < ssize_t(sizeof(Header))) continue;
+    bytes.resize(size_t(count));
+    Header header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    if (header.magic != Header::expected_magic) throw wrong("it was not written by Gyre");
+    if (header.version != Header::expected_version) {
+      throw wrong(
+          fmt::format("it is of version {}, and this Gyre reads {}; use the tool of the Gyre that "
+                      "wrote it",
+                      header.version, Header::expected_version));
+    }
+    const std::string_view rest = std::string_view(bytes).substr(sizeof header);
+    if (header.bytes > rest.size() || header.checksum != checksum_of(header, rest.substr(0, header.bytes))) {
+      continue;
+    }
+    PublishedStats published;
+    published.pid = header.pid;
+    published.interval_ms = header.interval_ms;
+    published.age_s = double(int64_t(boot_time_ns() - header.written_ns)) * 1e-9;
+    const bool pid_there = header.pid != 0 && header.pid <= uint64_t(std::numeric_limits<pid_t>::max()) &&
+                           (kill(pid_t(header.pid), 0) == 0 || errno == EPERM);
+    published.process_there = is_locked(file, pid_there);
+    published.stats = detail::read_stats(std::as_bytes(std::span(rest.data(), header.bytes)));
+    return published;
+  }
+  throw wrong("it is damaged, or cut short; remove it if its process is gone");
+}
+
+namespace detail {
+
+std::vector<std::byte> write_stats(const Stats& stats) {
+  Writer writer;
+  const auto number = [&writer](uint64_t value) { writer.number(value); };
+  number(uint64_t(stats.engine));
+  number(uint64_t(stats.transport));
+  writer.text(stats.device);
+  number(uint64_t(stats.state));
+  writer.real(stats.uptime_s);
+  writer.real(stats.timings.compile_ms);
+  writer.real(stats.timings.launch_ms);
+  number(stats.timings.compiled_from_cache ? 1 : 0);
+  number(stats.slots);
+  for_each_number(stats.books, number);
+  for_each_number_of(stats.writes, number);
+  for_each_number_of(stats.reads, number);
+  for_each_size(stats.memory, number);
+  number(stats.workers.size());
+  for (const WorkerStats& worker : stats.workers) {
+    number(worker.depth);
+    number(worker.depth_high_water);
+    writer.real(worker.heartbeat_age_s.value_or(-1));
+    number(worker.handlers.size());
+    for (const HandlerStats& handler : worker.handlers) {
+      writer.text(handler.actor);
+      writer.text(handler.message);
+      for_each_count(handler, number);
+    }
+  }
+  return writer.take();
+}
+
+Stats read_stats(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  const auto number = [&reader](uint64_t& value) { reader.number(value); };
+  Stats stats;
+  reader.choice(stats.engine, EngineKind::cpu);
+  reader.choice(stats.transport, TransportKind::unified);
+  reader.text(stats.device);
+  reader.choice(stats.state, Lifecycle::failed);
+  stats.uptime_s = reader.real();
+  stats.timings.compile_ms = reader.real();
+  stats.timings.launch_ms = reader.real();
+  stats.timings.compiled_from_cache = reader.number() != 0;
+  stats.slots = uint32_t(reader.number());
+  for_each_number(stats.books, number);
+  for_each_number_of(stats.writes, number);
+  for_each_number_of(stats.reads, number);
+  for_each_size(stats.memory, number);
+  stats.workers.resize(reader.count(4 * sizeof(uint64_t)));
+  for (WorkerStats& worker : stats.workers) {
+    number(worker.depth);
+    number(worker.depth_high_water);
+    if (const double age_s = reader.real(); age_s >= 0) worker.heartbeat_age_s = age_s;
+    worker.handlers.resize(reader.count(7 * sizeof(uint64_t)));
+    if (worker.handlers.size() != stats.workers.front().handlers.size()) {
+      throw Error("reading published stats: the workers have different handlers");
+    }
+    for (HandlerStats& handler : worker.handlers) {
+      reader.text(handler.actor);
+      reader.text(handler.message);
+      for_each_count(handler, number);
+    }
+  }
+  reader.end();
+  return stats;
+}
+
+std::unique_ptr<StatsPublisher> StatsPublisher::start(std::function<Stats()> read,
+                                                      std::chrono::milliseconds interval) noexcept {
+  try {
+    return std::unique_ptr<StatsPublisher>(new StatsPublisher(std::move(read), interval));
+  } catch (const std::exception& error) {
+    log(LogLevel::warning, [&] { return fmt::format("the stats are not published: {}", error.what()); });
+    return nullptr;
+  }
+}
+
+StatsPublisher::StatsPublisher(std::function<Stats()> read, std::chrono::milliseconds interval)
+    : read_(std::move(read)), interval_(interval) {
+  const std::string folder = stats_folder();
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw Error(fmt::format("folder {} cannot be made: {}; set $GYRE_STATS_DIR to another", folder,
+                            std::strerror(errno)));
+  }
+  std::string problem;
+  const int directory = open_folder(folder, problem);
+  if (directory < 0) throw Error(problem);
+  remove_files_of_the_dead(directory);
+  std::string name;
+  file_ = make_file(directory, name);
+  const int error = errno;
+  close(directory);
+  path_ = folder + "/" + name;
+  if (file_ < 0) throw Error(fmt::format("file {} cannot be made: {}", path_, std::strerror(error)));
+  note_own_file(file_);
+  try {
+    if (!write()) throw Error(fmt::format("file {} cannot be written: {}", path_, std::strerror(errno)));
+    const detail::SignalsBlocked blocked;
+    thread_->thread = std::thread([this] { run(); });
+  } catch (...) {
+    unlink(path_.c_str());
+    forget_own_file(file_);
+    close(file_);
+    throw;
+  }
+}
+
+StatsPublisher::~StatsPublisher() {
+  if (fork_.forked()) {
+    (void)thread_.release();  // and the file is closed already
+  } else {
+    {
+      const std::lock_guard lock(thread_->mutex);
+      thread_->ended = true;
+    }
+    thread_->end.notify_all();
+    thread_->thread.join();
+    unlink(path_.c_str());
+    forget_own_file(file_);
+    close(file_);
+  }
+}
+
+bool StatsPublisher::write() {
+  const std::vector<std::byte> stats = write_stats(read_());
+  Header header;
+  header.pid = uint64_t(getpid());
+  header.interval_ms = uint64_t(interval_.count());
+  header.written_ns = boot_time_ns();
+  header.bytes = stats.size();
+  const std::string_view text(reinterpret_cast<const char*>(stats.data()), stats.size());
+  header.checksum = checksum_of(header, text);
+  std::string all(reinterpret_cast<const char*>(&header), sizeof header);
+  all += text;
+  return pwrite(file_, all.data(), all.size(), 0) == ssize_t(all.size());
+}
+
+void StatsPublisher::run() {
+  bool failed = false;
+  std::unique_lock lock(thread_->mutex);
+  while (!thread_->end.wait_for(lock, interval_, [this] { return thread_->ended; })) {
+    lock.unlock();
+    bool written = false;
+    try {
+      written = write();
+    } catch (const std::exception&) {  // no memory: the next time, perhaps
+    }
+    if (!written && !failed) {
+      log(LogLevel::warning,
+          [this] { return fmt::format("the stats in {} are old: it cannot be written", path_); });
+    }
+    failed = !written;
+    lock.lock();
+  }
+}
+
+}  // namespace detail
+}  // namespace gyre
