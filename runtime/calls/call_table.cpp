@@ -159,12 +159,18 @@ uint32_t CallTable::held() const {
   return count;
 }
 
+// Cap'n Proto reads whole words of the place, behind an answer too: there it has zeros.
+void CallTable::clear_behind_answer(CallSlot& s) {
+  if (s.dirty_bytes <= s.body_bytes) return;
+  std::memset(s.place + sizeof(Envelope) + s.body_bytes, 0, s.dirty_bytes - s.body_bytes);
+  s.dirty_bytes = uint32_t(s.body_bytes);
+}
+
 // The reader is of the whole place, for this answer and those after it.
 const capnp::AnyPointer::Reader& CallTable::root(CallId call) {
   CallSlot& s = slot(call);
   if (!s.in_block) clear_behind_answer(s);
   if (!s.readable) {
-    s.root_word = 0;
     const uint64_t bytes = s.in_block ? s.body_bytes : place_bytes_ - sizeof(Envelope);
     s.reader.emplace(s.answer(), bytes / sizeof(capnp::word));
     s.root = s.reader->getRoot<capnp::AnyPointer>();

@@ -132,7 +132,6 @@ class CallTable {
     if constexpr (capnp::kind<Response>() == capnp::Kind::STRUCT) {
       if (const auto words = plain_root(call); words != nullptr) [[likely]]
         return typename Response::Reader(capnp::_::StructReader(words));
-      return root_struct(call).template as<Response>();
     }
     return root(call).template getAs<Response>();
   }
@@ -211,8 +210,6 @@ class CallTable {
     const capnp::word* in_arena = nullptr;
     BlockId block = 0;
     Failure failure{};
-    capnp::AnyStruct::Reader root_struct;         // of the reader of the place, with this root pointer:
-    uint64_t root_word = 0;                       // 0: none
     detail::Deliverable* when_decided = nullptr;  // of a watched call
     capnp::AnyPointer::Reader root;               // the reader's
     bool readable = false;                        // reader and root are there, of this answer
@@ -257,7 +254,6 @@ class CallTable {
   CallSlot& slot(CallId call) { return slot_at(index_of(call)); }
   const CallSlot& slot(CallId call) const { return const_cast<CallTable*>(this)->slot(call); }
   const capnp::AnyPointer::Reader& root(CallId call);
-  const capnp::AnyStruct::Reader& root_struct(CallId call);
   void clear_behind_answer(CallSlot& slot);
   kj::ArrayPtr<const capnp::word> plain_root(CallId call) const;
   void keep_answer(CallSlot& slot, uint32_t body_bytes);
@@ -421,30 +417,6 @@ inline kj::ArrayPtr<const capnp::word> CallTable::plain_root(CallId call) const 
   if (uint32_t(pointer) != 0 || data_words > 0xffff || (data_words + 1) * sizeof(capnp::word) > s.body_bytes)
     return nullptr;
   return {s.answer() + 1, size_t(data_words)};
-}
-
-// Cap'n Proto reads whole words of the place, behind an answer too: there it has zeros.
-inline void CallTable::clear_behind_answer(CallSlot& s) {
-  if (s.dirty_bytes <= s.body_bytes) return;
-  std::memset(s.place + sizeof(Envelope) + s.body_bytes, 0, s.dirty_bytes - s.body_bytes);
-  s.dirty_bytes = uint32_t(s.body_bytes);
-}
-
-// The root where it is a struct. Where it lies in the place, and how large it is, its pointer alone says: an
-// answer with the pointer of one before it is read as that was.
-inline const capnp::AnyStruct::Reader& CallTable::root_struct(CallId call) {
-  constexpr uint64_t not_struct = 3;
-  CallSlot& s = slot(call);
-  uint64_t pointer = 0;
-  if (!s.in_block && s.body_bytes >= sizeof pointer) std::memcpy(&pointer, s.answer(), sizeof pointer);
-  if (pointer != 0 && pointer == s.root_word) [[likely]] {
-    clear_behind_answer(s);
-  } else {
-    s.root_word = 0;
-    s.root_struct = root(call).getAs<capnp::AnyStruct>();
-    if ((pointer & not_struct) == 0) s.root_word = pointer;
-  }
-  return s.root_struct;
 }
 
 inline bool CallTable::done(CallId call) const {
