@@ -2,7 +2,6 @@
 #include <gyre/runtime/core/deadline.hpp>
 #include <gyre/runtime/system/futex.hpp>
 
-#include <bit>
 #include <thread>
 
 namespace gyre {
@@ -21,7 +20,6 @@ CallTable::CallTable(uint32_t calls, uint32_t body_capacity, Arena& arena)
       place_bytes_(groups_for(body_capacity) * group_bytes),
       place_stride_(uint32_t(whole(place_bytes_, 128))),
       page_of_places_(uint32_t(whole(SlotPage::count * place_stride_, page_bytes))),
-      place_colours_(std::bit_floor(page_of_places_ / (SlotPage::count * place_stride_)) - 1),
       places_(static_cast<std::byte*>(std::calloc(pages_.size() + 1, page_of_places_))),
       arena_(arena),
       kept_at_most_(std::min(Kept::most, calls / 16 / SlotPage::count * SlotPage::count)),

@@ -223,7 +223,7 @@ class CallTable {
   };
 
   // A page of slots, that one thread takes together: processors fetch lines of a page ahead, and take them
-  // from whom they belong to. Their places are in pages of their own, not all at the beginning of one.
+  // from whom they belong to.
   struct alignas(page_bytes) SlotPage {
     static constexpr uint32_t count = page_bytes / sizeof(CallSlot);
     std::array<CallSlot, count> slots;
@@ -245,9 +245,9 @@ class CallTable {
 
   static CallId call_of(uint32_t index, uint64_t generation) { return generation << index_bits | index; }
   static uint64_t generation_of(CallId call) { return call >> index_bits; }
+  // A page's places lie in pages of their own, as its slots do.
   std::byte* place_at(uint32_t index) const {
-    const uint32_t page = index / SlotPage::count, of_page = SlotPage::count * place_stride_;
-    return first_place_ + size_t(page) * page_of_places_ + (page & place_colours_) * of_page +
+    return first_place_ + size_t(index / SlotPage::count) * page_of_places_ +
            index % SlotPage::count * place_stride_;
   }
   CallSlot& slot_at(uint32_t index) { return slots_[index]; }
@@ -275,7 +275,6 @@ class CallTable {
   const uint32_t place_bytes_;
   const uint32_t place_stride_;
   const uint32_t page_of_places_;  // bytes: whole pages
-  const uint32_t place_colours_;   // a mask: of where in them a page's places may begin
   std::unique_ptr<std::byte[], Free> places_;
   std::byte* first_place_ = nullptr;
   Arena& arena_;
