@@ -69,9 +69,9 @@ WorkerStats Core::worker_stats(uint32_t worker, int64_t now_ns) const {
   const Bridge& bridge = host.bridge();
   const bool stopped = Memory::load_acquire(bridge.worker_line->stopped) != 0;
   WorkerStats stats;
-  const uint64_t consumed = host.consumed();
-  stats.depth = host.claimed() - consumed;
-  stats.depth_high_water = host.depth_high_water();
+  const auto [taken, high_water] = host.sample_depth();
+  stats.depth = taken;
+  stats.depth_high_water = high_water;
   const uint64_t heartbeat_ns = Memory::load_relaxed(bridge.worker_line->heartbeat_ns);
   if (heartbeat_ns != 0 && !stopped) {
     stats.heartbeat_age_s =

@@ -48,8 +48,9 @@ struct HandlerStats {
 
 /// One worker.
 struct WorkerStats {
-  uint64_t depth = 0;             ///< slots of its ring that are taken, for all it has said
-  uint64_t depth_high_water = 0;  ///< most that a sender found so
+  uint64_t depth = 0;  ///< slots of its ring that are taken, for all it has said
+  /// The largest depth that any read of the stats found; the ring's size once a sender found the ring full.
+  uint64_t depth_high_water = 0;
   /// Seconds since it last said that it is there, which it does each millisecond between messages: much more
   /// is a handler that long, or a worker that is stuck. Empty before the first time, and once it has stopped.
   std::optional<double> heartbeat_age_s;

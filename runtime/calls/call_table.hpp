@@ -66,11 +66,6 @@ class CallTable {
   std::optional<CallId> acquire();
   /// The call is accepted: from now on it has exactly one outcome.
   void arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t timeout_us);
-  /// The request's, of an armed call that is not sent yet; until it is said, what another call's was.
-  void set_ticket(CallId call, uint64_t ticket) {
-    slot(call).ticket.store(ticket, std::memory_order_relaxed);
-  }
-  uint64_t ticket(CallId call) const { return slot(call).ticket.load(std::memory_order_relaxed); }
   /// Changes the deadline of an armed call that its owner has not given back.
   void set_deadline(CallId call, int64_t deadline_ns) {
     slot(call).deadline_ns.store(deadline_ns, std::memory_order_relaxed);
@@ -196,7 +191,6 @@ class CallTable {
     std::atomic<uint64_t> word{0};
     std::atomic<int64_t> deadline_ns{0};
     std::atomic<uint64_t> timeout_us{0};
-    std::atomic<uint64_t> ticket{0};
     std::atomic<uint32_t> worker{0};
     uint32_t dirty_bytes = 0;    // of the body's place: the rest is zero
     std::byte* place = nullptr;  // the slot's own, for an envelope and a body

@@ -128,30 +128,29 @@ class HostBridge {
     returned_.store(returned_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
-  /// The reply that drain() hands out is to the request of that ticket: the worker takes them in order.
-  void is_done_with(uint64_t ticket) {
-    if (ticket >= consumed_seen_.load(std::memory_order_relaxed)) {
-      consumed_seen_.store(ticket + 1, std::memory_order_relaxed);
-    }
-  }
-
   /// `before_reuse()` is called before slots that the worker is done with are given out again.
   template <class BeforeReuse = TicketClaim<Memory>::Nothing>
   ClaimOutcome try_claim(uint64_t& ticket, BeforeReuse&& before_reuse = {}) {
-    const ClaimOutcome outcome = claim_.try_claim(ticket, before_reuse);
-    if (outcome == ClaimOutcome::claimed) note_depth(ticket + 1);
-    return outcome;
+    return note_full(claim_.try_claim(ticket, before_reuse));
   }
   template <class BeforeReuse = TicketClaim<Memory>::Nothing>
   ClaimOutcome try_claim_run(uint32_t most, uint64_t& first, uint32_t& count,
                              BeforeReuse&& before_reuse = {}) {
-    const ClaimOutcome outcome = claim_.try_claim_run(most, first, count, before_reuse);
-    if (outcome == ClaimOutcome::claimed) note_depth(first + count);
-    return outcome;
+    return note_full(claim_.try_claim_run(most, first, count, before_reuse));
   }
-  /// Most slots of the H2D ring that were taken after a claim, as far as the worker had said by then which it
-  /// is done with: by its replies, at a quarter ring at the latest, and where it has nothing to do.
-  uint64_t depth_high_water() const { return depth_high_water_.load(std::memory_order_relaxed); }
+  struct Depth {
+    uint64_t taken;       // slots of the H2D ring: claimed, and not yet given back by the worker
+    uint64_t high_water;  // the most that any sample found, or all slots where a claim found the ring full
+  };
+  /// Samples the depth of the H2D ring. Any thread; reads the worker's line, so not for the message path.
+  Depth sample_depth() const {
+    const uint64_t consumed = this->consumed();
+    const uint64_t taken = std::min<uint64_t>(claimed() - consumed, bridge_.shape.slots);
+    uint64_t most = depth_high_water_.load(std::memory_order_relaxed);
+    while (taken > most && !depth_high_water_.compare_exchange_weak(most, taken, std::memory_order_relaxed)) {
+    }
+    return {taken, std::max(taken, most)};
+  }
   /// What goes into a slot: an envelope and a body.
   class Message {
    public:
@@ -262,8 +261,8 @@ class HostBridge {
     return claim_.try_claim_closed(ticket, before_reuse) == ClaimOutcome::claimed;
   }
   uint64_t claimed() const { return claim_.claimed(); }
-  /// False if the worker is known to be done with all that was claimed. Reads the host's own memory alone.
-  bool may_have_work() const { return claimed() > consumed_seen_.load(std::memory_order_relaxed); }
+  /// False if the worker has said that it is done with all that was claimed.
+  bool may_have_work() const { return claimed() > consumed(); }
   /// Tickets the worker is done with, as last published.
   uint64_t consumed() const { return Memory::load_acquire(bridge_.worker_line->h2d_credit); }
 
@@ -405,18 +404,10 @@ class HostBridge {
     ring();
   }
 
-  // In a conversation replies say that the ring is empty. Only where they do not is the worker's own line
-  // read, which it writes after nearly each message there: a miss of the cache.
-  void note_depth(uint64_t tail) {
-    uint64_t most = depth_high_water_.load(std::memory_order_relaxed);
-    const uint64_t consumed_seen = consumed_seen_.load(std::memory_order_relaxed);
-    if (tail - consumed_seen <= most) [[likely]]
-      return;
-    const uint64_t consumed = Memory::load_relaxed(bridge_.worker_line->h2d_credit);
-    if (consumed > consumed_seen) consumed_seen_.store(consumed, std::memory_order_relaxed);
-    const uint64_t depth = tail - std::max(consumed, consumed_seen);
-    while (depth > most && !depth_high_water_.compare_exchange_weak(most, depth, std::memory_order_relaxed)) {
-    }
+  ClaimOutcome note_full(ClaimOutcome outcome) {
+    if (outcome == ClaimOutcome::full) [[unlikely]]
+      depth_high_water_.store(bridge_.shape.slots, std::memory_order_relaxed);
+    return outcome;
   }
 
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
@@ -483,7 +474,7 @@ class HostBridge {
   TicketClaim<Memory> claim_;
   alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
   std::atomic<uint32_t> returned_seen_{0};
-  std::atomic<uint64_t> depth_high_water_{0};
+  mutable std::atomic<uint64_t> depth_high_water_{0};
   std::atomic<int64_t> time_said_ns_{INT64_MIN / 2};  // written each 2 ms at the most
   // Who waits reads the first of these lines at each turn; who drains writes it once a drain, and the second
   // for each reply.
@@ -491,7 +482,6 @@ class HostBridge {
   std::atomic<uint32_t> next_stamp_{0};  // of the next message, in next_slot_
   std::atomic<const Packet*> next_slot_{nullptr};
   alignas(128) std::atomic<uint32_t> returned_{0};  // prepaid replies that came, ever
-  std::atomic<uint64_t> consumed_seen_{0};          // tickets that the worker is known to be done with
   RingCursor<Memory> next_reply_;                   // the drainer's
   // Out-of-line tells by slot: their blocks are freed by credit.
   struct TellBlock {

@@ -170,7 +170,6 @@ Result<CallId> Core::ask(const Destination& to, Outgoing message, const AskLimit
   }
   books_.add(Count::asks_accepted);
   calls_.arm(*call, to.worker, deadline_ns, timeout_us);
-  calls_.set_ticket(*call, ticket);
   bridge.publish(
       ticket, with_heads({*call, message.bytes(), worker_deadline_us(bridge, sent.now_ns, sent.deadline_ns()),
                           to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
@@ -304,7 +303,6 @@ size_t Core::ask_run(std::span<const Addressed> run, const AskLimits& limits, Ca
     books_.add(Count::asks_accepted, claimed);
     for (uint32_t i = 0; i < claimed; ++i) {
       calls_.arm(calls[sent + i], run[sent + i].to.worker, deadline_ns, timeout_us);
-      calls_.set_ticket(calls[sent + i], ticket + i);
     }
     bridge.publish_run(ticket, claimed, [&](uint32_t i) {
       const auto& [to, message] = run[sent + i];
@@ -488,11 +486,9 @@ void Core::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own)
   const CallId call = reply->correlation();
   bridge.return_reply();
   if (own != no_call && call == own) {
-    bridge.is_done_with(calls_.ticket(call));
     reply->unpack(calls_.place(call));
     books_.add(calls_.complete_own(call, reply->body_bytes()) ? Count::asks_answered : Count::asks_late);
   } else if (calls_.begin_outcome(call)) {
-    bridge.is_done_with(calls_.ticket(call));
     reply->unpack(calls_.place(call));
     conclude_answered([&] { return calls_.complete_answered(call, reply->body_bytes()); });
   } else {
@@ -510,7 +506,6 @@ void Core::take_special_reply(HostBridge& bridge, const ArrivedReply& reply) {
   }
   bridge.return_reply();
   const bool wanted = calls_.begin_outcome(call);
-  if (wanted) bridge.is_done_with(calls_.ticket(call));
   if (!wanted) books_.add(Count::asks_late);
   // The worker is done with the block, whatever it answered: what it wrote there comes before what is done
   // there next.

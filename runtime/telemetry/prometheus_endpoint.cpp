@@ -94,7 +94,7 @@ void add_workers(std::vector<MetricFamily>& families, const Stats& stats) {
   MetricFamily depth{
       "gyre_worker_depth", "Slots of the worker's ring that are taken.", MetricType::Gauge, {}};
   MetricFamily most{"gyre_worker_depth_high_water",
-                    "Most slots of the worker's ring that a sender found taken.",
+                    "Largest depth at any read of the stats; the ring's size once a sender found it full.",
                     MetricType::Gauge,
                     {}};
   MetricFamily heartbeat{"gyre_worker_heartbeat_age_seconds",

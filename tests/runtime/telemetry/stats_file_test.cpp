@@ -61,7 +61,7 @@ Stats some_stats() {
 
 }  // namespace
 
-TEST_CASE("a ring's depth is what lies in it, and its high water what lay there") {
+TEST_CASE("a ring's depth is what lies in it, and its high water the most that was found there") {
   Stepped s({.slots = 8, .timeout = 5s});
   for (uint64_t i = 0; i < 5; ++i) REQUIRE(s.client->tell<ProbeNote>(probe, noting(i)));
   CHECK(s.core->stats().workers[0].depth == 5);
