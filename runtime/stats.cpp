@@ -110,7 +110,7 @@ Stats Core::stats() const {
   const Ledger ledger = buffers_.ledger();
   for (uint32_t kind = 0; kind < memory_kinds; ++kind) {
     stats.memory.buffers[kind] = ledger.in_use[kind].bytes;
-    stats.memory.buffers_freed[kind] = ledger.graveyard[kind].bytes;
+    stats.memory.buffers_freed[kind] = ledger.retired[kind].bytes;
   }
   const int64_t now_ns = host_now_ns();
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {

@@ -72,7 +72,7 @@ struct MemoryStats {
   uint64_t modules = 0;  ///< compiled actors that were loaded on the device, as large as their code
   uint64_t buffer_table = 0;  ///< of the buffers' handles; on CUDA with the block that copies go through
   std::array<uint64_t, 3> buffers{};        ///< in use, by MemoryKind: Ledger::in_use
-  std::array<uint64_t, 3> buffers_freed{};  ///< kept for buffers to come: Ledger::graveyard
+  std::array<uint64_t, 3> buffers_freed{};  ///< kept for buffers to come: Ledger::retired
   /// What the device has in all, and free for whoever asks, at most 100 ms ago. 0: not known, as on the CPU
   /// engine and after a device fault.
   uint64_t device_total = 0, device_free = 0;

@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   in_device_memory(runtime);
   in_pinned_memory(runtime);
   const gyre::Ledger ledger = runtime.ledger();
-  std::printf("in use: %llu; in the graveyard: %llu\n",
+  std::printf("in use: %llu; retired: %llu\n",
               static_cast<unsigned long long>(ledger.used(gyre::MemoryKind::device).buffers),
               static_cast<unsigned long long>(ledger.freed(gyre::MemoryKind::device).buffers));
   const bool balanced = runtime.terminate().books.balanced();

@@ -36,8 +36,8 @@ gyre_stats stats_of(const Runtime& runtime) {
   for (uint32_t kind = 0; kind < memory_kinds; ++kind) {
     stats.buffers_in_use[kind] = ledger.in_use[kind].buffers;
     stats.buffer_bytes_in_use[kind] = ledger.in_use[kind].bytes;
-    stats.buffers_freed[kind] = ledger.graveyard[kind].buffers;
-    stats.buffer_bytes_freed[kind] = ledger.graveyard[kind].bytes;
+    stats.buffers_freed[kind] = ledger.retired[kind].buffers;
+    stats.buffer_bytes_freed[kind] = ledger.retired[kind].bytes;
   }
   const MemoryStats memory = runtime.stats().memory;
   stats.region_bytes = memory.region;

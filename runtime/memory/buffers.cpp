@@ -32,7 +32,7 @@ Buffers::Buffers(BufferMemory& memory, const std::deque<HostBridge>& bridges)
 
 Buffers::~Buffers() {
   if (workers_ == Workers::stuck) return;
-  for (const Grave& grave : graves_) memory_.release(grave.block);
+  for (const Retired& one : retired_) memory_.release(one.block);
 }
 
 Tickets Buffers::sent() const {
@@ -74,34 +74,34 @@ uint32_t Buffers::take_index() {
   return index;
 }
 
-// The smallest that is large enough, and at most `times` as large; empty if there is none.
-MemoryBlock Buffers::take_grave(MemoryKind kind, uint64_t bytes, uint64_t times) {
-  auto best = graves_.end();
-  for (auto grave = graves_.begin(); grave != graves_.end(); ++grave) {
-    if (grave->block.kind != kind || grave->block.bytes < bytes || grave->block.bytes / times > bytes)
-      continue;
-    if (best != graves_.end() && best->block.bytes <= grave->block.bytes) continue;
-    if (past_locked(*grave->sent_before)) best = grave;
+// Takes the smallest retired block of at least `bytes` and at most `times` as many that no worker can use any
+// more; empty if there is none.
+MemoryBlock Buffers::reuse_retired(MemoryKind kind, uint64_t bytes, uint64_t times) {
+  auto best = retired_.end();
+  for (auto one = retired_.begin(); one != retired_.end(); ++one) {
+    if (one->block.kind != kind || one->block.bytes < bytes || one->block.bytes / times > bytes) continue;
+    if (best != retired_.end() && best->block.bytes <= one->block.bytes) continue;
+    if (past_locked(*one->sent_before)) best = one;
   }
-  if (best == graves_.end()) return {};
+  if (best == retired_.end()) return {};
   const MemoryBlock block = best->block;
-  take(ledger_.graveyard[uint32_t(kind)], block);
-  graves_.erase(best);
+  take(ledger_.retired[uint32_t(kind)], block);
+  retired_.erase(best);
   return block;
 }
 
-// New memory, or where there is none a grave of any size.
-MemoryBlock Buffers::allocate_or_dig(MemoryKind kind, uint64_t bytes) {
+// New memory, or where there is none a retired block of any size that is large enough.
+MemoryBlock Buffers::allocate_or_reuse(MemoryKind kind, uint64_t bytes) {
   try {
     return memory_.allocate(kind, bytes);
   } catch (const Error& error) {
     const std::lock_guard lock(mutex_);
-    const MemoryBlock block = take_grave(kind, bytes, ~uint64_t(0));
+    const MemoryBlock block = reuse_retired(kind, bytes, ~uint64_t(0));
     if (block.bytes != 0) return block;
     throw Error(
         fmt::format("{}; {} bytes of freed {} buffers are kept until the runtime ends, none of them large "
                     "enough",
-                    error.what(), ledger_.graveyard[uint32_t(kind)].bytes, name(kind)));
+                    error.what(), ledger_.retired[uint32_t(kind)].bytes, name(kind)));
   }
 }
 
@@ -130,18 +130,18 @@ Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType e
       throw Error(doing(kind, bytes) + "the runtime has terminated; launch a new one");
     }
     record.index = take_index();
-    record.block = take_grave(kind, rounded, 2);
+    record.block = reuse_retired(kind, rounded, 2);
     if (++generations_[record.index] == 0) ++generations_[record.index];
     record.generation = generations_[record.index];
   }
   try {
-    if (record.block.bytes == 0) record.block = allocate_or_dig(kind, rounded);
+    if (record.block.bytes == 0) record.block = allocate_or_reuse(kind, rounded);
     memory_.zero(record.block, bytes);
     memory_.set_entry(record.index, {record.block.address, bytes, record.generation, uint32_t(element)});
   } catch (...) {
     const std::lock_guard lock(mutex_);
     free_indices_.push_back(record.index);
-    if (record.block.bytes != 0) bury(record.block, std::make_shared<const Tickets>());
+    if (record.block.bytes != 0) retire(record.block, std::make_shared<const Tickets>());
     throw;
   }
   const std::lock_guard lock(mutex_);
@@ -149,28 +149,28 @@ Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType e
   return record;
 }
 
-void Buffers::bury(const MemoryBlock& block, std::shared_ptr<const Tickets> sent_before) {
-  graves_.push_back({block, std::move(sent_before)});
-  add(ledger_.graveyard[uint32_t(block.kind)], block);
+void Buffers::retire(const MemoryBlock& block, std::shared_ptr<const Tickets> sent_before) {
+  retired_.push_back({block, std::move(sent_before)});
+  add(ledger_.retired[uint32_t(block.kind)], block);
 }
 
 void Buffers::free(const Record& record) noexcept {
-  bool retired = true;
+  bool entry_cleared = true;
   try {
     memory_.set_entry(record.index, {0, 0, 0, 0});
   } catch (const std::exception&) {
-    retired = false;
+    entry_cleared = false;
   }
   bool release = false;
   try {
     const auto sent_before = std::make_shared<const Tickets>(sent());
     const std::lock_guard lock(mutex_);
     release = workers_ == Workers::ended;
-    if (!release && !retired)
+    if (!release && !entry_cleared)
       return;  // workers may still take the handle: it stays in use, in the ledger too
     if (!release) {
       freed_indices_.push_back({record.index, sent_before});
-      bury(record.block, sent_before);
+      retire(record.block, sent_before);
     }
     take(ledger_.in_use[uint32_t(record.block.kind)], record.block);
   } catch (const std::bad_alloc&) {
@@ -185,16 +185,16 @@ Ledger Buffers::ledger() const {
 }
 
 void Buffers::workers_ended(bool stuck) {
-  std::vector<Grave> graves;
+  std::vector<Retired> retired;
   {
     const std::lock_guard lock(mutex_);
     if (workers_ != Workers::live) return;
     workers_ = stuck ? Workers::stuck : Workers::ended;
     if (stuck) return;
-    graves.swap(graves_);
-    for (Ledger::Count& count : ledger_.graveyard) count = {};
+    retired.swap(retired_);
+    for (Ledger::Count& count : ledger_.retired) count = {};
   }
-  for (const Grave& grave : graves) memory_.release(grave.block);
+  for (const Retired& one : retired) memory_.release(one.block);
 }
 
 }  // namespace gyre::detail

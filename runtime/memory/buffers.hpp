@@ -20,14 +20,14 @@ struct Ledger {
     uint64_t buffers = 0;
     uint64_t bytes = 0;  ///< of memory taken: multiples of 256
   };
-  Count in_use[memory_kinds];     ///< by MemoryKind
-  Count graveyard[memory_kinds];  ///< freed while workers lived: for buffers to come, until termination
+  Count in_use[memory_kinds];   ///< by MemoryKind
+  Count retired[memory_kinds];  ///< freed while workers lived: for buffers to come, until termination
 
   const Count& used(MemoryKind kind) const { return in_use[uint32_t(kind)]; }
-  const Count& freed(MemoryKind kind) const { return graveyard[uint32_t(kind)]; }
+  const Count& freed(MemoryKind kind) const { return retired[uint32_t(kind)]; }
   bool empty() const {
     for (uint32_t k = 0; k < memory_kinds; ++k) {
-      if (in_use[k].buffers != 0 || graveyard[k].buffers != 0) return false;
+      if (in_use[k].buffers != 0 || retired[k].buffers != 0) return false;
     }
     return true;
   }
@@ -90,7 +90,7 @@ class Buffers {
   void workers_ended(bool stuck);
 
  private:
-  struct Grave {
+  struct Retired {
     MemoryBlock block;
     std::shared_ptr<const Tickets> sent_before;
   };
@@ -105,9 +105,9 @@ class Buffers {
 
   bool past_locked(const Tickets& tickets) const;
   uint32_t take_index();
-  MemoryBlock take_grave(MemoryKind kind, uint64_t bytes, uint64_t times);
-  MemoryBlock allocate_or_dig(MemoryKind kind, uint64_t bytes);
-  void bury(const MemoryBlock& block, std::shared_ptr<const Tickets> sent_before);
+  MemoryBlock reuse_retired(MemoryKind kind, uint64_t bytes, uint64_t times);
+  MemoryBlock allocate_or_reuse(MemoryKind kind, uint64_t bytes);
+  void retire(const MemoryBlock& block, std::shared_ptr<const Tickets> sent_before);
 
   BufferMemory& memory_;
   const std::deque<HostBridge>& bridges_;
@@ -116,7 +116,7 @@ class Buffers {
   std::vector<uint32_t> generations_;   // by index, of its last use
   std::vector<uint32_t> free_indices_;  // no worker can be at
   std::deque<FreedIndex> freed_indices_;
-  std::vector<Grave> graves_;
+  std::vector<Retired> retired_;
   Ledger ledger_;
   Transfers transfers_[2];  // by Transfer
 };

@@ -154,7 +154,7 @@ struct FakeDriver::State {
   std::set<std::unique_ptr<Stream>> streams;
   std::map<Module*, std::vector<std::unique_ptr<Function>>> modules;
   std::vector<std::unique_ptr<Kernel>> orphans;  // kernels whose stream is gone
-  std::map<uintptr_t, Allocation> graveyard;     // freed while a kernel lived
+  std::map<uintptr_t, Allocation> retired;     // freed while a kernel lived
   std::set<std::unique_ptr<Import>> imports;
 
   bool kernel_lives() const {
@@ -199,7 +199,7 @@ struct FakeDriver::State {
     }
     blocks(function);
     if (kernel_lives()) {
-      graveyard.insert(*at);
+      retired.insert(*at);
     } else {
       give_back(at->first, at->second);
     }
@@ -210,7 +210,7 @@ struct FakeDriver::State {
   void destroy_context() {
     blocks("cuDevicePrimaryCtxRelease");
     reclaimed += allocations.size() + streams.size() + modules.size() + imports.size();
-    graveyard.merge(allocations);
+    retired.merge(allocations);
     allocations.clear();
     imports.clear();
     for (const auto& stream : streams) {
@@ -835,7 +835,7 @@ FakeDriver::~FakeDriver() {
     for (std::thread& thread : kernel->threads) thread.join();
   }
   for (const auto& [address, allocation] : state_->allocations) give_back(address, allocation);
-  for (const auto& [address, allocation] : state_->graveyard) give_back(address, allocation);
+  for (const auto& [address, allocation] : state_->retired) give_back(address, allocation);
   for (const auto& [module, functions] : state_->modules) delete module;
   active = nullptr;
 }

@@ -158,7 +158,7 @@ TEST_CASE("the view of a unified buffer fails with the engine") {
   CHECK(view.error().status == Status::engine_failed);
 }
 
-TEST_CASE("termination empties the graveyard, whatever the workers did not come to") {
+TEST_CASE("termination releases all retired buffers, whatever the workers did not come to") {
   SteppedAbacus s;
   auto buffer = std::make_optional(s.allocate(10));
   const auto kept = s.allocate(10);
