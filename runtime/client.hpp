@@ -67,8 +67,8 @@ struct TellOptions {
   std::chrono::nanoseconds expires_after{0};
 };
 
-/// What became of tell_many.
-struct Told {
+/// Says how many messages tell_many sent, and why it sent no more.
+struct TellManyResult {
   size_t sent = 0;  ///< the first so many were accepted, the others not
   Failure refused;  ///< why the others were not; Status::ok where all were sent
   explicit operator bool() const { return refused.status == Status::ok; }
@@ -177,18 +177,19 @@ class Client {
   }
   /// The same for `count` messages that want no reply.
   template <class Request, class Actor, class Fill>
-  Told tell_many(Address<Actor> to, size_t count, Fill&& fill, const TellOptions& options = {}) {
+  TellManyResult tell_many(Address<Actor> to, size_t count, Fill&& fill, const TellOptions& options = {}) {
     return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
   }
   /// The same, to an address for each.
   template <class Request, class To, class Fill, class Actor = ActorOf<To>>
-  Told tell_many(To&& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
+  TellManyResult tell_many(To&& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
     const auto key = [&to](size_t i) { return to(i).key; };
     return send_tells<Request>(resolve<Request>(Address<Actor>{}), key, count, fill, options);
   }
   /// The same, to an actor known by name.
   template <class Request, class Fill>
-  Told tell_many(const NamedAddress& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
+  TellManyResult tell_many(const NamedAddress& to, size_t count, Fill&& fill,
+                           const TellOptions& options = {}) {
     return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
   }
 
@@ -366,9 +367,10 @@ class Client {
   // Builds messages for `to` with the keys `key(i)`, and sends them by `send(first, span<const Addressed>)`,
   // which returns how many of them it sent. Returns how many were sent, and why not all.
   template <class Request, class Key, class Fill, class Send>
-  Told send_many(const Result<detail::Destination>& to, Key&& key, size_t count, Fill& fill, Send&& send) {
+  TellManyResult send_many(const Result<detail::Destination>& to, Key&& key, size_t count, Fill& fill,
+                           Send&& send) {
     if (!to) return {0, to.error()};
-    Told told;
+    TellManyResult told;
     const Failure failure = detail::Scratch::of_this_thread().build_and_send_many(
         count, core_->max_body_bytes(), core_->shape().body_capacity(),
         [&](size_t i, capnp::AnyPointer::Builder root) { fill(i, root.initAs<Request>()); },
@@ -401,14 +403,14 @@ class Client {
       }
       return sent;
     };
-    const Told told = send_many<Request>(to, key, futures.size(), fill, send);
+    const TellManyResult told = send_many<Request>(to, key, futures.size(), fill, send);
     for (auto& future : futures.subspan(told.sent)) future = Future<Reply<Response>>(core_, told.refused);
     return told.sent;
   }
 
   template <class Request, class Key, class Fill>
-  Told send_tells(const Result<detail::Destination>& to, Key&& key, size_t count, Fill& fill,
-                  const TellOptions& options) {
+  TellManyResult send_tells(const Result<detail::Destination>& to, Key&& key, size_t count, Fill& fill,
+                            const TellOptions& options) {
     const detail::TellLimits limits{options.timeout.value_or(core_->options().timeout),
                                     options.expires_after};
     const auto send = [&](size_t, std::span<const detail::Addressed> messages, Failure& refused) {

@@ -151,7 +151,7 @@ TEST_CASE("actors known by name take batches too, and unknown ones refuse all of
   for (auto& future : futures) CHECK(future.get().error().status == Status::unknown_actor);
   const auto note = [](size_t i, ProbeNote::Builder n) { n.setValue(i); };
   CHECK(client.tell_many<ProbeNote>(NamedAddress{"gyre_test::Probe", 5}, 3, note).sent == 3);
-  const Told refused = client.tell_many<ProbeNote>(NamedAddress{"gyre_test::Nobody"}, 3, note);
+  const TellManyResult refused = client.tell_many<ProbeNote>(NamedAddress{"gyre_test::Nobody"}, 3, note);
   CHECK_FALSE(refused);
   CHECK(refused.sent == 0);
   CHECK(refused.refused.status == Status::unknown_actor);
@@ -210,10 +210,10 @@ TEST_CASE("a message too large for anything ends a batch there: those before it 
 TEST_CASE("tell_many sends all, or says how many and why not more") {
   Stepped s({.slots = 16, .timeout = 5ms});
   const auto note = [](size_t i, ProbeNote::Builder n) { n.setValue(i); };
-  const Told all = s.client->tell_many<ProbeNote>(probe, 10, note);
+  const TellManyResult all = s.client->tell_many<ProbeNote>(probe, 10, note);
   CHECK(all);
   CHECK(all.sent == 10);
-  const Told some = s.client->tell_many<ProbeNote>(probe, 10, note);
+  const TellManyResult some = s.client->tell_many<ProbeNote>(probe, 10, note);
   CHECK_FALSE(some);
   CHECK(some.sent == 6);
   CHECK(some.refused.status == Status::ring_full);
