@@ -12,9 +12,6 @@ namespace gyre::detail {
 
 namespace {
 
-constexpr uint32_t busy_turns_per_clock_read =
-    16;  // turns that found something, between two reads of the clock
-
 thread_local const Poller* this_threads = nullptr;
 
 }  // namespace
@@ -50,7 +47,7 @@ bool Poller::expect() {
     expected_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
-  // Looked at first: threads that ask again and again after the end must not keep the count from zero.
+  // Loaded first: threads that ask again and again after the end must not keep the count from zero.
   if (expected_.load(std::memory_order_acquire) >= closed) return false;
   if (expected_.fetch_add(1, std::memory_order_seq_cst) >= closed) {
     expected_.fetch_sub(1, std::memory_order_relaxed);
@@ -89,12 +86,12 @@ void Poller::sleep_until_expected() {
 }
 
 // Whether a reply lies in a ring that nobody is at; `busy`: whether somebody is at one.
-bool Poller::replies_there(bool& busy) const {
+bool Poller::has_replies(bool& busy) const {
   busy = false;
   for (const HostBridge& bridge : core_.bridges_) {
     if (bridge.draining()) {
       busy = true;
-    } else if (bridge.reply_there()) {
+    } else if (bridge.has_reply()) {
       return true;
     }
   }
@@ -112,7 +109,7 @@ bool Poller::sleep_for_replies(int64_t now_ns, int64_t until_ns) {
     for (const HostBridge& bridge : core_.bridges_) bridge.bell()->add_sleeper();
     const bool fenced = asymmetric_fence_heavy();
     bool busy = false;
-    sleeps = !replies_there(busy);
+    sleeps = !has_replies(busy);
     if (busy || !fenced) until_ns = std::min(until_ns, now_ns + Doorbell::unfenced_ns);
   }
   sleeps = sleeps && completed.empty() && expected_.load(std::memory_order_seq_cst) < closed;
@@ -145,13 +142,13 @@ void Poller::run() {
     if (core_.drain_replies() + deliver_completed() != 0) {
       backoff.reset();
       sleep.reset();
-      if (++busy_turns % busy_turns_per_clock_read == 0) look();
+      if (++busy_turns % Backoff::busy_turns_per_clock_read == 0) check_deadlines();
       continue;
     }
     // Of calls that were being sent when the runtime ended: no reply will come.
     if (ending) core_.end_calls_in_flight(core_.refusal());
-    if (backoff.worth_a_look()) {
-      const int64_t now_ns = look();
+    if (backoff.should_read_clock()) {
+      const int64_t now_ns = check_deadlines();
       if (!sleep) sleep.emplace(core_.bridges_.front().bell() != nullptr);
       const int64_t end_ns = sleep->end(now_ns, next_due_ns_.load(std::memory_order_relaxed));
       if (backoff.spun()) {
@@ -168,10 +165,11 @@ void Poller::run() {
   finished_.store(true, std::memory_order_release);
 }
 
-// The clock is looked at, and what is due happens.
-int64_t Poller::look() {
+// Reads the clock, does the due work, and times out watched calls whose deadline has passed. Returns the
+// time.
+int64_t Poller::check_deadlines() {
   const int64_t now_ns = host_now_ns();
-  core_.look_after(now_ns);
+  core_.do_due_work(now_ns);
   if (now_ns < next_due_ns_.load(std::memory_order_relaxed)) return now_ns;
   next_due_ns_.store(INT64_MAX, std::memory_order_seq_cst);
   core_.calls().for_each_in_flight([&](CallId call) {
@@ -223,7 +221,7 @@ bool Poller::end(int64_t deadline_ns) {
   if (this_threads == this) return true;
   Backoff backoff(WaitPolicy::polite);
   while (!finished_.load(std::memory_order_acquire)) {
-    if (backoff.worth_a_look() && host_now_ns() >= deadline_ns) return false;
+    if (backoff.should_read_clock() && host_now_ns() >= deadline_ns) return false;
     backoff.pause();
   }
   const std::unique_lock lock(start_mutex_, std::try_to_lock);

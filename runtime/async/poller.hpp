@@ -57,10 +57,10 @@ class Poller {
  private:
   void start();
   void run();
-  int64_t look();
+  int64_t check_deadlines();
   void sleep_until_expected();
   bool sleep_for_replies(int64_t now_ns, int64_t until_ns);
-  bool replies_there(bool& busy) const;
+  bool has_replies(bool& busy) const;
   uint32_t deliver_completed();
   void deliver_one(Deliverable& ready) noexcept;
   void due_at(int64_t deadline_ns);

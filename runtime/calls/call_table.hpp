@@ -165,7 +165,7 @@ class CallTable {
       if (slot(call).deadline_ns.load(std::memory_order_relaxed) < now_ns) expire(call);
     });
   }
-  /// Calls `visit(call)` for each call that had no outcome when looked at; it may have begun.
+  /// Calls `visit(call)` for each call that had no outcome when it was read; it may have begun.
   template <class Visit>
   void for_each_in_flight(Visit&& visit) {
     for (uint32_t i = 0; i < calls_; ++i) {

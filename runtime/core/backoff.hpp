@@ -11,18 +11,21 @@
 
 namespace gyre {
 
-/// Waits a little longer at each pause, as the policy allows: at first not at all, so that what is about to
-/// come is seen at once. One thread's; not shared.
+/// Waits a little longer at each pause, as the policy allows. The first pauses do not wait at all, so that a
+/// reply that is about to come is seen at once. Used by one thread.
 class Backoff {
  public:
+  /// Turns that found replies between two reads of the clock: such turns do not pause, and deadlines pass.
+  static constexpr uint32_t busy_turns_per_clock_read = 16;
+
   explicit Backoff(WaitPolicy policy) : policy_(policy) {}
 
   void pause() {
     ++pauses_;
-    if (pauses_ < looks) return;
-    if (policy_ == WaitPolicy::spin || pauses_ < looks + spins) {
+    if (pauses_ < polls) return;
+    if (policy_ == WaitPolicy::spin || pauses_ < polls + spins) {
       __builtin_ia32_pause();
-    } else if (pauses_ < looks + spins + yields) {
+    } else if (pauses_ < polls + spins + yields) {
       std::this_thread::yield();
     } else {
       // Not sleep_for: it begins again after each signal, and signals that come quickly would hold it for
@@ -31,22 +34,23 @@ class Backoff {
       syscall(SYS_nanosleep, &nap, nullptr);
     }
   }
-  /// Instead of pause() where who is waited for may be queued for this processor: yields it. Counts as 16
-  /// pauses, about as long.
+  /// Yields the processor; called instead of pause() where the awaited thread may be queued for this
+  /// processor. Counts as 16 pauses, which take about as long.
   void yield() {
     pauses_ = (pauses_ + 16) | 15;
     std::this_thread::yield();
   }
-  /// Progress was made: wait from the beginning again.
+  /// Begins the sequence of pauses again, after progress.
   void reset() { pauses_ = 0; }
-  /// True at every 64th pause and once it has spun: the time for what must not be done at every turn.
-  bool worth_a_look() const { return pauses_ % 64 == 63 || spun(); }
-  /// True where the next pauses yield, then sleep: who can sleep until woken does so instead. Never where the
-  /// policy is to spin.
-  bool spun() const { return pauses_ >= looks + spins && policy_ == WaitPolicy::polite; }
+  /// True at every 64th pause, and at each pause once it has spun: reading the clock at every pause would
+  /// delay the next poll.
+  bool should_read_clock() const { return pauses_ % 64 == 63 || spun(); }
+  /// True where the next pauses would yield, then sleep: a thread that can be woken sleeps on its futex
+  /// instead. False for good where the policy is to spin.
+  bool spun() const { return pauses_ >= polls + spins && policy_ == WaitPolicy::polite; }
 
  private:
-  static constexpr uint32_t looks = 1024;  // some microseconds: as long as a round trip to a GPU
+  static constexpr uint32_t polls = 1024;  // some microseconds: as long as a round trip to a GPU
   static constexpr uint32_t spins = 1000;  // some 20 to 50 µs
   static constexpr uint32_t yields = 100;
 

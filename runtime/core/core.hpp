@@ -253,18 +253,18 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   uint32_t worker_deadline_us(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns) {
     // An engine that shares the host's clock is never due.
-    if (now_ns - bridge.time_said_ns() > time_interval_ns) [[unlikely]]
-      return say_time_first(bridge, now_ns, deadline_ns);
+    if (now_ns - bridge.published_time_ns() > time_interval_ns) [[unlikely]]
+      return publish_time_first(bridge, now_ns, deadline_ns);
     return deadline_us(now_ns, deadline_ns);
   }
-  static uint32_t say_time_first(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns);
-  void say_time(int64_t now_ns);
-  static constexpr int64_t time_interval_ns = 2'000'000;  // between times that the host says to a worker
+  static uint32_t publish_time_first(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns);
+  void publish_time(int64_t now_ns);
+  static constexpr int64_t time_interval_ns = 2'000'000;  // between times that the host publishes to a worker
   void calibrate_clock();
   void sample_clock(int64_t now_ns);
   std::string last_words() const;
   Failure engine_failed(uint32_t worker) const;
-  void look_after(int64_t now_ns);
+  void do_due_work(int64_t now_ns);
   void check_engine();
   void fail(std::string_view cause) noexcept;
   bool change_state(Lifecycle to) noexcept;
@@ -296,7 +296,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   std::atomic<Lifecycle> state_{Lifecycle::launched};
   std::atomic<uint32_t> drain_acknowledgements_{0};
-  std::atomic<int64_t> next_look_ns_{0};
+  std::atomic<int64_t> next_due_work_ns_{0};
   std::atomic<int64_t> next_overdue_ns_{0};
   WorkerClock clock_;
   std::mutex clock_mutex_;      // tried, never waited for

@@ -28,7 +28,7 @@ inline Envelope envelope_of(const uint32_t* payload) {
 class ArrivedReply {
  public:
   /// `body_capacity`: of a slot; a body that claims to be larger, because something wrote over the slot since
-  /// it was looked at, is cut.
+  /// it was polled, is cut.
   ArrivedReply(const Packet* slot, uint32_t body_capacity) : slot_(slot) {
     // Bytes 0…11 and 24…35 of the envelope and what follows it.
     const Packet first = Memory::load(slot[0]), third = Memory::load(slot[2]);
@@ -281,20 +281,21 @@ class HostBridge {
   CommandWord command_again() {
     return command_next([](Command last) { return last; });
   }
-  /// The worker reads the host's clock itself: nobody says the time.
-  void needs_no_time() { time_said_ns_.store(INT64_MAX, std::memory_order_relaxed); }
-  /// Says the time to the worker, which expires messages by it alone, unless a later one was said, or another
-  /// thread says it just now. `now_ns`: the host's clock, now or before.
-  void say_time(int64_t now_ns) {
+  /// Marks the time as never due: the worker reads the host's clock itself.
+  void never_publish_time() { published_time_ns_.store(INT64_MAX, std::memory_order_relaxed); }
+  /// Publishes the time to the worker, which expires messages by this time alone. Does nothing where a later
+  /// time was published, or another thread is publishing one. `now_ns`: the host's clock, now or before.
+  void publish_time(int64_t now_ns) {
     const std::unique_lock lock(time_mutex_, std::try_to_lock);
-    if (!lock || now_ns <= time_said_ns()) return;
+    if (!lock || now_ns <= published_time_ns()) return;
     change_line([now_ns](uint64_t last) {
       return CommandLine::both({uint32_t(last)}, uint32_t(uint64_t(now_ns) / 1000));
     });
-    time_said_ns_.store(now_ns, std::memory_order_release);  // a message sent after this is read after it
+    published_time_ns_.store(now_ns,
+                             std::memory_order_release);  // a message sent after this is read after it
   }
-  /// The last time that was said.
-  int64_t time_said_ns() const { return time_said_ns_.load(std::memory_order_acquire); }
+  /// The last published time.
+  int64_t published_time_ns() const { return published_time_ns_.load(std::memory_order_acquire); }
   /// The last command that the worker obeys.
   CommandWord acknowledged() const {
     return {uint32_t(Memory::load_acquire(bridge_.worker_line->acknowledged))};
@@ -303,9 +304,9 @@ class HostBridge {
   bool obeys(CommandWord word) const {
     return int32_t((acknowledged().word >> 8 << 8) - (word.word >> 8 << 8)) >= 0;
   }
-  /// Whether a message seems to lie in the D2H ring, or to begin. Costs a look at memory that the engine
-  /// alone writes; drain() looks closer.
-  bool reply_there() const {
+  /// Whether a message seems to lie in the D2H ring, or to begin. Costs a read of memory that the engine
+  /// alone writes; drain() checks the whole message.
+  bool has_reply() const {
     const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
     // What comes with it is a miss of the cache too: not one after the other.
     if (bridge_.shape.slot_bytes > sizeof(Line)) _mm_prefetch(slot + Line::size, _MM_HINT_T0);
@@ -319,7 +320,7 @@ class HostBridge {
   /// `take` must not throw. Returns how many.
   template <class Take>
   uint32_t drain(Take&& take) {
-    if (!reply_there() || draining_.load(std::memory_order_relaxed) ||
+    if (!has_reply() || draining_.load(std::memory_order_relaxed) ||
         draining_.exchange(true, std::memory_order_acquire)) {
       return 0;
     }
@@ -420,7 +421,7 @@ class HostBridge {
     next_stamp_.store(next_reply_.stamp(), std::memory_order_relaxed);
   }
 
-  ReceiveOutcome look() const {
+  ReceiveOutcome classify_next() const {
     const Packet* const slot = next_reply_.slot();
     const uint32_t stamp = next_reply_.stamp();
     const __m128i first = Memory::load_vector(*slot), stamped = _mm_set1_epi32(int(stamp));
@@ -449,7 +450,7 @@ class HostBridge {
         prepaid_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_relaxed);
     for (uint32_t k = 1; k < prefetch_slots && k < expected; ++k) fetch(next_reply_.ticket() + k);
     while (count < most) {
-      const ReceiveOutcome outcome = look();
+      const ReceiveOutcome outcome = classify_next();
       if (outcome == ReceiveOutcome::corrupt) take(static_cast<const ArrivedReply*>(nullptr));
       if (outcome != ReceiveOutcome::message) break;
       if (count + prefetch_slots < expected) fetch(next_reply_.ticket() + prefetch_slots);
@@ -470,12 +471,12 @@ class HostBridge {
   Doorbell* bell_;
   SlotPages slot_pages_;                // of bar_.h2d
   std::atomic<uint64_t> commanded_{0};  // the last CommandLine::command
-  std::mutex time_mutex_;               // who says the time; tried, never waited for
+  std::mutex time_mutex_;               // of publish_time; tried, never waited for
   TicketClaim<Memory> claim_;
   alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
   std::atomic<uint32_t> returned_seen_{0};
   mutable std::atomic<uint64_t> depth_high_water_{0};
-  std::atomic<int64_t> time_said_ns_{INT64_MIN / 2};  // written each 2 ms at the most
+  std::atomic<int64_t> published_time_ns_{INT64_MIN / 2};  // written each 2 ms at the most
   // Who waits reads the first of these lines at each turn; who drains writes it once a drain, and the second
   // for each reply.
   alignas(128) std::atomic<bool> draining_{false};

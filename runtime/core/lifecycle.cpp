@@ -104,7 +104,7 @@ void Core::wait_until_started() {
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     uint64_t started = 0;
     while ((started = Memory::load_acquire(bridges_[worker].bridge().worker_line->started)) == 0) {
-      if (backoff.worth_a_look()) {
+      if (backoff.should_read_clock()) {
         if (const auto cause = engine_->failure()) throw Error("launching the workers: " + *cause);
         if (host_now_ns() >= deadline_ns) {
           throw Error(fmt::format(
@@ -132,11 +132,11 @@ void Core::wait_until_started() {
 
 void Core::calibrate_clock() {
   if (engine_->shares_host_clock()) {
-    for (HostBridge& worker : bridges_) worker.needs_no_time();
+    for (HostBridge& worker : bridges_) worker.never_publish_time();
     return;
   }
   // A worker compares deadlines with its estimate of the host's clock, which begins with the first time said.
-  for (HostBridge& worker : bridges_) worker.say_time(host_now_ns());
+  for (HostBridge& worker : bridges_) worker.publish_time(host_now_ns());
   HostBridge& bridge = bridges_.front();
   const int64_t deadline_ns = after(host_now_ns(), options_.timeout);
   Backoff backoff(WaitPolicy::spin);
@@ -145,7 +145,7 @@ void Core::calibrate_clock() {
     const CommandWord word = bridge.command_again();
     while (!bridge.obeys(word)) {
       backoff.pause();
-      if (!backoff.worth_a_look()) continue;
+      if (!backoff.should_read_clock()) continue;
       if (const auto cause = engine_->failure()) throw Error("launching the workers: " + *cause);
       if (host_now_ns() < deadline_ns) continue;
       throw Error(fmt::format("launching the workers: worker 0 did not answer a command within {} ms",
@@ -329,9 +329,9 @@ Result<void> Core::set_active(bool active, std::chrono::nanoseconds timeout) {
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
     while (!bridges_[worker].obeys(words[worker])) {
       if (drain_replies() != 0) backoff.reset();
-      if (backoff.worth_a_look()) {
+      if (backoff.should_read_clock()) {
         const int64_t now_ns = host_now_ns();
-        look_after(now_ns);
+        do_due_work(now_ns);
         if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
         if (terminating_.load(std::memory_order_acquire)) return Failure{Status::terminated};
         if (now_ns >= deadline_ns) return late;
@@ -353,9 +353,9 @@ Result<void> Core::drain(std::chrono::nanoseconds timeout) {
   while (drain_acknowledgements_.load(std::memory_order_acquire) != layout_.workers) {
     send_drain_messages();
     if (drain_replies() != 0) backoff.reset();
-    if (backoff.worth_a_look()) {
+    if (backoff.should_read_clock()) {
       const int64_t now = host_now_ns();
-      look_after(now);
+      do_due_work(now);
       if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
       if (terminating_.load(std::memory_order_acquire)) return Failure{Status::terminated};
       if (now >= deadline_ns) return Failure{Status::worker_stuck, 0, 0, microseconds(timeout) / 1000};
@@ -390,9 +390,9 @@ Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
   Backoff backoff(options_.wait);
   while (!buffers_.past(sent)) {
     if (drain_replies() != 0) backoff.reset();
-    if (backoff.worth_a_look()) {
+    if (backoff.should_read_clock()) {
       const int64_t now = host_now_ns();
-      look_after(now);
+      do_due_work(now);
       if (state() == Lifecycle::failed) return Failure{Status::engine_failed};
       if (now >= deadline_ns) return Failure{Status::worker_stuck, 0, 0, microseconds(timeout) / 1000};
     }

@@ -10,10 +10,8 @@ namespace gyre::detail {
 
 namespace {
 
-constexpr int64_t look_interval_ns = 2'000'000;
-constexpr int64_t overdue_interval_ns = 16'000'000;  // it looks at the whole call table
-constexpr uint32_t looks_while_busy =
-    16;  // turns with replies for others between looks at one's own deadline
+constexpr int64_t due_work_interval_ns = 2'000'000;
+constexpr int64_t overdue_interval_ns = 16'000'000;  // a search reads the whole call table
 constexpr int64_t never = INT64_MAX;
 
 inline bool for_lack_of_room(Status status) {
@@ -47,12 +45,12 @@ template <class Attempt>
     if (!for_lack_of_room(status)) return status;
     if (drain_replies() != 0) {
       backoff.reset();
-      if (++busy_turns % looks_while_busy == 0 && host_now_ns() >= deadline_ns) return status;
+      if (++busy_turns % Backoff::busy_turns_per_clock_read == 0 && host_now_ns() >= deadline_ns) return status;
       continue;
     }
-    if (backoff.worth_a_look()) {
+    if (backoff.should_read_clock()) {
       const int64_t now = host_now_ns();
-      look_after(now);
+      do_due_work(now);
       if (now >= deadline_ns) return status;
     }
     backoff.pause();
@@ -400,9 +398,9 @@ bool Core::wait_longer(CallId call, int64_t until_ns) {
   do {
     const bool progress = drain_replies(bridge, call) != 0;
     if (progress) backoff.reset();
-    if (progress ? ++busy_turns % looks_while_busy == 0 : backoff.worth_a_look()) {
+    if (progress ? ++busy_turns % Backoff::busy_turns_per_clock_read == 0 : backoff.should_read_clock()) {
       const int64_t now = host_now_ns();
-      if (!progress) look_after(now);
+      if (!progress) do_due_work(now);
       const int64_t deadline_ns = calls_.deadline_ns(call);
       const int64_t end_ns = sleep.end(now, std::min(deadline_ns, until_ns));
       if (now >= deadline_ns) {
@@ -438,10 +436,10 @@ void Core::sleep_for_reply(CallId call, const HostBridge& bridge, int64_t now_ns
     } else {
       bell->add_sleeper();
       const bool fenced = asymmetric_fence_heavy();
-      // A thread that drains now may have looked before the reply was there.
+      // A thread that drains now may have polled before the reply was there.
       const bool busy = bridge.draining();
       if (busy || !fenced) until_ns = std::min(until_ns, now_ns + Doorbell::unfenced_ns);
-      if (busy || !bridge.reply_there()) calls_.sleep(call, until_ns);
+      if (busy || !bridge.has_reply()) calls_.sleep(call, until_ns);
       bell->remove_sleeper();
     }
   }
@@ -452,7 +450,7 @@ bool Core::poll(CallId call) {
   if (calls_.done(call)) return true;
   drain_replies(bridges_[calls_.worker(call)]);
   const int64_t now = host_now_ns();
-  look_after(now);
+  do_due_work(now);
   if (now >= calls_.deadline_ns(call)) expire(call);
   return calls_.done(call);
 }
@@ -578,27 +576,27 @@ void Core::expire(CallId call) {
   }
 }
 
-// Envelope::deadline_us, after the worker was told the time. None where that failed for so long that the
-// worker could take a deadline that is far away for one that is past.
-uint32_t Core::say_time_first(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns) {
+// Publishes the time to the worker, then returns Envelope::deadline_us. Returns 0, no deadline, where the
+// last published time is so old that the worker could take a distant deadline for one that has passed.
+uint32_t Core::publish_time_first(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns) {
   constexpr int64_t comparable_ns = 60'000'000'000;
-  bridge.say_time(now_ns);
-  return now_ns - bridge.time_said_ns() > comparable_ns ? 0 : deadline_us(now_ns, deadline_ns);
+  bridge.publish_time(now_ns);
+  return now_ns - bridge.published_time_ns() > comparable_ns ? 0 : deadline_us(now_ns, deadline_ns);
 }
 
-// To workers with something to do.
-void Core::say_time(int64_t now_ns) {
+// Publishes the time to workers that may have work.
+void Core::publish_time(int64_t now_ns) {
   if (engine_->shares_host_clock()) return;
   for (HostBridge& bridge : bridges_) {
-    if (bridge.may_have_work()) bridge.say_time(now_ns);
+    if (bridge.may_have_work()) bridge.publish_time(now_ns);
   }
 }
 
-// What somebody must do now and then: whoever waits, the first to come each millisecond.
-void Core::look_after(int64_t now_ns) {
-  int64_t next = next_look_ns_.load(std::memory_order_relaxed);
-  if (now_ns < next ||
-      !next_look_ns_.compare_exchange_strong(next, now_ns + look_interval_ns, std::memory_order_relaxed)) {
+// Does what some waiting thread must do every due_work_interval_ns; the first thread to come does it.
+void Core::do_due_work(int64_t now_ns) {
+  int64_t next = next_due_work_ns_.load(std::memory_order_relaxed);
+  if (now_ns < next || !next_due_work_ns_.compare_exchange_strong(next, now_ns + due_work_interval_ns,
+                                                                  std::memory_order_relaxed)) {
     return;
   }
   drain_replies();
@@ -607,7 +605,7 @@ void Core::look_after(int64_t now_ns) {
                                                                 std::memory_order_relaxed)) {
     calls_.for_each_overdue(now_ns, [this](CallId call) { expire(call); });
   }
-  say_time(now_ns);
+  publish_time(now_ns);
   sample_clock(now_ns);
   check_engine();
 }

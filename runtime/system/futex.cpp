@@ -8,7 +8,7 @@
 
 namespace gyre::detail {
 
-// Errors are ignored: the caller looks again at what it waits for, whatever ended its sleep. errno is kept.
+// Errors are ignored: the caller reads again what it waits for, whatever ended its sleep. errno is kept.
 void futex_wait(const uint32_t* word, uint32_t expected, int64_t until_ns) noexcept {
   constexpr int64_t second_ns = 1'000'000'000;
   const timespec until{time_t(until_ns / second_ns), long(until_ns % second_ns)};

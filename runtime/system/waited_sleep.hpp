@@ -28,7 +28,7 @@ class PreciseTimers {
 };
 
 /// One wait's. Where its end wakes the thread, a sleep ends at the next deadline, or early enough for what
-/// waiting threads look after. Where nothing can wake it, as on CUDA, a sleep is a tenth of the time that it
+/// waiting threads must do. Where nothing can wake it, as on CUDA, a sleep is a tenth of the time that it
 /// has waited, so that it makes no wait more than a tenth longer, but for what the system adds.
 class WaitedSleep {
  public:

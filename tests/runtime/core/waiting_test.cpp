@@ -213,11 +213,11 @@ TEST_CASE("a worker is waking from when it is woken until it runs, and need not 
 
 TEST_CASE("who yields for its worker still reads the clock, and sleeps in the end") {
   Backoff backoff(WaitPolicy::polite);
-  int yields = 0, since_look = 0;
+  int yields = 0, since_clock_read = 0;
   for (; !backoff.spun(); ++yields) {
     backoff.yield();
-    since_look = backoff.worth_a_look() ? 0 : since_look + 1;
-    REQUIRE(since_look < 4);
+    since_clock_read = backoff.should_read_clock() ? 0 : since_clock_read + 1;
+    REQUIRE(since_clock_read < 4);
     REQUIRE(yields < 1000);
   }
   CHECK(yields > 10);
