@@ -1,7 +1,8 @@
 // Who owns a call slot: a Future, then a Reply, or what is to be called when the call is done.
 #pragma once
 
-#include <gyre/runtime/core/core_lifetime.hpp>
+#include <gyre/runtime/calls/teardown.hpp>
+#include <gyre/runtime/core/core.hpp>
 
 #include <memory>
 #include <utility>
@@ -9,6 +10,13 @@
 namespace gyre {
 
 namespace detail {
+
+/// Releases a call that the caller holds (CallTable::abandon). The core may be gone afterwards: where it has
+/// no shares any more, the last call takes it along. Never blocks while the core has shares.
+inline void release(Core& core, CallId call) noexcept {
+  if (!core.teardown().try_release([&] { core.calls().abandon(call); })) [[unlikely]]
+    release_slow_path(core, call);
+}
 
 /// Ownership of one call slot, or of none. The slot keeps its Core. Move-only.
 class CallHandle {
@@ -26,7 +34,7 @@ class CallHandle {
     return *this;
   }
   ~CallHandle() {
-    if (call_ != 0) give_back(*core_, call_);
+    if (call_ != 0) release(*core_, call_);
   }
 
   explicit operator bool() const { return call_ != 0; }

@@ -7,6 +7,7 @@
 #include <capnp/message.h>
 #include <gyre/messages/envelope.hpp>
 #include <gyre/runtime/async/completion_list.hpp>
+#include <gyre/runtime/calls/call_id.hpp>
 #include <gyre/runtime/calls/thread_number.hpp>
 #include <gyre/runtime/core/packing.hpp>
 #include <gyre/runtime/errors.hpp>
@@ -26,10 +27,6 @@
 #include <vector>
 
 namespace gyre {
-
-/// Names one use of one call slot: slot in the low 20 bits, generation above. It travels as
-/// Envelope::correlation.
-using CallId = uint64_t;
 
 /// Reads one Cap'n Proto segment in place. Refers to the bytes, owns nothing.
 class SegmentReader final : public capnp::MessageReader {

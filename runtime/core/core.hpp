@@ -5,6 +5,7 @@
 #include <gyre/runtime/async/poller.hpp>
 #include <gyre/runtime/books.hpp>
 #include <gyre/runtime/calls/call_table.hpp>
+#include <gyre/runtime/calls/teardown.hpp>
 #include <gyre/runtime/core/backoff.hpp>
 #include <gyre/runtime/core/dead_letters.hpp>
 #include <gyre/runtime/core/deadline.hpp>
@@ -117,14 +118,7 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   /// True in a forked child: the workers, and the region, are the parent's, and nothing here touches them.
   bool forked() const noexcept { return fork_.forked(); }
-  /// What core_lifetime knows of a Core: whether its last share is gone, and what is left of it then.
-  struct LetGo {
-    std::atomic<bool> begun{false};    // the last share is gone
-    std::atomic<bool> counted{false};  // from then on `held` counts the calls that keep the Core
-    std::atomic<uint32_t> held{0};
-    std::atomic<uint32_t> unnumbered{0};  // threads without a number that are giving calls back
-  };
-  LetGo& let_go() { return let_go_; }
+  Teardown& teardown() { return teardown_; }
   /// Throws Error with Status::forked in such a child.
   void refuse_if_forked(const char* doing) const;
   Lifecycle state() const { return state_.load(std::memory_order_acquire); }
@@ -283,7 +277,7 @@ class Core : public std::enable_shared_from_this<Core> {
   WorkerStats worker_stats(uint32_t worker, int64_t now_ns) const;
 
   const ForkGuard fork_;
-  LetGo let_go_;
+  Teardown teardown_;
   const ActorSet actors_;
   const Options options_;
   const RegionLayout layout_;
@@ -325,6 +319,10 @@ class Core : public std::enable_shared_from_this<Core> {
   Poller poller_{*this};
   Watcher watcher_{*this};
 };
+
+/// Makes a Core with shares. Calls keep it without one; see Teardown. Throws what Core's constructor throws,
+/// and std::bad_alloc.
+std::shared_ptr<Core> make_core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine);
 
 }  // namespace detail
 }  // namespace gyre

@@ -97,6 +97,10 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
   state_.store(Lifecycle::active, std::memory_order_release);
 }
 
+std::shared_ptr<Core> make_core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine) {
+  return {new Core(std::move(actors), options, std::move(engine)), drop_last_share};
+}
+
 // Each worker says that it runs, and that its handlers are of the types that the host takes them for.
 void Core::wait_until_started() {
   const int64_t deadline_ns = after(host_now_ns(), options_.timeout);

@@ -143,16 +143,16 @@ TEST_CASE("a child of fork() launches workers of its own on the CPU; on CUDA it 
   CHECK(echoes(runtime));
 }
 
-TEST_CASE("a child of fork() ends runtimes of its own, whatever its parent's threads were giving back") {
+TEST_CASE("a child of fork() ends runtimes of its own, whatever calls its parent's threads were releasing") {
   if (!can_fork) return;
   Stepped parents;
   auto held = parents.ask(Action::ANSWER, 1);
   parents.work();
   // As threads that the child does not have leave it.
   const uint32_t another = (detail::thread_number() + 1) % detail::thread_numbers;
-  std::atomic<const detail::Core*>& mark = detail::giving_back[another].core;
-  mark = parents.core.get();
-  ++parents.core->let_go().unnumbered;
+  std::atomic<const detail::Teardown*>& mark = detail::release_marks[another].teardown;
+  mark = &parents.core->teardown();
+  ++parents.core->teardown().unnumbered;
   const std::string wrong = in_child([&](Findings& findings) {
     for (int time = 0; time < 2; ++time) {
       Runtime own = Runtime::launch(probe_actors(), {.engine = EngineKind::cpu});
@@ -163,7 +163,7 @@ TEST_CASE("a child of fork() ends runtimes of its own, whatever its parent's thr
     }
   });
   mark = nullptr;
-  --parents.core->let_go().unnumbered;
+  --parents.core->teardown().unnumbered;
   INFO(wrong);
   CHECK(wrong.empty());
   CHECK(held.get().value()->getValue() == 3);

@@ -176,31 +176,31 @@ TEST_CASE("threads that give calls back while the last share goes free the memor
   detail::must_fence = before;
 }
 
-TEST_CASE("the memory stays until whoever was giving a call back when the last share went has done so") {
+TEST_CASE("the memory stays until every release that began before the last share went has ended") {
   const bool numbered = GENERATE(true, false);
   INFO((numbered ? "a thread with a number" : "a thread without"));
   Watched watched;
   auto asked = watched.ask(3);
   watched.core->terminate(5s);
   detail::Core& core = *watched.core;  // there as long as somebody is at it
-  std::atomic<const detail::Core*>& mark = detail::giving_back[detail::thread_number()].core;
+  std::atomic<const detail::Teardown*>& mark = detail::release_marks[detail::thread_number()].teardown;
   if (numbered) {
-    mark = &core;
+    mark = &core.teardown();
   } else {
-    ++core.let_go().unnumbered;
+    ++core.teardown().unnumbered;
   }
-  std::thread letting_go([&] { watched.core.reset(); });
-  while (!core.let_go().begun) std::this_thread::yield();
+  std::thread dropping([&] { watched.core.reset(); });
+  while (!core.teardown().begun) std::this_thread::yield();
   std::vector<std::thread> late;
   for (size_t i = 0; i < 2; ++i) late.emplace_back([&, i] { asked[i] = Asked(); });
   CHECK(watched.gone == 0);
-  CHECK_FALSE(core.let_go().counted);
+  CHECK_FALSE(core.teardown().counted);
   if (numbered) {
     mark = nullptr;
   } else {
-    --core.let_go().unnumbered;
+    --core.teardown().unnumbered;
   }
-  letting_go.join();
+  dropping.join();
   for (std::thread& thread : late) thread.join();
   CHECK(watched.gone == 0);
   CHECK(asked[2].get().value()->getValue() == 5);
