@@ -84,6 +84,20 @@ if(GYRE_WITH_CUDA)
   message(STATUS "Gyre: building with the CUDA engine (headers in ${GYRE_CUDA_INCLUDE_DIR}) and the CPU engine")
 endif()
 
+# libelf-dev: cubins are ELF files. Its static library needs what it uncompresses sections by.
+if(GYRE_WITH_CUDA AND GYRE_TOOLS)
+  find_path(ELF_INCLUDE_DIR NAMES gelf.h REQUIRED)
+  if(GYRE_STATIC)
+    find_library(ELF_STATIC_LIBRARY NAMES libelf.a REQUIRED)
+    find_library(Z_STATIC_LIBRARY NAMES libz.a REQUIRED)
+    find_library(ZSTD_STATIC_LIBRARY NAMES libzstd.a)  # from libelf 0.189 on
+    set(GYRE_ELF ${ELF_STATIC_LIBRARY} ${Z_STATIC_LIBRARY} $<$<BOOL:${ZSTD_STATIC_LIBRARY}>:${ZSTD_STATIC_LIBRARY}>)
+  else()
+    find_library(ELF_LIBRARY NAMES elf REQUIRED)
+    set(GYRE_ELF ${ELF_LIBRARY})
+  endif()
+endif()
+
 # libvulkan-dev: only its headers, for the BAR transport; the loader is loaded at run time.
 set(GYRE_WITH_VULKAN OFF)
 if(GYRE_WITH_CUDA)

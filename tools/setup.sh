@@ -12,6 +12,7 @@ packages=(
   libfmt-dev                 # text
   libcli11-dev nlohmann-json3-dev  # the command-line tools: options, JSON
   prometheus-cpp-dev         # the Prometheus endpoint (--metrics)
+  libelf-dev                 # machine code of the GPU, which `gyre inspect` and tests read
   libvulkan-dev              # headers, for device memory that the host writes (--transport bar)
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
   libboost-context-dev       # the tests: a warp's threads as fibers

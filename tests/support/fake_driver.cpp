@@ -24,6 +24,8 @@
 #include <thread>
 #include <type_traits>
 
+#include "tools/gyre/cubin.hpp"
+
 namespace gyre_test {
 
 using gyre::cuda::Driver;
@@ -106,24 +108,15 @@ constinit thread_local gyre::detail::PerThread<std::vector<CUcontext>> contexts_
 std::vector<CUcontext>& contexts_of_this_thread() { return contexts_of_each_thread.get(); }
 thread_local bool this_thread_is_in_call = false;
 
-// The initialised variables of a cubin, by their names: what its sections hold where its symbols point.
+// The initialised variables of a cubin, by their names. CUDA's interface does not say where the file ends:
+// its program headers are last in it.
 std::map<std::string, std::vector<char>> globals_of(const void* image) {
-  const char* const file = static_cast<const char*>(image);
   const auto& header = *static_cast<const Elf64_Ehdr*>(image);
-  const auto* const sections = reinterpret_cast<const Elf64_Shdr*>(file + header.e_shoff);
+  const size_t bytes = header.e_phoff + header.e_phnum * sizeof(Elf64_Phdr);
   std::map<std::string, std::vector<char>> globals;
-  for (int i = 0; i < header.e_shnum; ++i) {
-    if (sections[i].sh_type != SHT_SYMTAB) continue;
-    const char* const names = file + sections[sections[i].sh_link].sh_offset;
-    const auto* const symbols = reinterpret_cast<const Elf64_Sym*>(file + sections[i].sh_offset);
-    for (size_t k = 0; k < sections[i].sh_size / sizeof(Elf64_Sym); ++k) {
-      const Elf64_Sym& symbol = symbols[k];
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= header.e_shnum) continue;
-      const Elf64_Shdr& section = sections[symbol.st_shndx];
-      if (section.sh_type == SHT_NOBITS) continue;
-      const char* const bytes = file + section.sh_offset + symbol.st_value;
-      globals[names + symbol.st_name].assign(bytes, bytes + symbol.st_size);
-    }
+  for (const auto& [name, content] : gyre::tools::cubin_variables({static_cast<const char*>(image), bytes})) {
+    const char* const first = reinterpret_cast<const char*>(content.data());
+    globals[name].assign(first, first + content.size());
   }
   return globals;
 }

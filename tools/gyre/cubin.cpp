@@ -1,11 +1,12 @@
 #include "cubin.hpp"
 
-#include <elf.h>
 #include <fmt/format.h>
+#include <gelf.h>
 #include <gyre/bridge/errors/error.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 namespace gyre::tools {
 
@@ -16,77 +17,68 @@ namespace {
 constexpr uint8_t format_with_length = 4;
 enum : uint8_t { attribute_frame_size = 0x11, attribute_register_count = 0x2f };
 
-class Elf {
+// What libelf has found; throws its reason where that is nothing.
+template <class T>
+T* found(T* result) {
+  if (result == nullptr) {
+    throw Error(fmt::format("reading a cubin: {}; it is damaged, compile it again", elf_errmsg(-1)));
+  }
+  return result;
+}
+
+struct Symbol {
+  uint32_t index;
+  std::string_view name;
+  Elf64_Sym entry;
+  bool is_function() const { return ELF64_ST_TYPE(entry.st_info) == STT_FUNC; }
+};
+
+// Refers to the file, which libelf does not copy.
+class Cubin {
  public:
-  explicit Elf(std::string_view file) : file_(file), header_(at(Elf64_Ehdr{}, 0)) {
-    if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 || header_.e_ident[EI_CLASS] != ELFCLASS64 ||
-        header_.e_shentsize != sizeof(Elf64_Shdr)) {
+  explicit Cubin(std::string_view file) : elf_(nullptr, elf_end) {
+    elf_version(EV_CURRENT);
+    elf_.reset(elf_memory(const_cast<char*>(file.data()), file.size()));  // not written to
+    if (elf64_getehdr(elf_.get()) == nullptr) {
       throw Error("reading a cubin: it is no 64-bit ELF file; compile it again");
     }
-    for (size_t n = 0; n < header_.e_shnum; ++n) {
-      sections_.push_back(at(Elf64_Shdr{}, header_.e_shoff + n * sizeof(Elf64_Shdr)));
+    for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_.get(), section)) != nullptr;) {
+      sections_.push_back(section);
     }
   }
 
-  template <class T>
-  T at(T value, uint64_t offset) const {
-    const std::string_view bytes = part(offset, sizeof value);
-    std::memcpy(&value, bytes.data(), sizeof value);
-    return value;
+  const std::vector<Elf_Scn*>& sections() const { return sections_; }
+  static const Elf64_Shdr& header(Elf_Scn* section) { return *found(elf64_getshdr(section)); }
+  std::string_view name(Elf_Scn* section) const {
+    size_t names = 0;
+    if (elf_getshdrstrndx(elf_.get(), &names) != 0) found<void>(nullptr);
+    return found(elf_strptr(elf_.get(), names, header(section).sh_name));
   }
-  std::string_view part(uint64_t offset, uint64_t size) const {
-    if (offset > file_.size() || file_.size() - offset < size) {
-      throw Error(
-          fmt::format("reading a cubin: it has {} bytes, and says that {} bytes lie at {}; it is cut off, "
-                      "compile it again",
-                      file_.size(), size, offset));
-    }
-    return file_.substr(offset, size);
+  // Empty where the file has no bytes for it.
+  static std::string_view content(Elf_Scn* section) {
+    const Elf_Data& data = *found(elf_rawdata(section, nullptr));
+    return data.d_buf == nullptr ? std::string_view()
+                                 : std::string_view(static_cast<const char*>(data.d_buf), data.d_size);
   }
-  std::string_view name(uint32_t strings, uint32_t offset) const {
-    const std::string_view table = content(strings);
-    if (offset >= table.size()) throw Error("reading a cubin: a name lies outside of its table");
-    return table.substr(offset, table.find('\0', offset) - offset);
-  }
-  size_t sections() const { return sections_.size(); }
-  const Elf64_Shdr& section(size_t n) const {
-    if (n >= sections_.size()) throw Error("reading a cubin: it names a section that it does not have");
-    return sections_[n];
-  }
-  std::string_view section_name(size_t n) const { return name(header_.e_shstrndx, section(n).sh_name); }
-  std::string_view content(size_t n) const {
-    return section(n).sh_type == SHT_NOBITS ? std::string_view()
-                                            : part(section(n).sh_offset, section(n).sh_size);
-  }
-
-  struct Symbol {
-    uint32_t index;
-    std::string_view name;
-    Elf64_Sym entry;
-  };
+  Elf_Scn* home(const Symbol& symbol) const { return found(elf_getscn(elf_.get(), symbol.entry.st_shndx)); }
   std::vector<Symbol> symbols() const {
     std::vector<Symbol> all;
-    for (size_t n = 0; n < sections(); ++n) {
-      if (section(n).sh_type != SHT_SYMTAB) continue;
-      const uint64_t count = section(n).sh_size / sizeof(Elf64_Sym);
-      for (uint64_t i = 0; i < count; ++i) {
-        const auto entry = at(Elf64_Sym{}, section(n).sh_offset + i * sizeof(Elf64_Sym));
-        all.push_back({uint32_t(i), name(section(n).sh_link, entry.st_name), entry});
+    for (Elf_Scn* const section : sections_) {
+      if (header(section).sh_type != SHT_SYMTAB) continue;
+      Elf_Data* const table = found(elf_getdata(section, nullptr));
+      Elf64_Sym entry;
+      for (int i = 0; gelf_getsym(table, i, &entry) != nullptr; ++i) {
+        const char* const name = elf_strptr(elf_.get(), header(section).sh_link, entry.st_name);
+        all.push_back({uint32_t(i), found(name), entry});
       }
     }
     return all;
   }
 
  private:
-  std::string_view file_;
-  Elf64_Ehdr header_;
-  std::vector<Elf64_Shdr> sections_;
+  std::unique_ptr<Elf, int (*)(Elf*)> elf_;
+  std::vector<Elf_Scn*> sections_;
 };
-
-bool is_variable(const Elf::Symbol& symbol) {
-  return ELF64_ST_TYPE(symbol.entry.st_info) == STT_OBJECT && symbol.entry.st_shndx != SHN_UNDEF &&
-         symbol.entry.st_shndx < SHN_LORESERVE;
-}
 
 void read_info(std::string_view info, uint32_t kernel_symbol, CubinFacts& facts) {
   const auto number = [&info](size_t offset) {
@@ -108,35 +100,34 @@ void read_info(std::string_view info, uint32_t kernel_symbol, CubinFacts& facts)
 
 }  // namespace
 
-CubinFacts read_cubin(std::string_view cubin, std::string_view kernel) {
-  const Elf elf(cubin);
+CubinFacts read_cubin(std::string_view file, std::string_view kernel) {
+  const Cubin cubin(file);
   CubinFacts facts;
-  const auto symbols = elf.symbols();
-  const auto found = std::find_if(symbols.begin(), symbols.end(), [kernel](const Elf::Symbol& symbol) {
-    return symbol.name == kernel && ELF64_ST_TYPE(symbol.entry.st_info) == STT_FUNC;
+  const auto symbols = cubin.symbols();
+  const auto found = std::find_if(symbols.begin(), symbols.end(), [kernel](const Symbol& symbol) {
+    return symbol.name == kernel && symbol.is_function();
   });
   if (found == symbols.end()) {
     throw Error(fmt::format("reading a cubin: it has no kernel {}; compile it again", kernel));
   }
-  const uint16_t code = found->entry.st_shndx;
-  facts.code_bytes = elf.section(code).sh_size;
-  for (size_t n = 0; n < elf.sections(); ++n) {
-    const std::string_view name = elf.section_name(n);
-    if (name == ".nv.info") read_info(elf.content(n), found->index, facts);
-    if (name.substr(0, 12) != ".nv.constant") continue;
+  facts.code_bytes = cubin.header(cubin.home(*found)).sh_size;
+  for (Elf_Scn* const section : cubin.sections()) {
+    const std::string_view name = cubin.name(section);
+    if (name == ".nv.info") read_info(cubin.content(section), found->index, facts);
+    if (!name.starts_with(".nv.constant")) continue;
     if (name == fmt::format(".nv.constant0.{}", kernel)) {
-      facts.parameter_bytes = elf.section(n).sh_size;
+      facts.parameter_bytes = cubin.header(section).sh_size;
     } else {
-      facts.constant_bytes += elf.section(n).sh_size;
+      facts.constant_bytes += cubin.header(section).sh_size;
     }
   }
   std::vector<std::pair<uint64_t, CubinFunction>> functions;
   const std::string prefix = fmt::format("${}$", kernel);
-  for (const Elf::Symbol& symbol : symbols) {
-    if (ELF64_ST_TYPE(symbol.entry.st_info) != STT_FUNC || symbol.entry.st_shndx != code) continue;
+  for (const Symbol& symbol : symbols) {
+    if (!symbol.is_function() || symbol.entry.st_shndx != found->entry.st_shndx) continue;
     if (symbol.index == found->index) continue;
     std::string_view name = symbol.name;
-    if (name.substr(0, prefix.size()) == prefix) name.remove_prefix(prefix.size());
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
     functions.push_back({symbol.entry.st_value, {std::string(name), symbol.entry.st_size}});
   }
   std::sort(functions.begin(), functions.end(),
@@ -145,26 +136,24 @@ CubinFacts read_cubin(std::string_view cubin, std::string_view kernel) {
   return facts;
 }
 
-std::span<const std::byte> cubin_variable(std::string_view cubin, std::string_view name) {
-  const Elf elf(cubin);
-  for (const Elf::Symbol& symbol : elf.symbols()) {
-    if (symbol.name != name || !is_variable(symbol)) continue;
-    const std::string_view home = elf.content(symbol.entry.st_shndx);
-    if (symbol.entry.st_value > home.size() || home.size() - symbol.entry.st_value < symbol.entry.st_size) {
-      throw Error(fmt::format("reading a cubin: the variable {} lies outside of its section", name));
+std::map<std::string, std::span<const std::byte>> cubin_variables(std::string_view file) {
+  const Cubin cubin(file);
+  std::map<std::string, std::span<const std::byte>> variables;
+  for (const Symbol& symbol : cubin.symbols()) {
+    const Elf64_Sym& entry = symbol.entry;
+    if (ELF64_ST_TYPE(entry.st_info) != STT_OBJECT || entry.st_shndx == SHN_UNDEF ||
+        entry.st_shndx >= SHN_LORESERVE) {
+      continue;
     }
-    return std::as_bytes(std::span(home.substr(symbol.entry.st_value, symbol.entry.st_size)));
+    const std::string_view home = cubin.content(cubin.home(symbol));
+    if (home.empty()) continue;
+    if (entry.st_value > home.size() || home.size() - entry.st_value < entry.st_size) {
+      throw Error(fmt::format("reading a cubin: the variable {} lies outside of its section", symbol.name));
+    }
+    variables[std::string(symbol.name)] =
+        std::as_bytes(std::span(home.substr(entry.st_value, entry.st_size)));
   }
-  return {};
-}
-
-std::vector<std::string> cubin_variables(std::string_view cubin) {
-  std::vector<std::string> names;
-  const Elf elf(cubin);
-  for (const Elf::Symbol& symbol : elf.symbols()) {
-    if (is_variable(symbol)) names.emplace_back(symbol.name);
-  }
-  return names;
+  return variables;
 }
 
 }  // namespace gyre::tools

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,15 +27,12 @@ struct CubinFacts {
   std::vector<CubinFunction> functions;  ///< in the order of their addresses
 };
 
-/// Reads what `cubin` says of the kernel with that lowered name. Throws Error where it is no such ELF file,
-/// is cut off, or has no such kernel.
-CubinFacts read_cubin(std::string_view cubin, std::string_view kernel);
+/// Reads what the cubin `file` says of its kernel with the lowered name `kernel`. Throws Error where `file`
+/// is no 64-bit ELF file, is damaged, or has no such kernel.
+CubinFacts read_cubin(std::string_view file, std::string_view kernel);
 
-/// The initial content of the variable with the mangled name; empty where `cubin` has none. Refers to
-/// `cubin`. Throws as read_cubin.
-std::span<const std::byte> cubin_variable(std::string_view cubin, std::string_view name);
-
-/// The names of all variables in it, mangled.
-std::vector<std::string> cubin_variables(std::string_view cubin);
+/// Reads the initial contents of the variables of the cubin `file` by their mangled names, without those that
+/// start as zeros. The contents refer to `file`. Throws as read_cubin.
+std::map<std::string, std::span<const std::byte>> cubin_variables(std::string_view file);
 
 }  // namespace gyre::tools

@@ -40,9 +40,8 @@ std::vector<std::string> types_of(const std::string& kernel) {
 }
 
 std::vector<ActorDescription> describe(std::string_view cubin) {
-  for (const std::string& name : cubin_variables(cubin)) {
-    if (demangled(name).find("gyre::description<") == std::string::npos) continue;
-    return read_description(cubin_variable(cubin, name));
+  for (const auto& [name, content] : cubin_variables(cubin)) {
+    if (demangled(name).find("gyre::description<") != std::string::npos) return read_description(content);
   }
   return {};
 }

@@ -1,5 +1,5 @@
 // NVRTC without a GPU: the actors compile for every architecture Gyre supports.
-#include <elf.h>
+#include <gelf.h>
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/cubin_cache.hpp>
@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstring>
+#include <memory>
 #include <thread>
 
 #include "support/abacus.hpp"
@@ -20,11 +20,11 @@
 #include "support/actors/mirror.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_kernels.hpp"
-#include "support/elf_symbol.hpp"
 #include "support/source_actors.hpp"
 #include "support/stepped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/without_nvrtc.hpp"
+#include "tools/gyre/cubin.hpp"
 
 using namespace gyre;
 namespace fs = std::filesystem;
@@ -33,7 +33,7 @@ namespace {
 
 // What `kernel` says of its actors is what g++ says of them.
 void check_description(const cuda::CompiledKernel& kernel, const std::vector<ActorDescription>& expected) {
-  const auto seen = read_description(gyre_test::elf_symbol(kernel.cubin, kernel.lowered_description));
+  const auto seen = read_description(tools::cubin_variables(kernel.cubin).at(kernel.lowered_description));
   REQUIRE(seen.size() == expected.size());
   for (size_t n = 0; n < seen.size(); ++n) {
     CHECK(seen[n].state_bytes == expected[n].state_bytes);
@@ -87,23 +87,19 @@ std::string error_of(const ActorSet& actors) {
 // threads may come to apart, in the machine code that NVRTC 13 makes of it: opcode 0x348, which
 // disassemblers call WARPSYNC.COLLECTIVE.
 size_t meetings_of_warps(const std::string& cubin) {
-  constexpr size_t instruction_bytes = 16;
+  constexpr size_t words_per_instruction = 2;
   constexpr uint64_t opcode_bits = 0xfff, meeting = 0x348;
-  const auto read = [&cubin](auto& into, size_t at) {
-    REQUIRE(at + sizeof into <= cubin.size());
-    std::memcpy(&into, cubin.data() + at, sizeof into);
-  };
-  Elf64_Ehdr file;
-  read(file, 0);
+  elf_version(EV_CURRENT);
+  const std::unique_ptr<Elf, int (*)(Elf*)> file(elf_memory(const_cast<char*>(cubin.data()), cubin.size()),
+                                                 elf_end);
   size_t meetings = 0;
-  for (size_t n = 0; n < file.e_shnum; ++n) {
-    Elf64_Shdr section;
-    read(section, file.e_shoff + n * sizeof section);
-    if ((section.sh_flags & SHF_EXECINSTR) == 0) continue;
-    for (size_t at = 0; at < section.sh_size; at += instruction_bytes) {
-      uint64_t word;
-      read(word, section.sh_offset + at);
-      if ((word & opcode_bits) == meeting) ++meetings;
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(file.get(), section)) != nullptr;) {
+    if ((elf64_getshdr(section)->sh_flags & SHF_EXECINSTR) == 0) continue;
+    const Elf_Data* const code = elf_rawdata(section, nullptr);
+    REQUIRE(code != nullptr);
+    const auto* const words = static_cast<const uint64_t*>(code->d_buf);
+    for (size_t n = 0; n < code->d_size / sizeof *words; n += words_per_instruction) {
+      if ((words[n] & opcode_bits) == meeting) ++meetings;
     }
   }
   return meetings;
