@@ -4,16 +4,17 @@
 #include <gyre/runtime/builtin_actors.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <thread>
 
-#include "child_process.hpp"
 #include "common_options.hpp"
 #include "machine.hpp"
 #include "measure.hpp"
+#include "programs.hpp"
 #include "subcommands.hpp"
 #include "temporary_folder.hpp"
 
@@ -43,6 +44,12 @@ struct Sample {
   uint64_t terminate_ns = 0;
 };
 
+// All processes share the clock.
+uint64_t ns_of(std::chrono::steady_clock::time_point time) {
+  return uint64_t(std::chrono::nanoseconds(time.time_since_epoch()).count());
+}
+uint64_t now_ns() { return ns_of(std::chrono::steady_clock::now()); }
+
 // A process's part: it prints the moment of its first reply and how long its other steps took.
 void print_sample(uint64_t first_reply_at_ns, uint64_t launch_ns, uint64_t terminate_ns) {
   std::cout << tools::Json{{"first_reply_at_ns", first_reply_at_ns},
@@ -53,9 +60,9 @@ void print_sample(uint64_t first_reply_at_ns, uint64_t launch_ns, uint64_t termi
 }
 
 int gyre_sample(const Options& options) {
-  const uint64_t begin = monotonic_ns();
+  const uint64_t begin = now_ns();
   Runtime runtime = Runtime::launch(builtin_actors(), options);
-  const uint64_t launched = monotonic_ns();
+  const uint64_t launched = now_ns();
   Client client = runtime.client();
   constexpr uint64_t sequence = 0x123456789abcdef0u;
   const auto fill = [](messages::EchoRequest::Builder request) {
@@ -70,9 +77,9 @@ int gyre_sample(const Options& options) {
         response.getPayload()[4] != ~sequence)
       throw Error("asking for the first time: the reply is another message; please report it");
   }
-  const uint64_t replied = monotonic_ns();
+  const uint64_t replied = now_ns();
   const Termination termination = runtime.terminate(options.timeout);
-  const uint64_t ended = monotonic_ns();
+  const uint64_t ended = now_ns();
   if (termination.worker_stuck || !termination.books.balanced() || termination.books.asks.answered != 1)
     throw Error("ending the first launch: its books do not balance, or a worker is stuck; please report it");
   print_sample(replied, launched - begin, ended - replied);
@@ -89,9 +96,9 @@ int bare_cpu_sample() {
   });
   request.store(7, std::memory_order_release);
   while (response.load(std::memory_order_acquire) != 7) std::this_thread::yield();
-  const uint64_t replied = monotonic_ns();
+  const uint64_t replied = now_ns();
   echo.join();
-  print_sample(replied, 0, monotonic_ns() - replied);
+  print_sample(replied, 0, now_ns() - replied);
   return tools::all_passed;
 }
 
@@ -123,12 +130,12 @@ int bare_cuda_sample(const Options& options, const std::string& cubin, const std
   for (size_t i = 0; i < sent.size(); ++i) sent[i] = (i + 1) * 0x9e3779b97f4a7c15u;
   memory.send(0, 0, sent.data());
   while (!memory.try_receive(0, 0, got.data())) wait.poll([] { return std::string("the first message"); });
-  const uint64_t replied = monotonic_ns();
+  const uint64_t replied = now_ns();
   for (size_t i = 0; i + 1 < sent.size(); ++i) {
     if (got[i] != sent[i]) throw Error("echoing the first message: another came back; please report it");
   }
   end.end();
-  print_sample(replied, 0, monotonic_ns() - replied);
+  print_sample(replied, 0, now_ns() - replied);
   return tools::all_passed;
 }
 #endif
@@ -144,12 +151,22 @@ struct LaunchRow {
   }
 };
 
+// Runs this very program.
 Sample sample_of(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
-  const ChildOutput output = run_self(arguments, environment);
-  const auto json = tools::Json::parse(output.text);
+  tools::ProgramRun run{.command = {"/proc/self/exe"}, .environment = environment, .keeps_errors = false};
+  run.command.insert(run.command.end(), arguments.begin(), arguments.end());
+  const tools::ProgramResult result = tools::run_program(run);
+  if (result.exit_code != 0) {
+    throw Error(
+        fmt::format("a process started to be measured (gyre-bench {}) ended with {} {}; its own message, if "
+                    "any, is above",
+                    arguments.front(), result.signal == 0 ? "exit code" : "signal",
+                    result.signal == 0 ? result.exit_code : result.signal));
+  }
+  const auto json = tools::Json::parse(result.output);
   if (!json.has("first_reply_at_ns"))
-    throw Error("a process started to be measured printed no figures, but: " + output.text);
-  return {json["first_reply_at_ns"].as_uint64() - output.started_ns, json["launch_ns"].as_uint64(),
+    throw Error("a process started to be measured printed no figures, but: " + result.output);
+  return {json["first_reply_at_ns"].as_uint64() - ns_of(result.started), json["launch_ns"].as_uint64(),
           json["terminate_ns"].as_uint64()};
 }
 

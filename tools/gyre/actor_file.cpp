@@ -214,7 +214,7 @@ CompiledSchemas compile_schemas(const std::vector<std::string>& schemas,
     if (!prefix.empty()) command.push_back("--src-prefix=" + prefix);
     for (const std::string& dir : import_dirs) command.push_back("-I" + dir);
     for (const std::string& file : files) command.push_back(fs::absolute(file).string());
-    const ProgramResult result = run_program(command, to);
+    const ProgramResult result = run_program({.command = command, .output_file = to});
     if (result.exit_code != 0) {
       throw Error(fmt::format("compiling the schema {} by {}:\n{}", files.front(), compiler, result.output));
     }
@@ -271,10 +271,10 @@ void build_actor_library(const ActorText& actors, const std::string& file) {
   write_file(source, library_text(actors), doing);
   // Flags that engines agree by, as everything that includes Gyre's headers is compiled; of the C++ library
   // its own copy, so that it can be carried to another machine.
-  const ProgramResult result =
-      run_program({compiler, "-std=c++20", "-O2", "-g1", "-fPIC", "-shared", "-fvisibility=hidden",
+  const ProgramResult result = run_program(
+      {.command = {compiler, "-std=c++20", "-O2", "-g1", "-fPIC", "-shared", "-fvisibility=hidden",
                    "-ffp-contract=off", "-fno-strict-aliasing", "-static-libstdc++", "-static-libgcc",
-                   "-I" + include.string(), "-o", fs::absolute(file).string(), source});
+                   "-I" + include.string(), "-o", fs::absolute(file).string(), source}});
   if (result.exit_code != 0) {
     throw Error(fmt::format("{} by {}: exit code {}:\n{}", doing, compiler, result.exit_code, result.output));
   }

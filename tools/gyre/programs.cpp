@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <gyre/bridge/errors/error.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,17 @@ extern char** environ;
 namespace gyre::tools {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
 
 std::string find_program(const std::string& name, const std::vector<std::string>& folders) {
   std::vector<std::string> all;
@@ -39,42 +51,47 @@ std::string find_program(const std::string& name, const std::vector<std::string>
   return {};
 }
 
-ProgramResult run_program(const std::vector<std::string>& command, const std::string& output_file) {
-  std::vector<std::string> texts = command;
-  std::vector<char*> arguments;
-  for (std::string& text : texts) arguments.push_back(text.data());
-  arguments.push_back(nullptr);
+ProgramResult run_program(const ProgramRun& run) {
+  const std::string& program = run.command.front();
+  std::vector<std::string> arguments = run.command, environment = run.environment;
+  const auto name_of = [](std::string_view assignment) { return assignment.substr(0, assignment.find('=')); };
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const auto replaces = [&](const std::string& ours) { return name_of(ours) == name_of(*entry); };
+    if (std::none_of(run.environment.begin(), run.environment.end(), replaces)) environment.push_back(*entry);
+  }
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(fmt::format("starting {}: no pipe: {}", command.front(), std::strerror(errno)));
+    throw Error(fmt::format("starting {}: no pipe: {}", program, std::strerror(errno)));
   }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  if (output_file.empty()) {
+  if (run.output_file.empty()) {
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   } else {
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output_file.c_str(),
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, run.output_file.c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
   }
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  if (run.keeps_errors) posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
   sigemptyset(&none);  // this process may block SIGINT; the other shall not
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  ProgramResult result;
   pid_t child = 0;
-  const int error =
-      posix_spawn(&child, command.front().c_str(), &actions, &attributes, arguments.data(), environ);
+  // Not fork(), which copies the page tables of this process: of 400 MB it takes some 60 ms.
+  result.started = std::chrono::steady_clock::now();
+  const int error = posix_spawn(&child, program.c_str(), &actions, &attributes, pointers(arguments).data(),
+                                pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   close(ends[1]);
   if (error != 0) {
     close(ends[0]);
-    throw Error(fmt::format("starting {}: {}", command.front(), std::strerror(error)));
+    throw Error(fmt::format("starting {}: {}", program, std::strerror(error)));
   }
-  ProgramResult result;
   char part[4096];
   for (ssize_t got; (got = read(ends[0], part, sizeof part)) != 0;) {
     if (got < 0 && errno == EINTR) continue;
@@ -85,7 +102,8 @@ ProgramResult run_program(const std::vector<std::string>& command, const std::st
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  result.exit_code = result.signal == 0 ? WEXITSTATUS(status) : 128 + result.signal;
   return result;
 }
 

@@ -213,11 +213,12 @@ PtxasRun run_ptxas(const std::string& ptx_file, int architecture) {
   const char* const home = std::getenv("CUDA_HOME");
   run.program = find_program("ptxas", {std::string(home != nullptr ? home : "/usr/local/cuda") + "/bin"});
   if (run.program.empty()) return run;
-  const std::string version = run_program({run.program, "--version"}).output;
+  const std::string version = run_program({.command = {run.program, "--version"}}).output;
   const Found release = search(version, "release ([0-9.]+)");
   if (!release.empty()) run.version = release[1];
   const ProgramResult result =
-      run_program({run.program, "-v", fmt::format("-arch=sm_{}", architecture), ptx_file, "-o", "/dev/null"});
+      run_program({.command = {run.program, "-v", fmt::format("-arch=sm_{}", architecture), ptx_file, "-o",
+                               "/dev/null"}});
   run.accepted = result.exit_code == 0;
   run.log = result.output;
   return run;
