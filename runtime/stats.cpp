@@ -54,37 +54,27 @@ HandlerStats read(const HandlerCounts& counts) {
   return stats;
 }
 
-}  // namespace
-
-size_t Core::handler_number(const Envelope& envelope) const {
-  const std::vector<Handler>& handlers = actors_.handlers();
-  const auto found = std::find_if(handlers.begin(), handlers.end(), [&](const Handler& handler) {
-    return handler.actor_type == envelope.actor_type && handler.message_type == envelope.message_type;
-  });
-  return size_t(found - handlers.begin());
-}
-
-WorkerStats Core::worker_stats(uint32_t worker, int64_t now_ns) const {
-  const HostBridge& host = bridges_[worker];
-  const Bridge& bridge = host.bridge();
+WorkerStats read(const HostSide& host, const Accounts& accounts, const Clock& clock, uint32_t worker,
+                 int64_t now_ns) {
+  const Bridge& bridge = host.bridges[worker].bridge();
   const bool stopped = Memory::load_acquire(bridge.worker_line->stopped) != 0;
   WorkerStats stats;
-  const auto [taken, high_water] = host.sample_depth();
+  const auto [taken, high_water] = host.bridges[worker].sample_depth();
   stats.depth = taken;
   stats.depth_high_water = high_water;
   const uint64_t heartbeat_ns = Memory::load_relaxed(bridge.worker_line->heartbeat_ns);
   if (heartbeat_ns != 0 && !stopped) {
     stats.heartbeat_age_s =
-        double(std::max<int64_t>(0, now_ns - clock_.host_ns(int64_t(heartbeat_ns)))) * 1e-9;
+        double(std::max<int64_t>(0, now_ns - clock.host_ns(int64_t(heartbeat_ns)))) * 1e-9;
   }
-  const std::vector<Handler>& handlers = actors_.handlers();
+  const std::vector<Handler>& handlers = host.actors.handlers();
   for (size_t n = 0; n <= handlers.size(); ++n) {
     HandlerStats handler = read(bridge.counts[n]);
-    handler.dead_letters += unprocessed_[worker * (handlers.size() + 1) + n].load(std::memory_order_relaxed);
+    handler.dead_letters += accounts.unprocessed(worker, n);
     if (n < handlers.size()) {
       const auto& [actor_type, message_type] = std::pair(handlers[n].actor_type, handlers[n].message_type);
-      handler.actor = actors_.actor_name(actor_type);
-      handler.message = actors_.message_name(actor_type, message_type);
+      handler.actor = host.actors.actor_name(actor_type);
+      handler.message = host.actors.message_name(actor_type, message_type);
       if (handler.message.empty()) handler.message.append("#").append(std::to_string(message_type));
     }
     stats.handlers.push_back(std::move(handler));
@@ -92,29 +82,31 @@ WorkerStats Core::worker_stats(uint32_t worker, int64_t now_ns) const {
   return stats;
 }
 
+}  // namespace
+
 Stats Core::stats() const {
   refuse_if_forked("reading the stats");
   Stats stats;
-  stats.engine = engine_->kind();
-  stats.transport = engine_->transport();
-  stats.device = engine_->device_name();
+  stats.engine = host_.engine->kind();
+  stats.transport = host_.engine->transport();
+  stats.device = host_.engine->device_name();
   stats.state = state();
-  stats.uptime_s = uptime_s();
+  stats.uptime_s = state_.uptime_s();
   stats.timings = timings_;
   stats.slots = shape().slots;
   stats.books = books();
   stats.writes = buffers_.transfers(Transfer::write);
   stats.reads = buffers_.transfers(Transfer::read);
-  stats.memory = engine_->memory();
-  stats.memory.region = region_bytes();
+  stats.memory = host_.engine->memory();
+  stats.memory.region = host_.layout.region_bytes();
   const Ledger ledger = buffers_.ledger();
   for (uint32_t kind = 0; kind < memory_kinds; ++kind) {
     stats.memory.buffers[kind] = ledger.in_use[kind].bytes;
     stats.memory.buffers_freed[kind] = ledger.retired[kind].bytes;
   }
   const int64_t now_ns = host_now_ns();
-  for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
-    stats.workers.push_back(worker_stats(worker, now_ns));
+  for (uint32_t worker = 0; worker < host_.layout.workers; ++worker) {
+    stats.workers.push_back(read(host_, accounts_, clock_, worker, now_ns));
   }
   return stats;
 }

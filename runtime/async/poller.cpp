@@ -88,7 +88,7 @@ void Poller::sleep_until_expected() {
 // Whether a reply lies in a ring that nobody is at; `busy`: whether somebody is at one.
 bool Poller::has_replies(bool& busy) const {
   busy = false;
-  for (const HostBridge& bridge : core_.bridges_) {
+  for (const HostBridge& bridge : core_.host().bridges) {
     if (bridge.draining()) {
       busy = true;
     } else if (bridge.has_reply()) {
@@ -102,11 +102,11 @@ bool Poller::has_replies(bool& busy) const {
 // latest. True where it was woken.
 bool Poller::sleep_for_replies(int64_t now_ns, int64_t until_ns) {
   CompletionList& completed = core_.calls().completed();
-  const bool bells = core_.bridges_.front().bell() != nullptr;
+  const bool bells = core_.host().bridges.front().bell() != nullptr;
   completed.prepare_sleep();
   bool sleeps = true;
   if (bells) {
-    for (const HostBridge& bridge : core_.bridges_) bridge.bell()->add_sleeper();
+    for (const HostBridge& bridge : core_.host().bridges) bridge.bell()->add_sleeper();
     const bool fenced = asymmetric_fence_heavy();
     bool busy = false;
     sleeps = !has_replies(busy);
@@ -116,7 +116,7 @@ bool Poller::sleep_for_replies(int64_t now_ns, int64_t until_ns) {
   const bool woken = !sleeps || completed.sleep(until_ns);
   completed.end_sleep();
   if (bells) {
-    for (const HostBridge& bridge : core_.bridges_) bridge.bell()->remove_sleeper();
+    for (const HostBridge& bridge : core_.host().bridges) bridge.bell()->remove_sleeper();
   }
   return woken;
 }
@@ -139,17 +139,17 @@ void Poller::run() {
       }
       continue;
     }
-    if (core_.drain_replies() + deliver_completed() != 0) {
+    if (core_.receiver().drain_replies() + deliver_completed() != 0) {
       backoff.reset();
       sleep.reset();
       if (++busy_turns % Backoff::busy_turns_per_clock_read == 0) check_deadlines();
       continue;
     }
     // Of calls that were being sent when the runtime ended: no reply will come.
-    if (ending) core_.end_calls_in_flight(core_.refusal());
+    if (ending) core_.receiver().end_calls_in_flight();
     if (backoff.should_read_clock()) {
       const int64_t now_ns = check_deadlines();
-      if (!sleep) sleep.emplace(core_.bridges_.front().bell() != nullptr);
+      if (!sleep) sleep.emplace(core_.host().bridges.front().bell() != nullptr);
       const int64_t end_ns = sleep->end(now_ns, next_due_ns_.load(std::memory_order_relaxed));
       if (backoff.spun()) {
         if (end_ns == 0) {
@@ -169,13 +169,13 @@ void Poller::run() {
 // time.
 int64_t Poller::check_deadlines() {
   const int64_t now_ns = host_now_ns();
-  core_.do_due_work(now_ns);
+  core_.receiver().do_due_work(now_ns);
   if (now_ns < next_due_ns_.load(std::memory_order_relaxed)) return now_ns;
   next_due_ns_.store(INT64_MAX, std::memory_order_seq_cst);
   core_.calls().for_each_in_flight([&](CallId call) {
     const int64_t deadline_ns = core_.calls().deadline_ns(call);
     if (deadline_ns <= now_ns) {
-      core_.expire(call);
+      core_.receiver().expire(call);
     } else {
       due_at(deadline_ns);
     }

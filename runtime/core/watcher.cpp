@@ -17,7 +17,7 @@ Watcher::~Watcher() { leave_thread(thread_, core_.forked()); }
 void Watcher::start() {
   try {
     const SignalsBlocked blocked;
-    thread_ = std::thread([core = core_.shared_from_this()] { core->watcher_.run(); });
+    thread_ = std::thread([self = this, core = core_.shared_from_this()] { self->run(); });
   } catch (const std::system_error& error) {
     throw Error(
         fmt::format("starting the thread that watches the engine: {}; end other threads or raise their limit "
@@ -32,7 +32,7 @@ void Watcher::run() {
   watcher_of_this_thread = this;
   std::unique_lock lock(sleep_mutex_);
   while (!wake_.wait_for(lock, interval, [this] { return ending_.load(std::memory_order_acquire); })) {
-    core_.check_engine();
+    core_.engine_failure().check();
     if (core_.state() == Lifecycle::failed) break;
   }
   finished_.store(true, std::memory_order_release);

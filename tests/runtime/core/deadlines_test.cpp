@@ -1,5 +1,5 @@
 // What becomes of messages whose deadline has passed, with workers that move when the test says so.
-#include <gyre/runtime/core/worker_clock.hpp>
+#include <gyre/runtime/core/clock.hpp>
 
 #include "support/catch.hpp"
 #include "support/stepped.hpp"

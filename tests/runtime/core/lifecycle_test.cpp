@@ -258,7 +258,7 @@ TEST_CASE("a thread suspended while it takes replies does not keep terminate fro
   s.work();
   Arrivals<int> taking, go;
   std::thread reader([&] {
-    s.core->bridge(0).drain([&](const ArrivedReply*) {
+    s.core->host().bridges[0].drain([&](const ArrivedReply*) {
       taking.add(1);
       go.wait_for(1);
     });

@@ -15,19 +15,19 @@ struct SuspendedDrainer {
   // It has the ring's replies in hand, and has begun none.
   static SuspendedDrainer before_a_reply(Core& core) {
     return SuspendedDrainer([&core](const SuspendedDrainer& me) {
-      HostBridge& bridge = core.bridges_.front();
+      HostBridge& bridge = core.host().bridges.front();
       bridge.drain([&](const ArrivedReply* reply) {
         me.suspend();
-        core.take_reply(bridge, reply, Core::no_call);
+        core.receiver().take_reply(bridge, reply);
       });
     });
   }
   // It copies the answer of `call`, of 16 bytes of zeros, into its place.
   static SuspendedDrainer at(Core& core, CallId call) {
     return SuspendedDrainer([&core, call](const SuspendedDrainer& me) {
-      if (!core.calls_.begin_outcome(call)) return;
+      if (!core.calls().begin_outcome(call)) return;
       me.suspend();
-      core.conclude_answered([&] { return core.calls_.complete_answered(call, 16); });
+      core.accounts().conclude_answered([&] { return core.calls().complete_answered(call, 16); });
     });
   }
   void go_on() {

@@ -1,0 +1,92 @@
+#include <gyre/runtime/core/core.hpp>
+
+#include <algorithm>
+
+namespace gyre::detail {
+
+Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine)
+    : host_(std::move(actors), options, std::move(engine)),
+      buffers_(host_.engine->buffer_memory(), host_.bridges),
+      accounts_(host_),
+      clock_(host_),
+      engine_failure_(host_, state_, receiver_),
+      receiver_(host_, state_, accounts_, clock_, engine_failure_),
+      sender_(host_, state_, accounts_, clock_, receiver_),
+      workers_(host_, state_, accounts_, clock_, receiver_),
+      terminator_(host_, state_, accounts_, receiver_, engine_failure_, buffers_),
+      poller_(*this),
+      watcher_(*this) {
+  workers_.launch();
+}
+
+// Where a launch fails for lack of memory after the workers started, nobody has terminated it.
+Core::~Core() {
+  if (!forked() && !state_.terminating()) workers_.abandon();
+}
+
+std::shared_ptr<Core> make_core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine) {
+  return {new Core(std::move(actors), options, std::move(engine)), drop_last_share};
+}
+
+void Core::refuse_if_forked(const char* doing) const {
+  if (forked()) throw Error(std::string(doing) + ": " + Failure{Status::forked}.message(), Status::forked);
+}
+
+Result<void> Core::ask_lifecycle(const Destination& to, std::chrono::nanoseconds timeout) {
+  alignas(8) std::byte place[Outgoing::heads_bytes + sizeof(uint64_t)] = {};
+  const Outgoing nothing{reinterpret_cast<capnp::word*>(place + Outgoing::heads_bytes), 0};
+  const auto call = ask(to, nothing, AskLimits{timeout, 0}, WhenFull::wait);
+  if (!call) return call.error();
+  wait(call.value());
+  const Failure failure = calls().failure(call.value());
+  calls().abandon(call.value());
+  if (failure.status != Status::ok) return failure;
+  return success();
+}
+
+Result<void> Core::set_active(bool active, std::chrono::nanoseconds timeout) {
+  if (forked()) return Failure{Status::forked};
+  return workers_.set_active(active, timeout);
+}
+
+Result<void> Core::drain(std::chrono::nanoseconds timeout) {
+  if (forked()) return Failure{Status::forked};
+  return workers_.drain(timeout);
+}
+
+Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
+  if (forked()) return Failure{Status::forked};
+  return workers_.wait_for_workers(buffers_, timeout);
+}
+
+Termination Core::terminate(std::chrono::nanoseconds timeout) {
+  refuse_if_forked("terminating a runtime");
+  timeout = std::max<std::chrono::nanoseconds>(timeout, terminate_grace);
+  Termination report = terminator_.end_workers(timeout, after(host_now_ns(), timeout));
+  if (report.unfinished) return report;
+  const int64_t deadline_ns = after(host_now_ns(), timeout);
+  watcher_.end(deadline_ns);
+  report.callback_stuck = !poller_.end(deadline_ns);
+  return report;
+}
+
+void Core::watch_engine() {
+  if (host_.engine->may_die()) watcher_.start();
+}
+
+Books Core::books() const {
+  refuse_if_forked("reading the books");
+  return terminator_.books();
+}
+
+std::vector<DeadLetter> Core::take_dead_letters() {
+  refuse_if_forked("taking dead letters");
+  return accounts_.take_dead_letters();
+}
+
+std::string Core::failure() const {
+  refuse_if_forked("asking why the engine failed");
+  return engine_failure_.text();
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,393 @@
+#include <gyre/runtime/core/backoff.hpp>
+#include <gyre/runtime/core/send.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace gyre::detail {
+
+namespace {
+
+constexpr int64_t never = INT64_MAX;
+
+uint64_t most_body_bytes(const RingShape& shape, uint64_t arena_bytes) {
+  if (shape.body_capacity() < sizeof(OutOfLine)) return shape.body_capacity();
+  return std::clamp<uint64_t>(arena_bytes, shape.body_capacity(), Scratch::most_capacity());
+}
+
+inline bool for_lack_of_room(Status status) {
+  return status == Status::ring_full || status == Status::call_table_full || status == Status::arena_full;
+}
+
+}  // namespace
+
+Sender::Sender(HostSide& host, const State& state, Accounts& accounts, Clock& clock, Receiver& receiver)
+    : host_(host),
+      calls_(host.calls),
+      state_(state),
+      accounts_(accounts),
+      clock_(clock),
+      receiver_(receiver),
+      max_body_bytes_(most_body_bytes(host.shape(), host.arena.bytes())) {}
+
+// Repeats `attempt` until it finds room or another reason to fail, or the deadline passes. A deadline that is
+// `never` becomes `timeout` from the first attempt that found no room.
+template <class Attempt>
+[[gnu::always_inline]] inline Status Sender::attempt_until(Attempt&& attempt,
+                                                           std::chrono::nanoseconds timeout,
+                                                           int64_t& deadline_ns, WhenFull when_full) {
+  const Status status = attempt();
+  if (!for_lack_of_room(status)) [[likely]]
+    return status;
+  return attempt_slow_path(status, attempt, timeout, deadline_ns, when_full);
+}
+
+// Slow path after the first attempt found no room; kept out of line so that the first attempt inlines.
+template <class Attempt>
+[[gnu::noinline]] Status Sender::attempt_slow_path(Status status, Attempt& attempt,
+                                                   std::chrono::nanoseconds timeout, int64_t& deadline_ns,
+                                                   WhenFull when_full) {
+  if (when_full == WhenFull::refuse) return receiver_.drain_replies() != 0 ? attempt() : status;
+  if (deadline_ns == never) deadline_ns = after(host_now_ns(), timeout);
+  Backoff backoff(host_.options.wait);
+  uint32_t busy_turns = 0;
+  for (;; status = attempt()) {
+    if (!for_lack_of_room(status)) return status;
+    if (receiver_.drain_replies() != 0) {
+      backoff.reset();
+      if (++busy_turns % Backoff::busy_turns_per_clock_read == 0 && host_now_ns() >= deadline_ns)
+        return status;
+      continue;
+    }
+    if (backoff.should_read_clock()) {
+      const int64_t now = host_now_ns();
+      receiver_.do_due_work(now);
+      if (now >= deadline_ns) return status;
+    }
+    backoff.pause();
+  }
+}
+
+// Returns where the bodies of a message go; fails where an empty arena would have no room for them.
+Result<Sender::Room> Sender::room_for(uint32_t body_bytes, uint32_t reply_bytes) const {
+  const uint32_t slot = host_.shape().body_capacity();
+  Room room;
+  if (body_bytes > slot) room.request_bytes = body_bytes;
+  if (reply_bytes > slot) room.reply_bytes = reply_bytes;
+  if (room.reply_bytes != 0 && body_bytes + sizeof(OutOfLine) > slot) room.request_bytes = body_bytes;
+  if (!room.any()) return room;
+  if (slot < sizeof(OutOfLine) || !host_.arena.could_hold(room.request_bytes, room.reply_bytes)) {
+    return Failure{Status::too_large, 0, uint64_t(room.request_bytes) + room.reply_bytes,
+                   slot < sizeof(OutOfLine) ? slot : std::max<uint64_t>(slot, host_.arena.bytes())};
+  }
+  return room;
+}
+
+// Allocates a block and copies the request's body there; empty if there is no room now.
+std::optional<ArenaBlock> Sender::take_block(const Room& room, Outgoing message) {
+  auto block = host_.arena.allocate(room.request_bytes, room.reply_bytes);
+  if (!block) {
+    for (HostBridge& bridge : host_.bridges) {
+      bridge.take_tell_blocks([this](BlockId id) { host_.arena.free(id); });
+    }
+    block = host_.arena.allocate(room.request_bytes, room.reply_bytes);
+  }
+  if (block && room.request_bytes != 0) {
+    std::memcpy(host_.arena.at(block->request_offset), message.complete(), room.request_bytes);
+  }
+  return block;
+}
+
+inline HostBridge::Message Sender::with_heads(const Envelope& envelope, Outgoing message, const Room& room,
+                                              const std::optional<ArenaBlock>& block) {
+  if (block) [[unlikely]]
+    return with_block_heads(envelope, message, room, *block);
+  return {envelope, message.body(), message.root()};
+}
+
+// The block's head goes right in front of the body, into the room that the sender has there.
+HostBridge::Message Sender::with_block_heads(Envelope envelope, Outgoing message, const Room& room,
+                                             const ArenaBlock& block) {
+  const OutOfLine head{block.id, block.request_offset, block.reply_offset, room.request_bytes,
+                       room.reply_bytes};
+  auto* const body = reinterpret_cast<std::byte*>(message.complete()) - sizeof head;
+  std::memcpy(body, &head, sizeof head);
+  envelope.flags |= envelope_flags::out_of_line;
+  envelope.body_bytes = uint32_t(sizeof head) + (room.request_bytes != 0 ? 0 : message.bytes());
+  Memory::fence();
+  uint64_t first_word;
+  std::memcpy(&first_word, &head, sizeof first_word);
+  return {envelope, body, first_word};
+}
+
+Status Sender::full_or_closed(const HostBridge& bridge, Status full) const {
+  return bridge.closed() ? state_.refusal() : full;
+}
+
+Status Sender::status_of(ClaimOutcome outcome) const {
+  switch (outcome) {
+    case ClaimOutcome::claimed:
+      return Status::ok;
+    case ClaimOutcome::full:
+      return Status::ring_full;
+    case ClaimOutcome::closed:
+      break;
+  }
+  return state_.refusal();
+}
+
+uint32_t Sender::reply_bytes(const Destination& to, const AskLimits& limits, uint32_t request_bytes) const {
+  if (limits.max_reply_bytes != 0) return limits.max_reply_bytes;
+  if (to.max_reply_bytes != 0) return to.max_reply_bytes;
+  return host_.options.max_reply_bytes != 0 ? host_.options.max_reply_bytes : request_bytes;
+}
+
+Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLimits& limits,
+                           WhenFull when_full) {
+  if (host_.forked()) return Failure{Status::forked};
+  Room room;
+  const uint32_t reply = reply_bytes(to, limits, message.bytes());
+  if (std::max(message.bytes(), reply) > host_.shape().body_capacity()) {
+    const auto needed = room_for(message.bytes(), reply);
+    if (!needed) return needed.error();
+    room = needed.value();
+  }
+  const SendTime sent = SendTime::now(limits.timeout);
+  int64_t deadline_ns = sent.exact() ? sent.deadline_ns() : never;
+  const uint64_t timeout_us = microseconds(limits.timeout);
+  HostBridge& bridge = host_.bridges[to.worker];
+  std::optional<CallId> call;
+  std::optional<ArenaBlock> block;
+  bool prepaid = false;
+  uint64_t ticket = 0;
+  const auto collect = [&] { accounts_.collect_before_reuse(to.worker); };
+  const Status status = attempt_until(
+      [&]() __attribute__((always_inline)) {
+        if (room.any() && !block && !(block = take_block(room, message))) [[unlikely]]
+          return full_or_closed(bridge, Status::arena_full);
+        if (!call && !(call = calls_.acquire())) return full_or_closed(bridge, Status::call_table_full);
+        if (!prepaid && !(prepaid = bridge.try_prepay_replies(1) != 0))
+          return full_or_closed(bridge, Status::ring_full);
+        return status_of(bridge.try_claim(ticket, collect));
+      },
+      limits.timeout, deadline_ns, when_full);
+  if (status != Status::ok) {
+    if (prepaid) bridge.return_prepaid(1);
+    if (call) calls_.release(*call);
+    if (block) host_.arena.free(block->id, 0);
+    return refused(status, when_full == WhenFull::wait ? timeout_us : 0, room);
+  }
+  accounts_.add(Count::asks_accepted);
+  calls_.arm(*call, to.worker, deadline_ns, timeout_us);
+  bridge.publish(ticket, with_heads({*call, message.bytes(),
+                                     clock_.worker_deadline_us(bridge, sent.now_ns, sent.deadline_ns()),
+                                     to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
+                                    message, room, block));
+  // Reads the clock while the message is on its way. No other thread releases the call meanwhile.
+  if (deadline_ns == never) calls_.set_deadline(*call, after(host_now_ns(), limits.timeout));
+  return *call;
+}
+
+Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLimits& limits,
+                          WhenFull when_full) {
+  if (host_.forked()) return Failure{Status::forked};
+  Room room;
+  if (message.bytes() > host_.shape().body_capacity()) {
+    const auto needed = room_for(message.bytes(), 0);
+    if (!needed) return needed.error();
+    room = needed.value();
+  }
+  const int64_t now_ns = limits.expires_after.count() > 0 ? host_now_ns() : 0;
+  int64_t deadline_ns = never;
+  HostBridge& bridge = host_.bridges[to.worker];
+  std::optional<ArenaBlock> block;
+  uint64_t ticket = 0;
+  const Status status = attempt_until(
+      [&] {
+        if (room.any() && !block && !(block = take_block(room, message)))
+          return full_or_closed(bridge, Status::arena_full);
+        return status_of(bridge.try_claim(ticket, [&] { accounts_.collect_before_reuse(to.worker); }));
+      },
+      limits.timeout, deadline_ns, when_full);
+  if (status != Status::ok) {
+    if (block) host_.arena.free(block->id, 0);
+    return refused(status, when_full == WhenFull::wait ? microseconds(limits.timeout) : 0, room);
+  }
+  accounts_.add(Count::tells_accepted);
+  if (block) bridge.keep_tell_block(ticket, block->id, [this](BlockId id) { host_.arena.free(id, 0); });
+  const uint32_t deadline_us =
+      limits.expires_after.count() <= 0
+          ? 0
+          : clock_.worker_deadline_us(bridge, now_ns, after(now_ns, limits.expires_after));
+  bridge.publish(
+      ticket, with_heads({0, message.bytes(), deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
+                         message, room, block));
+  return success();
+}
+
+// Returns how many messages from the first on, Scratch::run at the most, go to its worker and fit slots; 0:
+// the first does not fit one.
+template <class Fits>
+size_t Sender::run_of(std::span<const Addressed> messages, Fits&& fits) {
+  size_t n = 0;
+  while (n < std::min(messages.size(), Scratch::run) && messages[n].to.worker == messages[0].to.worker &&
+         fits(messages[n]))
+    ++n;
+  return n;
+}
+
+// Sends runs of messages that fit slots together, and each message between them by itself. `send_one(i)` and
+// `send_run(first, count)` return how many they sent.
+template <class Fits, class SendOne, class SendRun>
+size_t Sender::send_many(std::span<const Addressed> messages, Fits&& fits, SendOne&& send_one,
+                         SendRun&& send_run) {
+  for (size_t sent = 0; sent < messages.size();) {
+    const size_t run = run_of(messages.subspan(sent), fits);
+    const size_t accepted = run == 0 ? send_one(sent) : send_run(sent, run);
+    sent += accepted;
+    if (accepted != std::max<size_t>(run, 1)) return sent;
+  }
+  return messages.size();
+}
+
+size_t Sender::ask_many(std::span<const Addressed> messages, const AskLimits& limits, CallId* calls,
+                        Failure& refused) {
+  const auto fits = [&](const Addressed& message) {
+    const uint32_t bytes = message.message.bytes();
+    return std::max(bytes, reply_bytes(message.to, limits, bytes)) <= host_.shape().body_capacity();
+  };
+  const auto ask_one = [&](size_t i) -> size_t {
+    const auto call = ask(messages[i].to, messages[i].message, limits, WhenFull::wait);
+    if (call) {
+      calls[i] = call.value();
+    } else {
+      refused = call.error();
+    }
+    return call ? 1 : 0;
+  };
+  return send_many(messages, fits, ask_one, [&](size_t first, size_t count) {
+    return ask_run(messages.subspan(first, count), limits, calls + first, refused);
+  });
+}
+
+size_t Sender::tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& refused) {
+  const auto fits = [&](const Addressed& message) {
+    return message.message.bytes() <= host_.shape().body_capacity();
+  };
+  const auto tell_one = [&](size_t i) -> size_t {
+    const auto told = tell(messages[i].to, messages[i].message, limits, WhenFull::wait);
+    if (!told) refused = told.error();
+    return told ? 1 : 0;
+  };
+  return send_many(messages, fits, tell_one, [&](size_t first, size_t count) {
+    return tell_run(messages.subspan(first, count), limits, refused);
+  });
+}
+
+// Sends messages that fit slots to one worker: with one clock read and, where there is room, one prepayment
+// and one claim.
+size_t Sender::ask_run(std::span<const Addressed> run, const AskLimits& limits, CallId* calls,
+                       Failure& refused) {
+  if (host_.forked()) {
+    refused = Failure{Status::forked};
+    return 0;
+  }
+  const SendTime sent_at = SendTime::now(limits.timeout);
+  const uint64_t timeout_us = microseconds(limits.timeout);
+  int64_t deadline_ns = sent_at.exact() ? sent_at.deadline_ns() : never;
+  const uint32_t worker = run.front().to.worker;
+  HostBridge& bridge = host_.bridges[worker];
+  const uint32_t deadline_us = clock_.worker_deadline_us(bridge, sent_at.now_ns, sent_at.deadline_ns());
+  const auto collect = [&] { accounts_.collect_before_reuse(worker); };
+  size_t sent = 0;
+  while (sent < run.size()) {
+    uint32_t acquired = 0, prepaid = 0, claimed = 0;
+    uint64_t ticket = 0;
+    const Status status = attempt_until(
+        [&] {
+          for (; sent + acquired < run.size(); ++acquired) {
+            const auto call = calls_.acquire();
+            if (!call) break;
+            calls[sent + acquired] = *call;
+          }
+          if (acquired == 0) return full_or_closed(bridge, Status::call_table_full);
+          if (prepaid == 0) prepaid = bridge.try_prepay_replies(acquired);
+          if (prepaid == 0) return full_or_closed(bridge, Status::ring_full);
+          return status_of(bridge.try_claim_run(prepaid, ticket, claimed, collect));
+        },
+        limits.timeout, deadline_ns, WhenFull::wait);
+    if (prepaid != claimed) bridge.return_prepaid(prepaid - claimed);
+    for (uint32_t i = claimed; i < acquired; ++i) calls_.release(calls[sent + i]);
+    if (status != Status::ok) {
+      refused = this->refused(status, timeout_us, Room{});
+      break;
+    }
+    accounts_.add(Count::asks_accepted, claimed);
+    for (uint32_t i = 0; i < claimed; ++i) {
+      calls_.arm(calls[sent + i], run[sent + i].to.worker, deadline_ns, timeout_us);
+    }
+    bridge.publish_run(ticket, claimed, [&](uint32_t i) {
+      const auto& [to, message] = run[sent + i];
+      return with_heads({calls[sent + i], message.bytes(), deadline_us, to.key, to.actor_type,
+                         to.message_type, 0, 0, envelope_flags::ask},
+                        message, Room{}, std::nullopt);
+    });
+    sent += claimed;
+  }
+  if (!sent_at.exact()) {
+    const int64_t exact_ns = deadline_ns != never ? deadline_ns : after(host_now_ns(), limits.timeout);
+    for (size_t i = 0; i < sent; ++i) calls_.set_deadline(calls[i], exact_ns);
+  }
+  return sent;
+}
+
+size_t Sender::tell_run(std::span<const Addressed> run, const TellLimits& limits, Failure& refused) {
+  if (host_.forked()) {
+    refused = Failure{Status::forked};
+    return 0;
+  }
+  const uint32_t worker = run.front().to.worker;
+  HostBridge& bridge = host_.bridges[worker];
+  uint32_t deadline_us = 0;
+  if (limits.expires_after.count() > 0) {
+    const int64_t now_ns = host_now_ns();
+    deadline_us = clock_.worker_deadline_us(bridge, now_ns, after(now_ns, limits.expires_after));
+  }
+  int64_t deadline_ns = never;
+  const auto collect = [&] { accounts_.collect_before_reuse(worker); };
+  size_t sent = 0;
+  while (sent < run.size()) {
+    uint64_t ticket = 0;
+    uint32_t claimed = 0;
+    const Status status = attempt_until(
+        [&] {
+          return status_of(bridge.try_claim_run(uint32_t(run.size() - sent), ticket, claimed, collect));
+        },
+        limits.timeout, deadline_ns, WhenFull::wait);
+    if (status != Status::ok) {
+      refused = this->refused(status, microseconds(limits.timeout), Room{});
+      break;
+    }
+    accounts_.add(Count::tells_accepted, claimed);
+    bridge.publish_run(ticket, claimed, [&](uint32_t i) {
+      const auto& [to, message] = run[sent + i];
+      return with_heads({0, message.bytes(), deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
+                        message, Room{}, std::nullopt);
+    });
+    sent += claimed;
+  }
+  return sent;
+}
+
+Failure Sender::refused(Status status, uint64_t waited_us, const Room& room) const {
+  switch (status) {
+    case Status::call_table_full:
+      return Failure{status, 0, 0, calls_.calls()};
+    case Status::arena_full:
+      return Failure{status, 0, uint64_t(room.request_bytes) + room.reply_bytes, host_.arena.bytes()};
+    default:
+      return Failure{status, 0, waited_us, host_.shape().slots};
+  }
+}
+
+}  // namespace gyre::detail

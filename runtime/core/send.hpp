@@ -1,0 +1,107 @@
+// Sends requests: in a slot if they fit one, and in a block of the arena if not.
+#pragma once
+
+#include <gyre/runtime/core/accounts.hpp>
+#include <gyre/runtime/core/clock.hpp>
+#include <gyre/runtime/core/host_side.hpp>
+#include <gyre/runtime/core/receive.hpp>
+#include <gyre/runtime/core/state.hpp>
+#include <gyre/runtime/memory/scratch.hpp>
+
+#include <optional>
+#include <span>
+
+namespace gyre::detail {
+
+/// Where a message goes.
+struct Destination {
+  uint32_t worker;
+  uint16_t actor_type;
+  uint16_t message_type;
+  uint64_t key;
+  uint32_t max_reply_bytes = 0;  // what the actor declares; 0: nothing
+};
+
+/// A message and where it goes.
+struct Addressed {
+  Destination to;
+  Outgoing message;
+};
+
+enum class WhenFull { refuse, wait };
+
+/// What one ask may take.
+struct AskLimits {
+  std::chrono::nanoseconds timeout;
+  uint32_t max_reply_bytes;  // 0: see AskOptions::max_reply_bytes
+};
+
+/// What one tell may take.
+struct TellLimits {
+  std::chrono::nanoseconds timeout;        // for room
+  std::chrono::nanoseconds expires_after;  // 0: never
+};
+
+/// Thread-safe. A failed send has taken nothing and lost nothing. A sender that waits for room, at most the
+/// timeout, takes replies meanwhile, so that the workers can answer.
+class Sender {
+ public:
+  /// All must outlive this.
+  Sender(HostSide& host, const State& state, Accounts& accounts, Clock& clock, Receiver& receiver);
+
+  /// Returns the largest request body that could be sent, in bytes.
+  uint64_t max_body_bytes() const { return max_body_bytes_; }
+
+  Result<CallId> ask(const Destination& to, Outgoing message, const AskLimits& limits, WhenFull when_full);
+  Result<void> tell(const Destination& to, Outgoing message, const TellLimits& limits, WhenFull when_full);
+  /// Sends requests in their order, adjacent ones for one worker together; waits for room.
+  /// @param calls   room for as many calls as messages; gets those of the messages that were sent
+  /// @param refused gets the reason why the others were not sent
+  /// @returns       how many were sent; they are the first ones
+  size_t ask_many(std::span<const Addressed> messages, const AskLimits& limits, CallId* calls,
+                  Failure& refused);
+  /// As ask_many, for tells.
+  size_t tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& refused);
+
+ private:
+  // What a message takes of the arena.
+  struct Room {
+    uint32_t request_bytes = 0;  // 0: the body goes in the slot
+    uint32_t reply_bytes = 0;    // 0: the reply must fit a slot
+    bool any() const { return request_bytes != 0 || reply_bytes != 0; }
+  };
+
+  Failure refused(Status status, uint64_t waited_us, const Room& room) const;
+  Result<Room> room_for(uint32_t body_bytes, uint32_t reply_bytes) const;
+  std::optional<ArenaBlock> take_block(const Room& room, Outgoing message);
+  static HostBridge::Message with_heads(const Envelope& envelope, Outgoing message, const Room& room,
+                                        const std::optional<ArenaBlock>& block);
+  static HostBridge::Message with_block_heads(Envelope envelope, Outgoing message, const Room& room,
+                                              const ArenaBlock& block);
+  template <class Attempt>
+  Status attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
+                       WhenFull when_full);
+  template <class Attempt>
+  Status attempt_slow_path(Status status, Attempt& attempt, std::chrono::nanoseconds timeout,
+                           int64_t& deadline_ns, WhenFull when_full);
+  size_t ask_run(std::span<const Addressed> run, const AskLimits& limits, CallId* calls, Failure& refused);
+  size_t tell_run(std::span<const Addressed> run, const TellLimits& limits, Failure& refused);
+  template <class Fits, class SendOne, class SendRun>
+  static size_t send_many(std::span<const Addressed> messages, Fits&& fits, SendOne&& send_one,
+                          SendRun&& send_run);
+  template <class Fits>
+  static size_t run_of(std::span<const Addressed> messages, Fits&& fits);
+  Status status_of(ClaimOutcome outcome) const;
+  Status full_or_closed(const HostBridge& bridge, Status full) const;
+  uint32_t reply_bytes(const Destination& to, const AskLimits& limits, uint32_t request_bytes) const;
+
+  HostSide& host_;
+  CallTable& calls_;
+  const State& state_;
+  Accounts& accounts_;
+  Clock& clock_;
+  Receiver& receiver_;
+  const uint64_t max_body_bytes_;
+};
+
+}  // namespace gyre::detail
