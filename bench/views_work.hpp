@@ -51,10 +51,10 @@ GYRE_DEVICE inline uint32_t do_views_work<ViewsWork::views>(const Context& ctx, 
   wire::Body body(response, response_capacity);
   Request::Reader in(message.root(Request::type_id));
   Response::Builder out(body.init_root(Response::data_words, Response::pointers));
-  const auto a = in.a();
-  copy(ctx, a, out.init_result(a.size()));
-  out.set_processed(a.size());
-  out.set_success(in.operation() == messages::view::Operation::add && !message.failed());
+  const auto a = in.getA();
+  copy(ctx, a, out.initResult(a.size()));
+  out.setProcessed(a.size());
+  out.setSuccess(in.getOperation() == messages::view::Operation::ADD && !message.failed());
   return body.used_bytes();
 }
 

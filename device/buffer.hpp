@@ -72,17 +72,17 @@ namespace detail {
 /// T's number in the schema's ElementType, of which `Element` is the view.
 template <class T, class Element>
 GYRE_DEVICE constexpr Element element_of() {
-  if constexpr (wire::is_same<T, int8_t>) return Element::int8;
-  if constexpr (wire::is_same<T, uint8_t>) return Element::uint8;
-  if constexpr (wire::is_same<T, int16_t>) return Element::int16;
-  if constexpr (wire::is_same<T, uint16_t>) return Element::uint16;
-  if constexpr (wire::is_same<T, int32_t>) return Element::int32;
-  if constexpr (wire::is_same<T, uint32_t>) return Element::uint32;
-  if constexpr (wire::is_same<T, int64_t>) return Element::int64;
-  if constexpr (wire::is_same<T, uint64_t>) return Element::uint64;
-  if constexpr (wire::is_same<T, float>) return Element::float32;
-  if constexpr (wire::is_same<T, double>) return Element::float64;
-  return Element::none;
+  if constexpr (wire::is_same<T, int8_t>) return Element::INT8;
+  if constexpr (wire::is_same<T, uint8_t>) return Element::UINT8;
+  if constexpr (wire::is_same<T, int16_t>) return Element::INT16;
+  if constexpr (wire::is_same<T, uint16_t>) return Element::UINT16;
+  if constexpr (wire::is_same<T, int32_t>) return Element::INT32;
+  if constexpr (wire::is_same<T, uint32_t>) return Element::UINT32;
+  if constexpr (wire::is_same<T, int64_t>) return Element::INT64;
+  if constexpr (wire::is_same<T, uint64_t>) return Element::UINT64;
+  if constexpr (wire::is_same<T, float>) return Element::FLOAT32;
+  if constexpr (wire::is_same<T, double>) return Element::FLOAT64;
+  return Element::NONE;
 }
 
 /// A handle's fields, as they came.

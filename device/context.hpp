@@ -167,9 +167,9 @@ class Context {
   /// handler writes once it has the reply. Threads call it each for itself; no barrier is in it.
   template <class T, class Handle>
   GYRE_DEVICE BufferSpan<T> buffer(const Handle& handle, uint64_t at_least = 0) {
-    using Element = decltype(handle.element());
+    using Element = decltype(handle.getElement());
     constexpr Element element = detail::element_of<T, Element>();
-    static_assert(element != Element::none,
+    static_assert(element != Element::NONE,
                   "a buffer's elements are integers of 8 to 64 bits, float or double");
     if (!fenced_) {
       fenced_ = true;
@@ -178,11 +178,11 @@ class Context {
       Memory::fence();
     }
     BadHandle bad;
-    const uint64_t length = handle.length();
-    const uint64_t address = detail::find_buffer(
-        shared_->memory,
-        {handle.index(), handle.generation(), handle.runtime(), uint32_t(handle.element()), length},
-        uint32_t(element), uint32_t(sizeof(T)), at_least, bad);
+    const uint64_t length = handle.getLength();
+    const uint64_t address = detail::find_buffer(shared_->memory,
+                                                 {handle.getIndex(), handle.getGeneration(),
+                                                  handle.getRuntime(), uint32_t(handle.getElement()), length},
+                                                 uint32_t(element), uint32_t(sizeof(T)), at_least, bad);
     if (bad.fault != BufferFault::none) {
       end(Status::bad_buffer, bad.detail(), bad.where());
       return {};

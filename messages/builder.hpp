@@ -2,7 +2,7 @@
 // never moved; what does not fit is not written, and the body is full.
 //
 // In a worker a whole group of threads runs a handler over one body. Each thread has a Body of its own and
-// makes the same calls that allocate (init_…), in the same order, so all compute the same offsets and store
+// makes the same calls that allocate (init…), in the same order, so all compute the same offsets and store
 // the same words; then any thread may set any element. For that to hold nothing is ever zeroed here (the
 // memory comes zeroed), and allocation depends on nothing but the sequence of calls.
 #pragma once

@@ -373,6 +373,9 @@ class ListReader {
 
  public:
   ListReader() = default;
+  /// An array as Data, for a builder's setter.
+  GYRE_DEVICE ListReader(const T* elements, uint32_t size)
+      : elements_(reinterpret_cast<const uint8_t*>(elements)), size_(size) {}
 
   /// Number of elements.
   GYRE_DEVICE uint32_t size() const { return size_; }

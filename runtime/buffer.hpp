@@ -51,7 +51,7 @@ template <class T>
 class Buffer {
  public:
   static constexpr auto element = detail::element_of<T, messages::view::ElementType>();
-  static_assert(element != messages::view::ElementType::none,
+  static_assert(element != messages::view::ElementType::NONE,
                 "a buffer's elements are integers of 8 to 64 bits, float or double");
 
   /// See Runtime::allocate.

@@ -63,7 +63,7 @@ std::string malformed_text(const Failure& failure) {
 std::string_view name_of(uint64_t element) {
   constexpr std::string_view names[] = {"none",   "int8",  "uint8",  "int16",   "uint16", "int32",
                                         "uint32", "int64", "uint64", "float32", "float64"};
-  static_assert(std::size(names) == size_t(messages::view::ElementType::float64) + 1);
+  static_assert(std::size(names) == size_t(messages::view::ElementType::FLOAT64) + 1);
   return element < std::size(names) ? names[element] : "unknown";
 }
 

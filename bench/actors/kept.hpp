@@ -14,13 +14,13 @@ struct Kept {
   uint64_t state[bytes / 8] = {};
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::PingRequest::Reader in, view::PingResponse::Builder out) {
-    const uint64_t value = in.value(), first = state[0] + value, last = state[bytes / 8 - 1] + 1;
+    const uint64_t value = in.getValue(), first = state[0] + value, last = state[bytes / 8 - 1] + 1;
     ctx.sync();
     if (ctx.rank() == 0) {
       state[0] = first;
       state[bytes / 8 - 1] = last;
     }
-    out.set_value(first);
+    out.setValue(first);
     if (value % 2 == 1) ctx.fail(uint32_t(value));
   }
 };

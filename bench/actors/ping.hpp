@@ -15,17 +15,17 @@ struct Ping {
   static constexpr bool side_by_side = true;
 
   GYRE_DEVICE void on(gyre::Context&, view::PingRequest::Reader in, view::PingResponse::Builder out) {
-    out.set_value(ping_answer(in.value()));
+    out.setValue(ping_answer(in.getValue()));
   }
 };
 
 /// Answers by ping_answer, after the time that it is asked to take. Has no state.
 struct SlowPinger {
   GYRE_DEVICE void on(gyre::Context& ctx, view::SlowPing::Reader in, view::PingResponse::Builder out) {
-    const uint64_t begin = ctx.now_ns(), ns = in.ns();
+    const uint64_t begin = ctx.now_ns(), ns = in.getNs();
     while (ctx.now_ns() - begin < ns) {
     }
-    out.set_value(ping_answer(in.value()));
+    out.setValue(ping_answer(in.getValue()));
   }
 };
 
@@ -38,14 +38,14 @@ struct Counter {
   uint64_t sum = 0;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Count::Reader in) {
-    const uint64_t value = in.value();
+    const uint64_t value = in.getValue();
     if (ctx.rank() != 0) return;
     gyre::add_to(messages, uint64_t(1));
     gyre::add_to(sum, value);
   }
   GYRE_DEVICE void on(gyre::Context& ctx, view::CountedRequest::Reader in, view::Counted::Builder out) {
     ctx.sync();
-    out.set_value(in.sum() ? sum : messages);
+    out.setValue(in.getSum() ? sum : messages);
   }
 };
 

@@ -21,24 +21,16 @@ struct Handles {
 
 namespace detail {
 
-template <class T>
-struct OwnerOf;  // a view's message from its Reader or Builder
-template <class T>
-requires requires { typename T::Struct; }
-struct OwnerOf<T> {
-  using type = typename T::Struct;
-};
-
 struct NoResponse {};
 
 template <class Actor, class Reader, class Builder>
 struct AskHandler {
-  using Request = typename OwnerOf<Reader>::type;
-  using Response = typename OwnerOf<Builder>::type;
+  using Request = typename Reader::Reads;
+  using Response = typename Builder::Builds;
 };
 template <class Actor, class Reader>
 struct TellHandler {
-  using Request = typename OwnerOf<Reader>::type;
+  using Request = typename Reader::Reads;
   using Response = NoResponse;
 };
 

@@ -12,9 +12,9 @@ struct Echo {
   static constexpr bool side_by_side = true;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::EchoRequest::Reader in, view::EchoResponse::Builder out) {
-    const auto payload = in.payload();
-    out.set_sequence(in.sequence());
-    const auto echoed = out.init_payload(payload.size());
+    const auto payload = in.getPayload();
+    out.setSequence(in.getSequence());
+    const auto echoed = out.initPayload(payload.size());
     gyre::copy(ctx, payload, echoed);
   }
 };

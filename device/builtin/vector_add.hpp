@@ -15,19 +15,19 @@ struct VectorAdd {
   GYRE_DEVICE void on(gyre::Context& ctx, view::VectorAddRequest::Reader in,
                       view::VectorAddResponse::Builder out) {
     const gyre::Stopwatch stopwatch(ctx);
-    const auto a = in.a();
-    const auto b = in.b();
-    const bool in_lists = !in.has_a_buffer(), as_long = a.size() == b.size();
+    const auto a = in.getA();
+    const auto b = in.getB();
+    const bool in_lists = !in.hasABuffer(), as_long = a.size() == b.size();
     const bool is_short = a.size() <= ctx.size();  // an element a thread
     // A lone warp waits long for each branch: one question leads to what is usual.
-    if (in_lists & as_long & is_short & (in.operation() == view::Operation::add)) {
-      const auto result = out.init_result(a.size());
+    if (in_lists & as_long & is_short & (in.getOperation() == view::Operation::ADD)) {
+      const auto result = out.initResult(a.size());
       gyre::transform_short(ctx, result, Sum{}, a, b);
       succeed(out, result.size());
     } else {
       answer_unusual(ctx, in, a, b, out);
     }
-    out.set_processing_ns(stopwatch.ns());
+    out.setProcessingNs(stopwatch.ns());
   }
 
  private:
@@ -39,14 +39,14 @@ struct VectorAdd {
                                          const Floats& a, const Floats& b,
                                          view::VectorAddResponse::Builder& out) {
     using Error = view::VectorAddResponse::Error;
-    const view::Operation operation = in.operation();
-    if (!in.has_a_buffer() && a.size() != b.size()) {
-      out.set_error(Error::lengths_differ);
-    } else if (operation > view::Operation::divide) {
-      out.set_error(Error::unknown_operation);
-    } else if (in.has_a_buffer()) {
+    const view::Operation operation = in.getOperation();
+    if (!in.hasABuffer() && a.size() != b.size()) {
+      out.setError(Error::LENGTHS_DIFFER);
+    } else if (operation > view::Operation::DIVIDE) {
+      out.setError(Error::UNKNOWN_OPERATION);
+    } else if (in.hasABuffer()) {
       add_buffers(ctx, in, out);
-    } else if (operation == view::Operation::add) {
+    } else if (operation == view::Operation::ADD) {
       combine(ctx, a, b, out, Sum{});
     } else {
       combine(ctx, a, b, out, [operation](float x, float y) { return apply(operation, x, y); });
@@ -56,13 +56,13 @@ struct VectorAdd {
   template <class F>
   GYRE_DEVICE static void combine(gyre::Context& ctx, const Floats& a, const Floats& b,
                                   view::VectorAddResponse::Builder& out, F f) {
-    const auto result = out.init_result(a.size());
+    const auto result = out.initResult(a.size());
     gyre::transform(ctx, result, f, a, b);
     succeed(out, result.size());
   }
   GYRE_DEVICE static void succeed(view::VectorAddResponse::Builder& out, uint32_t processed) {
-    out.set_processed(processed);
-    out.set_success(true);
+    out.setProcessed(processed);
+    out.setSuccess(true);
   }
 
   // Called: a division by the rules of IEEE 754 is long, and there are many places for it.
@@ -70,22 +70,22 @@ struct VectorAdd {
 
   // The branch is for the one that takes long; what the others take is less than branches would.
   GYRE_DEVICE static float apply(view::Operation operation, float a, float b) {
-    if (operation == view::Operation::divide) return divided(a, b);
-    const float sum = operation == view::Operation::add ? a + b : a - b;
-    return operation == view::Operation::multiply ? a * b : sum;
+    if (operation == view::Operation::DIVIDE) return divided(a, b);
+    const float sum = operation == view::Operation::ADD ? a + b : a - b;
+    return operation == view::Operation::MULTIPLY ? a * b : sum;
   }
 
   // A handle that is not good ends the message: the spans are then empty in this thread, and nobody gets the
   // response.
   GYRE_DEVICE static void add_buffers(gyre::Context& ctx, view::VectorAddRequest::Reader in,
                                       view::VectorAddResponse::Builder out) {
-    const uint64_t length = in.length();
-    const view::Operation operation = in.operation();
-    const auto a = ctx.buffer<float>(in.a_buffer(), length);
-    const auto b = ctx.buffer<float>(in.b_buffer(), length);
-    const auto result = ctx.buffer<float>(in.result_buffer(), length);
+    const uint64_t length = in.getLength();
+    const view::Operation operation = in.getOperation();
+    const auto a = ctx.buffer<float>(in.getABuffer(), length);
+    const auto b = ctx.buffer<float>(in.getBBuffer(), length);
+    const auto result = ctx.buffer<float>(in.getResultBuffer(), length);
     if (ctx.status() != gyre::Status::ok) return;
-    if (operation == view::Operation::add) {
+    if (operation == view::Operation::ADD) {
       gyre::transform(ctx, result, Sum{}, a, b);
     } else {
       gyre::transform(

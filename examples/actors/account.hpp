@@ -27,19 +27,19 @@ struct Account {
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Deposit::Reader in) {
-    if (ctx.rank() == 0) cents += in.cents();
+    if (ctx.rank() == 0) cents += in.getCents();
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Withdraw::Reader in, view::Balance::Builder out) {
-    GYRE_CHECK(in.cents() <= cents);  // the same in all threads: one may return only where all do
-    ctx.sync();                       // all have read the state
+    GYRE_CHECK(in.getCents() <= cents);  // the same in all threads: one may return only where all do
+    ctx.sync();                          // all have read the state
     if (ctx.rank() == 0) {
-      cents -= in.cents();
+      cents -= in.getCents();
       ++withdrawals;
     }
     ctx.sync();  // and now all see what one wrote
-    out.set_cents(cents);
-    out.set_withdrawals(withdrawals);
+    out.setCents(cents);
+    out.setWithdrawals(withdrawals);
   }
 };
 

@@ -8,10 +8,10 @@ namespace recording {
 
 struct Scale {
   GYRE_DEVICE void on(gyre::Context& ctx, view::ScaleRequest::Reader in, view::ScaleResponse::Builder out) {
-    const auto samples = ctx.buffer<float>(in.samples());  // empty where the handle is not good
-    const float factor = in.factor();
+    const auto samples = ctx.buffer<float>(in.getSamples());  // empty where the handle is not good
+    const float factor = in.getFactor();
     for (uint64_t i = ctx.rank(); i < samples.size(); i += ctx.size()) samples[i] *= factor;
-    out.set_scaled(samples.size());
+    out.setScaled(samples.size());
   }
 };
 

@@ -11,15 +11,15 @@ struct Recorder {
   using Handles = gyre::Handles<view::ToneRequest, view::EnergyRequest>;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::ToneRequest::Reader in, view::Tone::Builder out) {
-    const auto samples = out.init_samples(in.samples());  // every thread, with the same size
-    const float step = in.step();
+    const auto samples = out.initSamples(in.getSamples());  // every thread, with the same size
+    const float step = in.getStep();
     for (uint32_t i = ctx.rank(); i < samples.size(); i += ctx.size()) samples.set(i, float(i) * step);
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::EnergyRequest::Reader in, view::Energy::Builder out) {
     double mine = 0;
-    gyre::for_each(ctx, in.samples(), [&](uint32_t, float x) { mine += double(x) * double(x); });
-    out.set_energy(gyre::sum(ctx, mine));
+    gyre::for_each(ctx, in.getSamples(), [&](uint32_t, float x) { mine += double(x) * double(x); });
+    out.setEnergy(gyre::sum(ctx, mine));
   }
 };
 

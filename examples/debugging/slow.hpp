@@ -9,9 +9,9 @@ namespace debugging {
 
 struct Slow {
   GYRE_DEVICE void on(gyre::Context& ctx, view::Smooth::Reader in, view::Smoothed::Builder out) {
-    const auto values = in.values();
+    const auto values = in.getValues();
     const uint32_t n = values.size();
-    const auto result = out.init_values(n);
+    const auto result = out.initValues(n);
     if (ctx.rank() != 0) return;
     float window[512];  // indexed by what is known at run time only: it lies in local memory
     float sum = 0;
@@ -23,7 +23,7 @@ struct Slow {
       result.set(i, (window[(i + 511) % 512] + window[i % 512] + window[(i + 1) % 512]) / 3);
       sum += values[i];
     }
-    out.set_sum(sum);
+    out.setSum(sum);
   }
 };
 

@@ -9,9 +9,9 @@ namespace debugging {
 
 struct Wrong {
   GYRE_DEVICE void on(gyre::Context& ctx, view::Smooth::Reader in, view::Smoothed::Builder out) {
-    const auto values = in.values();
+    const auto values = in.getValues();
     const uint32_t n = values.size();
-    const auto result = out.init_values(n);
+    const auto result = out.initValues(n);
     for (uint32_t i = ctx.rank(); i < n; i += ctx.size()) {
       const uint32_t before = i == ctx.rank() ? i : i - 1;  // it means "i == 0"
       const float left = values[before], right = values[i + 1 == n ? i : i + 1];
@@ -21,7 +21,7 @@ struct Wrong {
     if (ctx.rank() != 0) return;
     float sum = 0;
     for (uint32_t i = 0; i < n; ++i) sum += values[i];
-    out.set_sum(sum);
+    out.setSum(sum);
   }
 };
 

@@ -12,7 +12,7 @@ struct Average {
   uint64_t count = 0;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Add::Reader in, view::Mean::Builder out) {
-    const auto numbers = in.numbers();
+    const auto numbers = in.getNumbers();
     GYRE_CHECK(numbers.size() != 0);  // a mean of nothing: the sender gets an error with this line
 
     double mine = 0;  // on the GPU many threads run this, and each adds up its share
@@ -24,8 +24,8 @@ struct Average {
       count += numbers.size();
     }
     ctx.sync();  // and after this all threads see it
-    out.set_mean(total / double(count));
-    out.set_count(count);
+    out.setMean(total / double(count));
+    out.setCount(count);
   }
 };
 

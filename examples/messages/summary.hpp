@@ -17,15 +17,15 @@ struct Summary {
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::SummaryRequest::Reader in,
                       view::SummaryResponse::Builder out) {
-    const auto readings = in.readings();                     // once: each call follows the pointer anew
-    const auto results = out.init_results(readings.size());  // every thread, with the same size
-    const auto limit = in.limit();
-    const bool limited = limit.which() == view::SummaryRequest::Limit::Which::at_most;
+    const auto readings = in.getReadings();                 // once: each call follows the pointer anew
+    const auto results = out.initResults(readings.size());  // every thread, with the same size
+    const auto limit = in.getLimit();
+    const bool limited = limit.which() == view::SummaryRequest::Limit::AT_MOST;
 
     gyre::for_each(ctx, readings, [&](uint32_t i, view::Reading::Reader reading) {  // each thread its share
       const float degrees = celsius(reading);
-      results[i].set_celsius(degrees);
-      results[i].set_above(limited && degrees > limit.at_most());
+      results[i].setCelsius(degrees);
+      results[i].setAbove(limited && degrees > limit.getAtMost());
     });
 
     if (readings.size() == 0) return;  // the same in every thread
@@ -36,17 +36,17 @@ struct Summary {
       }
     }
     ctx.sync();  // from here on every thread sees what rank 0 found
-    out.set_hottest(readings[hottest].sensor());
+    out.setHottest(readings[hottest].getSensor());
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Calibration::Reader in) {
-    if (ctx.rank() == 0) offset = in.offset();
+    if (ctx.rank() == 0) offset = in.getOffset();
   }
 
  private:
   GYRE_DEVICE float celsius(view::Reading::Reader reading) const {
-    const float value = reading.value() * reading.gain();
-    const bool fahrenheit = reading.unit() == view::Unit::fahrenheit;
+    const float value = reading.getValue() * reading.getGain();
+    const bool fahrenheit = reading.getUnit() == view::Unit::FAHRENHEIT;
     return (fahrenheit ? (value - 32) / 1.8f : value) + offset;
   }
 };

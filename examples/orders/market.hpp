@@ -16,13 +16,13 @@ struct Book {
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Order::Reader in, view::Resting::Builder out) {
     // Read the whole request: what is wrong with it is found now.
-    const uint64_t id = in.id();
-    const auto note = in.note();
+    const uint64_t id = in.getId();
+    const auto note = in.getNote();
     GYRE_CHECK(count < most && note.size() < 80);
 
     // Build the whole reply: whether it fits is known now.
     const uint32_t place = count;
-    const auto resting = out.init_ids(place + 1);
+    const auto resting = out.initIds(place + 1);
     for (uint32_t i = ctx.rank(); i < place; i += ctx.size()) resting.set(i, ids[i]);
     resting.set(place, id);
 
@@ -44,7 +44,7 @@ struct Stock {
   uint32_t pieces[8] = {2, 2, 2, 2, 2, 2, 2, 2};
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Basket::Reader in, view::Left::Builder out) {
-    const auto kinds = in.kinds();
+    const auto kinds = in.getKinds();
     if (ctx.rank() == 0) {
       for (uint32_t i = 0; i < kinds.size(); ++i) {
         uint32_t& left = pieces[kinds[i] % 8];
@@ -53,7 +53,7 @@ struct Stock {
       }
       uint32_t all = 0;
       for (const uint32_t left : pieces) all += left;
-      out.set_pieces(all);
+      out.setPieces(all);
     }
   }
 };
@@ -64,11 +64,11 @@ struct Auction {
   static constexpr uint32_t max_reply_bytes = 4096;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Bids::Reader in, view::Allotments::Builder out) {
-    const auto prices = in.prices(), quantities = in.quantities();
+    const auto prices = in.getPrices(), quantities = in.getQuantities();
     const uint32_t n = prices.size();
     const auto wanted = ctx.scratch<uint64_t>(n);   // the whole team's, until the handler returns
     const auto decided = ctx.scratch<uint32_t>(1);  // memory apart from the first
-    const auto allotted = out.init_quantities(n);
+    const auto allotted = out.initQuantities(n);
     if (!ctx.ok()) return;  // more bids than that is scratch_full
 
     // All threads, a bid each: how much is wanted at its price and above.
@@ -83,7 +83,7 @@ struct Auction {
     if (ctx.rank() == 0) {
       decided[0] = ~0u;
       for (uint32_t i = 0; i < n; ++i) {
-        if (wanted[i] <= in.supply() && prices[i] < decided[0]) decided[0] = prices[i];
+        if (wanted[i] <= in.getSupply() && prices[i] < decided[0]) decided[0] = prices[i];
       }
     }
     ctx.sync();
@@ -91,7 +91,7 @@ struct Auction {
     for (uint32_t i = ctx.rank(); i < n; i += ctx.size()) {
       allotted.set(i, prices[i] >= decided[0] ? quantities[i] : 0);
     }
-    out.set_price(decided[0]);
+    out.setPrice(decided[0]);
   }
 };
 

@@ -1,4 +1,4 @@
-// From names in a Cap'n Proto schema to names in the generated C++.
+// From names in a Cap'n Proto schema to names in the generated C++: those that capnpc-c++ makes of them.
 #pragma once
 
 #include <string>
@@ -6,15 +6,12 @@
 
 namespace gyre::compiler {
 
-/// `processingNs` as `processing_ns`, `parseHTTPBody` as `parse_http_body`. A name that C++ or one of its
-/// headers has taken gets a `_` at the end.
-std::string snake_case(std::string_view schema_name);
-
-/// `set_` and `processingNs` as `set_processing_ns`.
-std::string prefixed(std::string_view prefix, std::string_view schema_name);
-
-/// `place` as `Place`: the class of a group, as the official C++ generator names it.
+/// Writes `place` as `Place`: a group's class, and the end of a member's name, as in `getPlace`.
 std::string title_case(std::string_view schema_name);
+
+/// Writes `lengthsDiffer` as `LENGTHS_DIFFER`: an enumerant, and a union's member in its Which. `null`, which
+/// would be a macro, becomes `NULL_`.
+std::string upper_case(std::string_view schema_name);
 
 /// `messages/echo.capnp` and `.view.hpp` as `messages/echo.view.hpp`.
 std::string header_name(std::string_view schema_file, std::string_view ending);

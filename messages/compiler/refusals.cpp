@@ -9,9 +9,13 @@
 namespace gyre::compiler {
 namespace {
 
-// Every view has these names in its scope.
+// Every view has these names, as every official class has.
 bool is_reserved(const std::string& type) {
-  return type == "Reader" || type == "Builder" || type == "Struct" || type == "Which";
+  return type == "Reader" || type == "Builder" || type == "Reads" || type == "Builds" || type == "Which";
+}
+// Macros of the standard headers that an enumerant can become.
+bool is_macro(const std::string& enumerant) {
+  return enumerant == "BUFSIZ" || enumerant == "EOF" || enumerant == "INFINITY" || enumerant == "NAN";
 }
 
 /// The names of one C++ scope, and what has taken each.
@@ -45,6 +49,17 @@ class Check {
     refuse(where + ": " + other->second + " and " + owner + " would both be " + name + " in C++; rename one");
   }
 
+  /// An enumerant, or a union's member in its Which, among `names`.
+  void check_enumerant(Names& names, const std::string& name, const std::string& owner,
+                       const std::string& where) {
+    const std::string enumerant = upper_case(name);
+    refuse_if_taken(names, enumerant, owner, where);
+    if (is_macro(enumerant)) {
+      refuse(where + ": " + owner + " would be " + enumerant +
+             " in C++, a macro of the standard headers; rename it");
+    }
+  }
+
   void check_nested(Node::Reader scope) {
     for (const Node::Reader node : schema_.nested(scope)) {
       const std::string name = schema_name(node);
@@ -68,37 +83,28 @@ class Check {
   void check_enumerants(Node::Reader node, const std::string& where) {
     Names names;
     for (const auto enumerant : node.getEnum().getEnumerants()) {
-      const std::string name = declared_name(enumerant);
-      refuse_if_taken(names, snake_case(name), "enumerant " + name, where);
+      check_enumerant(names, declared_name(enumerant), "enumerant " + std::string(enumerant.getName()),
+                      where);
     }
   }
 
   /// A struct or a group.
   void check_struct(Node::Reader node, const std::string& where) {
-    Names types, reader, builder;
+    Names types, members;
     types.emplace(schema_.cxx_name(node), "the struct itself");
     for (const Node::Reader nested : schema_.nested(node))
       refuse_if_taken(types, schema_.cxx_name(nested), schema_.cxx_name(nested), where);
-    if (has_union(node)) reader.emplace("which", "the union's own which()");
+    Names enumerants = types;  // those of Which are in the struct's own scope
 
     for (const auto field : node.getStruct().getFields()) {
-      const std::string name = declared_name(field), owner = "field " + name;
-      const bool has_value = field.isGroup() || !field.getSlot().getType().isVoid();
-      const bool has_pointer = field.isSlot() && is_pointer(field.getSlot().getType());
-      refuse_if_taken(reader, snake_case(name), owner, where);
-      if (has_pointer) refuse_if_taken(reader, prefixed("has_", name), owner, where);
-      if (field.isGroup() && !in_union(field))
-        refuse_if_taken(builder, snake_case(name), owner, where);
-      else if (field.isGroup() || has_pointer)
-        refuse_if_taken(builder, prefixed("init_", name), owner, where);
-      if (field.isSlot() && (has_value || in_union(field)))
-        refuse_if_taken(builder, prefixed("set_", name), owner, where);
-
+      const std::string owner = "field " + std::string(field.getName());
+      refuse_if_taken(members, "get" + title_case(declared_name(field)), owner, where);
+      if (in_union(field)) check_enumerant(enumerants, declared_name(field), owner, where);
       if (field.isSlot()) {
-        check_default(where + ": field " + name, field.getSlot());
-        check_type(where + ": field " + name, field.getSlot().getType());
+        check_default(where + ": " + owner, field.getSlot());
+        check_type(where + ": " + owner, field.getSlot().getType());
       } else {
-        check_group(schema_.group(field), types, where, name);
+        check_group(schema_.group(field), types, where, field.getName());
       }
     }
   }

@@ -57,7 +57,7 @@ class ViewWriter {
     declarations_.open("enum class " + schema_.cxx_name(node) + " : uint16_t {");
     unsigned value = 0;
     for (const auto enumerant : node.getEnum().getEnumerants())
-      declarations_.add(snake_case(declared_name(enumerant)) + format(" = %u,", value++));
+      declarations_.add(upper_case(declared_name(enumerant)) + format(" = %u,", value++));
     declarations_.close("};");
   }
 
@@ -125,10 +125,10 @@ class ViewWriter {
 
   void declare_which(Node::Reader node) {
     declarations_.add("");
-    declarations_.open("enum class Which : uint16_t {");
+    declarations_.open("enum Which : uint16_t {");
     for (const auto field : node.getStruct().getFields()) {
       if (!in_union(field)) continue;
-      declarations_.add(snake_case(declared_name(field)) +
+      declarations_.add(upper_case(declared_name(field)) +
                         format(" = %u,", unsigned(field.getDiscriminantValue())));
     }
     declarations_.close("};");
@@ -171,7 +171,8 @@ class ViewWriter {
     classes_.add("");
     classes_.open("class " + class_ + " {");
     classes_.access("public:");
-    classes_.add("using Struct = " + type_name(node, node) + ";");
+    // By its last name, which a union's enumerant cannot hide here.
+    classes_.add((reads ? "using Reads = " : "using Builds = ") + schema_.cxx_name(node) + ";");
     classes_.add("GYRE_DEVICE explicit " + side + "(wire::Struct" + side + " fields) : fields_(fields) {}");
     if (has_union(node) && reads) {
       classes_.add("");
@@ -238,11 +239,14 @@ class ViewWriter {
 
   void read_field(Node::Reader node, unsigned index) {
     const auto field = node.getStruct().getFields()[index];
-    const std::string name = snake_case(declared_name(field));
-    const std::string fields = in_union(field) ? "holding_(Which::" + name + ")" : "fields_";
+    const std::string name = title_case(declared_name(field));
+    const std::string member = "Which::" + upper_case(declared_name(field));
+    const std::string fields = in_union(field) ? "holding_(" + member + ")" : "fields_";
+    if (in_union(field))
+      classes_.add("GYRE_DEVICE bool is" + name + "() const { return which() == " + member + "; }");
     if (field.isGroup()) {
       const std::string reader = type_name(schema_.group(field), node) + "::Reader";
-      return add_function(reader, name + "() const", {"return " + reader + "(" + fields + ");"});
+      return add_function(reader, "get" + name + "() const", {"return " + reader + "(" + fields + ");"});
     }
     const auto slot = field.getSlot();
     const Type::Reader type = slot.getType();
@@ -250,28 +254,27 @@ class ViewWriter {
     if (type.isVoid()) return;
     if (type.isBool()) {
       return add_function(
-          "bool", name + "() const",
+          "bool", "get" + name + "() const",
           {"return " + fields + ".get_bool(" + offset + default_argument(node, index) + ");"});
     }
     const std::string kind = kind_of(type, node);
     if (!is_pointer(type)) {
       return add_function(
-          kind, name + "() const",
+          kind, "get" + name + "() const",
           {"return " + fields + ".get<" + kind + ">(" + offset + default_argument(node, index) + ");"});
     }
-    add_function(kind + "::Reader", name + "() const",
-                 {"return " + fields + ".get<" + kind + ">(" + offset + ", {Struct::type_id, " +
+    add_function(kind + "::Reader", "get" + name + "() const",
+                 {"return " + fields + ".get<" + kind + ">(" + offset + ", {Reads::type_id, " +
                   format("%u}", index) + default_argument(node, index) + ");"});
     complete_target_ = true;
-    add_function("bool", prefixed("has_", declared_name(field)) + "() const",
-                 {"return " + fields + ".has(" + offset + ");"});
+    add_function("bool", "has" + name + "() const", {"return " + fields + ".has(" + offset + ");"});
   }
 
   void write_field(Node::Reader node, unsigned index) {
     const auto field = node.getStruct().getFields()[index];
-    const std::string name = declared_name(field);
-    const std::string init = prefixed("init_", name), set = prefixed("set_", name);
-    const std::string member = "Which::" + snake_case(name);
+    const std::string name = title_case(declared_name(field));
+    const std::string init = "init" + name, set = "set" + name;
+    const std::string member = "Which::" + upper_case(declared_name(field));
     std::vector<std::string> body;
     if (in_union(field)) body.push_back("choose_(" + member + ");");
 
@@ -279,7 +282,7 @@ class ViewWriter {
       const Node::Reader group = schema_.group(field);
       const std::string builder = type_name(group, node) + "::Builder";
       if (!in_union(field))
-        return add_function(builder, snake_case(name) + "() const", {"return " + builder + "(fields_);"});
+        return add_function(builder, "get" + name + "() const", {"return " + builder + "(fields_);"});
       std::set<std::string> cleared;
       clear(group, cleared);
       if (!cleared.empty()) {
@@ -437,15 +440,15 @@ class ViewWriter {
     return is_hidden(path.substr(0, path.find("::")), scope) ? "::" + namespace_ + "::view::" + path : path;
   }
 
-  /// Whether a struct around the field has a type of that name, or every view has.
+  /// Whether a struct around the field has a type or a union's enumerant of that name.
   bool is_hidden(const std::string& name, Node::Reader scope) const {
-    if (name == "Reader" || name == "Builder" || name == "Struct" || name == "Which") return true;
     for (; !scope.isFile(); scope = schema_.node(scope.getScopeId())) {
       for (const Node::Reader nested : schema_.nested(scope)) {
         if (schema_.cxx_name(nested) == name) return true;
       }
       for (const auto field : scope.getStruct().getFields()) {
         if (field.isGroup() && schema_.cxx_name(schema_.group(field)) == name) return true;
+        if (in_union(field) && upper_case(declared_name(field)) == name) return true;
       }
     }
     return false;
@@ -469,13 +472,13 @@ class ViewWriter {
     if (!type.isEnum()) return ", " + number_literal(slot.getDefaultValue(), text);
     const auto enumerants = schema_.node(type.getEnum().getTypeId()).getEnum().getEnumerants();
     return ", " + kind_of(type, node) +
-           "::" + snake_case(declared_name(enumerants[slot.getDefaultValue().getEnum()]));
+           "::" + upper_case(declared_name(enumerants[slot.getDefaultValue().getEnum()]));
   }
 
   /// The name of the constant that holds the default.
   std::string default_body(Node::Reader node, unsigned index) {
     const auto field = node.getStruct().getFields()[index];
-    std::string name = schema_.path(node) + "::" + prefixed("", declared_name(field));
+    std::string name = schema_.path(node) + "::" + declared_name(field);
     for (size_t colons; (colons = name.find("::")) != std::string::npos;) name.replace(colons, 2, "_");
     if (named_.insert(name).second) {
       defaults_.add("GYRE_CONSTANT uint64_t " + name + "[] = {" +

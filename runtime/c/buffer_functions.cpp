@@ -11,11 +11,11 @@ using namespace gyre::c;
 namespace {
 
 using messages::view::ElementType;
-static_assert(GYRE_INT8 == int(ElementType::int8) && GYRE_UINT8 == int(ElementType::uint8) &&
-              GYRE_INT16 == int(ElementType::int16) && GYRE_UINT16 == int(ElementType::uint16) &&
-              GYRE_INT32 == int(ElementType::int32) && GYRE_UINT32 == int(ElementType::uint32) &&
-              GYRE_INT64 == int(ElementType::int64) && GYRE_UINT64 == int(ElementType::uint64) &&
-              GYRE_FLOAT32 == int(ElementType::float32) && GYRE_FLOAT64 == int(ElementType::float64));
+static_assert(GYRE_INT8 == int(ElementType::INT8) && GYRE_UINT8 == int(ElementType::UINT8) &&
+              GYRE_INT16 == int(ElementType::INT16) && GYRE_UINT16 == int(ElementType::UINT16) &&
+              GYRE_INT32 == int(ElementType::INT32) && GYRE_UINT32 == int(ElementType::UINT32) &&
+              GYRE_INT64 == int(ElementType::INT64) && GYRE_UINT64 == int(ElementType::UINT64) &&
+              GYRE_FLOAT32 == int(ElementType::FLOAT32) && GYRE_FLOAT64 == int(ElementType::FLOAT64));
 static_assert(GYRE_MEMORY_DEVICE == int(MemoryKind::device) &&
               GYRE_MEMORY_PINNED == int(MemoryKind::pinned) &&
               GYRE_MEMORY_UNIFIED == int(MemoryKind::unified));

@@ -48,7 +48,7 @@ class Buffers {
     MemoryBlock block;
     uint32_t index = 0;
     uint32_t generation = 0;
-    messages::view::ElementType element = messages::view::ElementType::none;
+    messages::view::ElementType element = messages::view::ElementType::NONE;
     uint64_t bytes = 0;  // asked for; the block may have more
   };
 

@@ -39,7 +39,7 @@ template <uint64_t budget>
 struct Rereads {
   static constexpr uint64_t traversal_words = budget;
   void on(Context&, gyre::test::view::Kinds::Reader in, gyre::test::view::Kinds::Builder) {
-    const auto rows = in.rows();
+    const auto rows = in.getRows();
     for (uint32_t i = 0; i < 10; ++i) read += rows[0].size();
   }
   uint32_t read = 0;
@@ -51,7 +51,7 @@ Handled handle_with_budget() {
   wire::Body body(request, sizeof request);
   using Kinds = gyre::test::view::Kinds;
   Kinds::Builder(body.init_root(Kinds::data_words, Kinds::pointers))
-      .init_rows(1)
+      .initRows(1)
       .init(0, 8);  // a row of 4 words
   Rereads<budget> actor;
   Context context(0, true, worker_shared_memory);

@@ -64,7 +64,7 @@ capnp::StructSchema::Field field_of(capnp::StructSchema schema, const std::strin
   auto& fields = known[schema.getProto().getId()];
   if (fields.empty()) {
     for (const auto field : schema.getFields())
-      fields.emplace(gyre::compiler::snake_case(field.getProto().getName().cStr()), field);
+      fields.emplace(gyre::compiler::title_case(field.getProto().getName().cStr()), field);
   }
   return fields.at(name);
 }
@@ -82,33 +82,33 @@ class Calls {
  public:
   Calls(Input& in, const wire::Body& body) : in_(in), body_(body) {}
 
-#define GYRE_FUZZ_SET(name)                                                               \
-  if (chosen == n++) {                                                                    \
-    using Reader = typename decltype(view)::Struct::Reader;                               \
-    const auto value = in_.take<std::decay_t<decltype(std::declval<Reader>().name())>>(); \
-    view.set_##name(value);                                                               \
-    return set(official, #name, value);                                                   \
+#define GYRE_FUZZ_SET(name)                                                                    \
+  if (chosen == n++) {                                                                         \
+    using Reader = typename decltype(view)::Builds::Reader;                                    \
+    const auto value = in_.take<std::decay_t<decltype(std::declval<Reader>().get##name())>>(); \
+    view.set##name(value);                                                                     \
+    return set(official, #name, value);                                                        \
   }
-#define GYRE_FUZZ_INIT(name)                                          \
-  if (chosen == n++) {                                                \
-    const uint32_t size = in_.size();                                 \
-    return fill(view.init_##name(size), init(official, #name, size)); \
+#define GYRE_FUZZ_INIT(name)                                         \
+  if (chosen == n++) {                                               \
+    const uint32_t size = in_.size();                                \
+    return fill(view.init##name(size), init(official, #name, size)); \
   }
-#define GYRE_FUZZ_INIT_STRUCT(name)                                            \
-  if (chosen == n++) {                                                         \
-    const auto field = field_of(official.getSchema(), #name);                  \
-    return fill(view.init_##name(), official.init(field).as<DynamicStruct>()); \
+#define GYRE_FUZZ_INIT_STRUCT(name)                                           \
+  if (chosen == n++) {                                                        \
+    const auto field = field_of(official.getSchema(), #name);                 \
+    return fill(view.init##name(), official.init(field).as<DynamicStruct>()); \
   }
   // Of a group: it stays as it is if the union holds it.
 #define GYRE_FUZZ_INIT_GROUP(name)                                                    \
   if (chosen == n++) {                                                                \
     const auto field = field_of(official.getSchema(), #name);                         \
     auto group = holds(official, field) ? official.get(field) : official.init(field); \
-    return fill(view.init_##name(), group.as<DynamicStruct>());                       \
+    return fill(view.init##name(), group.as<DynamicStruct>());                        \
   }
-#define GYRE_FUZZ_GROUP(name)                                                                          \
-  if (chosen == n++) {                                                                                 \
-    return fill(view.name(), official.get(field_of(official.getSchema(), #name)).as<DynamicStruct>()); \
+#define GYRE_FUZZ_GROUP(name)                                                                               \
+  if (chosen == n++) {                                                                                      \
+    return fill(view.get##name(), official.get(field_of(official.getSchema(), #name)).as<DynamicStruct>()); \
   }
 
   void call(kinds::Kinds::Builder view, DynamicStruct::Builder official) {
@@ -118,25 +118,25 @@ class Calls {
     GYRE_TEST_KINDS_LISTS(GYRE_FUZZ_INIT)
     GYRE_TEST_KINDS_MORE_LISTS(GYRE_FUZZ_INIT)
     GYRE_TEST_KINDS_OBJECTS(GYRE_FUZZ_INIT_STRUCT)
-    GYRE_FUZZ_SET(an_http_code)
-    GYRE_FUZZ_SET(flag)
-    GYRE_FUZZ_GROUP(place)
-    GYRE_FUZZ_GROUP(shape)
-    GYRE_FUZZ_SET(number)
-    GYRE_FUZZ_INIT(word)
-    GYRE_FUZZ_INIT_GROUP(pair)
-    GYRE_FUZZ_INIT(trees)
-    GYRE_FUZZ_INIT(bytes)
+    GYRE_FUZZ_SET(AnHTTPCode)
+    GYRE_FUZZ_SET(Flag)
+    GYRE_FUZZ_GROUP(Place)
+    GYRE_FUZZ_GROUP(Shape)
+    GYRE_FUZZ_SET(Number)
+    GYRE_FUZZ_INIT(Word)
+    GYRE_FUZZ_INIT_GROUP(Pair)
+    GYRE_FUZZ_INIT(Trees)
+    GYRE_FUZZ_INIT(Bytes)
     if (chosen == n++) {
-      view.set_unset();
+      view.setUnset();
       return official.set("unset", capnp::VOID);
     }
     if (chosen == n++) {
-      view.set_text("a literal");
+      view.setText("a literal");
       return official.set("text", "a literal");
     }
     const auto value = in_.take<int32_t>();
-    view.set_int(value);
+    view.setInt(value);
     official.set("int", value);
   }
 
@@ -144,70 +144,70 @@ class Calls {
   void call(kinds::Point::Builder view, DynamicStruct::Builder official) {
     const uint32_t chosen = in_.below(3);
     uint32_t n = 0;
-    GYRE_FUZZ_SET(x)
-    GYRE_FUZZ_SET(y)
-    GYRE_FUZZ_INIT(label)
+    GYRE_FUZZ_SET(X)
+    GYRE_FUZZ_SET(Y)
+    GYRE_FUZZ_INIT(Label)
   }
   void call(kinds::Tree::Builder view, DynamicStruct::Builder official) {
     const uint32_t chosen = in_.below(3);
     uint32_t n = 0;
-    GYRE_FUZZ_SET(value)
-    GYRE_FUZZ_INIT_STRUCT(left)
-    GYRE_FUZZ_INIT(children)
+    GYRE_FUZZ_SET(Value)
+    GYRE_FUZZ_INIT_STRUCT(Left)
+    GYRE_FUZZ_INIT(Children)
   }
   void call(gyre::test::enums::view::Swatch::Builder view, DynamicStruct::Builder official) {
     const uint32_t chosen = in_.below(2);
     uint32_t n = 0;
-    GYRE_FUZZ_SET(colour)
-    GYRE_FUZZ_INIT(name)
+    GYRE_FUZZ_SET(Colour)
+    GYRE_FUZZ_INIT(Name)
   }
   void call(kinds::Kinds::Place::View::Builder view, DynamicStruct::Builder official) {
     const uint32_t chosen = in_.below(2);
     uint32_t n = 0;
-    GYRE_FUZZ_SET(folded)
-    GYRE_FUZZ_SET(colour)
+    GYRE_FUZZ_SET(Folded)
+    GYRE_FUZZ_SET(Colour)
   }
   void call(kinds::Kinds::Place::Builder view, DynamicStruct::Builder official) {
     const uint32_t chosen = in_.below(4);
     uint32_t n = 0;
-    GYRE_FUZZ_SET(line)
-    GYRE_FUZZ_SET(column)
-    GYRE_FUZZ_INIT(file)
-    GYRE_FUZZ_GROUP(view)
+    GYRE_FUZZ_SET(Line)
+    GYRE_FUZZ_SET(Column)
+    GYRE_FUZZ_INIT(File)
+    GYRE_FUZZ_GROUP(View)
   }
   void call(kinds::Kinds::Shape::Box::Corner::Builder view, DynamicStruct::Builder official) {
     const uint32_t chosen = in_.below(2);
     uint32_t n = 0;
-    GYRE_FUZZ_SET(radius)
-    view.set_sharp();
+    GYRE_FUZZ_SET(Radius)
+    view.setSharp();
     official.set("sharp", capnp::VOID);
   }
   void call(kinds::Kinds::Shape::Box::Builder view, DynamicStruct::Builder official) {
     const uint32_t chosen = in_.below(5);
     uint32_t n = 0;
-    GYRE_FUZZ_SET(width)
-    GYRE_FUZZ_SET(height)
-    GYRE_FUZZ_INIT(tags)
-    GYRE_FUZZ_SET(open)
-    GYRE_FUZZ_GROUP(corner)
+    GYRE_FUZZ_SET(Width)
+    GYRE_FUZZ_SET(Height)
+    GYRE_FUZZ_INIT(Tags)
+    GYRE_FUZZ_SET(Open)
+    GYRE_FUZZ_GROUP(Corner)
   }
   void call(kinds::Kinds::Shape::Builder view, DynamicStruct::Builder official) {
     const uint32_t chosen = in_.below(7);
     uint32_t n = 0;
-    GYRE_FUZZ_SET(circle)
-    GYRE_FUZZ_INIT(caption)
-    GYRE_FUZZ_INIT_GROUP(box)
-    GYRE_FUZZ_INIT(corners)
-    GYRE_FUZZ_INIT_STRUCT(centre)
-    GYRE_FUZZ_SET(filled)
-    view.set_none();
+    GYRE_FUZZ_SET(Circle)
+    GYRE_FUZZ_INIT(Caption)
+    GYRE_FUZZ_INIT_GROUP(Box)
+    GYRE_FUZZ_INIT(Corners)
+    GYRE_FUZZ_INIT_STRUCT(Centre)
+    GYRE_FUZZ_SET(Filled)
+    view.setNone();
     official.set("none", capnp::VOID);
   }
   void call(kinds::Kinds::Pair::Builder view, DynamicStruct::Builder official) {
     const uint32_t chosen = in_.below(2);
     uint32_t n = 0;
-    GYRE_FUZZ_SET(first)
-    GYRE_FUZZ_SET(second)
+    GYRE_FUZZ_SET(First)
+    GYRE_FUZZ_SET(Second)
   }
 
 #undef GYRE_FUZZ_SET

@@ -45,8 +45,8 @@ TEST_CASE("actors given as source text answer, and keep their state", "[gpu]") {
 TEST_CASE("source text that does not compile is an error with its lines, and the next launch works",
           "[gpu]") {
   std::string text = counter_text;
-  const std::string good = "out.set_value(sum + in.argument());";
-  text.replace(text.find(good), good.size(), "out.set_value(sum + in.argumint());");
+  const std::string good = "out.setValue(sum + in.getArgument());";
+  text.replace(text.find(good), good.size(), "out.setValue(sum + in.getArgumint());");
   try {
     Runtime::launch(counter_from_source(text), {.engine = EngineKind::cuda});
     FAIL("it launched");
@@ -54,7 +54,7 @@ TEST_CASE("source text that does not compile is an error with its lines, and the
     const std::string said = error.what();
     INFO(said);
     CHECK(said.find("has no member \"argumint\"") != std::string::npos);
-    CHECK(said.find(": out.set_value(sum + in.argumint());\n") != std::string::npos);
+    CHECK(said.find(": out.setValue(sum + in.getArgumint());\n") != std::string::npos);
   }
   Runtime runtime = Runtime::launch(counter_from_source(), {.engine = EngineKind::cuda});
   CHECK(counts(runtime));

@@ -97,6 +97,9 @@ struct Lists {
   union { longs @4 :List(Int64); none @5 :Void; }
   doubles @6 :List(Float64);
 }
+enum Kind { none @0; lengthsDiffer @1; null @2; http @3 $Cxx.name("httpUrl"); }
+struct URL {}
+struct Link { union { url @0 :URL; a :group { x @1 :Int32; } } }
 struct Flags { first @0 :Bool; place :group { second @1 :Bool; } }
 END
 accepts kinds
@@ -105,29 +108,36 @@ generates() {
   grep -qF -- "$1" "$work/out/kinds.view.hpp" || fail "kinds.view.hpp lacks: $1"
 }
 generates '// name @0 :Text = "a \"name\"";'
-generates 'wire::Text::Reader name() const {'
-generates 'return fields_.get<wire::Text>(0, {Struct::type_id, 0}, defaults::Every_name);'
-generates 'bool has_name() const { return fields_.has(0); }'
+generates 'wire::Text::Reader getName() const {'
+generates 'return fields_.get<wire::Text>(0, {Reads::type_id, 0}, defaults::Every_name);'
+generates 'bool hasName() const { return fields_.has(0); }'
 generates 'GYRE_CONSTANT uint64_t Every_point[] = {0x100000000ul, 0x7ul};'
 generates '// point @2 :Point = (x = 4);'
-generates 'wire::List<wire::List<float>>::Reader rows() const'
+generates 'wire::List<wire::List<float>>::Reader getRows() const'
 generates '// place :group { line }'
-generates 'Every::Place::Reader place() const { return Every::Place::Reader(fields_); }'
+generates 'Every::Place::Reader getPlace() const { return Every::Place::Reader(fields_); }'
 generates '// choice :union { left; right; box }'
-generates 'Every::Choice::Box::Builder init_box() const'
+generates 'Every::Choice::Box::Builder initBox() const'
 generates 'Which which() const { return fields_.get<Which>('
 generates '// on @12 :Void;  (in the union)'
-generates 'void set_on() const { choose_(Which::on); }'
-generates 'wire::Text::Reader default_() const'
-generates 'bool has_default() const'
-generates 'void set_default(wire::Text::Reader value) const'
-generates 'inline Tree::Reader Forest::Reader::first() const {'
+generates 'bool isOn() const { return which() == Which::ON; }'
+generates 'void setOn() const { choose_(Which::ON); }'
+generates 'wire::Text::Reader getDefault() const'
+generates 'bool hasDefault() const'
+generates 'void setDefault(wire::Text::Reader value) const'
+generates 'inline Tree::Reader Forest::Reader::getFirst() const {'
 # Lists that are always there for the second and fifth pointers, of UInt16 and of Float64.
 generates 'static constexpr uint64_t number_lists = 0x5018;'
 [ "$(grep -c number_lists "$work/out/kinds.view.hpp")" -eq 1 ] || fail 'kinds.view.hpp: other lists of numbers'
-generates 'void set_alone(bool value) const { fields_.set_lone_bool(0, value); }'
-generates 'void set_first(bool value) const { fields_.set_bool(0, value); }'
-generates 'void set_second(bool value) const { fields_.set_bool(1, value); }'
+generates 'void setAlone(bool value) const { fields_.set_lone_bool(0, value); }'
+generates 'void setFirst(bool value) const { fields_.set_bool(0, value); }'
+generates 'void setSecond(bool value) const { fields_.set_bool(1, value); }'
+generates 'LENGTHS_DIFFER = 1,'
+generates 'NULL_ = 2,'
+generates 'HTTP_URL = 3,'
+# A union's enumerant hides a type of its name.
+generates '::test::view::URL::Reader getUrl() const'
+generates 'using Builds = A;'
 
 schema generic_field <<'END'
 struct Box(T) { value @0 :T; struct Lid { size @0 :UInt8; } }
@@ -141,34 +151,46 @@ struct Box(T) { size @0 :UInt32; }
 END
 refuses generic 'struct Box is generic'
 
-schema collision <<'END'
-struct Offender { httpURL @0 :Int32; httpUrl @1 :Int32; }
+# Names of the schema differ in C++ too; what $Cxx.name says may not.
+schema names_that_differ <<'END'
+struct Fields { httpURL @0 :Int32; httpUrl @1 :Int32; name @2 :Text; hasName @3 :Bool; which @4 :Int32; union { a @5 :Void; b @6 :Void; } }
 enum Kind { aB @0; a @1; aB2 @2; ab2 @3; aB2C @4; aB2c @5; aBC @6; aBc @7; }
+struct Struct { reads @0 :Int32; builds @1 :Int32; }
 END
-refuses collision 'struct Offender: field httpURL and field httpUrl would both be http_url' \
-  'enum Kind: enumerant aBC and enumerant aBc would both be a_bc'
+accepts names_that_differ
+
+schema collision <<'END'
+struct Fields { one @0 :Int32; other @1 :Int32 $Cxx.name("One"); union { up @2 :Void; down @3 :Void $Cxx.name("up"); } }
+enum Kind { one @0; other @1 $Cxx.name("one"); }
+END
+refuses collision 'struct Fields: field one and field other would both be getOne in C++; rename one' \
+  'struct Fields: field up and field down would both be getUp' \
+  'enum Kind: enumerant one and enumerant other would both be ONE'
+
+schema macros <<'END'
+enum Kind { nan @0; eof @1; fine @2; }
+struct Number { union { value @0 :Int32; infinity @1 :Void; } }
+END
+refuses macros 'enum Kind: enumerant nan would be NAN in C++, a macro of the standard headers; rename it' \
+  'enumerant eof would be EOF' 'struct Number: field infinity would be INFINITY'
 
 schema members <<'END'
-struct Accessors { name @0 :Text; hasName @1 :Bool; point @2 :Empty; initPoint :group { x @3 :Int32; } }
-struct Union { which @0 :Int32; union { a @1 :Void; b @2 :Void; } }
-struct NamedUnion { which @0 :Int32; choice :union { a @1 :Void; b @2 :Void; } }
 struct Classes { place :group { x @0 :Int32; } struct Place {} }
 struct Itself { itself :group { x @0 :Int32; } }
 struct Views { reader :group { x @0 :Int32; } which :group { y @1 :Int32; } }
-struct Empty {}
+struct Link { union { url @0 :URL; none @1 :Void; } struct URL {} }
+struct A { union { a @0 :Int32; b @1 :Int32; } }
 END
-refuses members 'struct Accessors: field name and field hasName would both be has_name in C++; rename one' \
-  'field point and field initPoint would both be init_point' \
-  "struct Union: the union's own which() and field which would both be which" \
-  'struct Classes: Place and group place would both be Place' \
+refuses members 'struct Classes: Place and group place would both be Place' \
   'struct Itself: the struct itself and group itself would both be Itself' \
-  'struct Views: group reader would be Reader, which every view uses' 'group which would be Which'
+  'struct Views: group reader would be Reader, which every view uses' 'group which would be Which' \
+  'struct Link: URL and field url would both be URL' 'struct A: the struct itself and field a would both be A'
 
 schema names <<'END'
-struct Outer { struct Reader { x @0 :Int32; } enum Builder { a @0; } struct Which {} struct Struct {} struct Outer {} }
+struct Outer { struct Reader { x @0 :Int32; } enum Builder { a @0; } struct Which {} struct Reads {} struct Outer {} }
 END
 refuses names 'struct Outer.Reader has a name that every view uses' 'enum Outer.Builder has a name' \
-  'struct Outer.Which has a name' 'struct Outer.Struct has a name' \
+  'struct Outer.Which has a name' 'struct Outer.Reads has a name' \
   'struct Outer: the struct itself and Outer would both be Outer'
 
 printf '@0xd1f0a3b5c7e92846;\nstruct X { a @0 :Int32; }\n' >"$work/in/bare.capnp"
@@ -185,8 +207,8 @@ refuses imports 'struct X: field kind uses an enum of other.capnp, which has no 
 echo '$import "/capnp/c++.capnp".namespace("elsewhere");' >>"$work/in/other.capnp"
 accepts imports
 grep -q '#include "other.view.hpp"' "$work/out/imports.view.hpp" || fail 'imports.view.hpp lacks its include'
-grep -q '::elsewhere::view::Kind kind()' "$work/out/imports.view.hpp" || fail 'imports.view.hpp lacks the enum'
-grep -q '::elsewhere::view::Thing::Reader thing()' "$work/out/imports.view.hpp" || fail 'imports.view.hpp lacks the struct'
+grep -q '::elsewhere::view::Kind getKind()' "$work/out/imports.view.hpp" || fail 'imports.view.hpp lacks the enum'
+grep -q '::elsewhere::view::Thing::Reader getThing()' "$work/out/imports.view.hpp" || fail 'imports.view.hpp lacks the struct'
 
 # What is ignored, and outputs that mirror the folders of their schemas.
 mkdir "$work/in/deep"
@@ -197,7 +219,7 @@ using Number = Int32;
 struct X { class @0 :Number $note("a keyword"); }
 END
 accepts deep/ignored
-grep -q 'int32_t class_() const' "$work/out/deep/ignored.view.hpp" || fail 'class is not class_'
+grep -q 'int32_t getClass() const' "$work/out/deep/ignored.view.hpp" || fail 'deep/ignored.view.hpp lacks getClass'
 
 # One bad file among the requested keeps the good ones unwritten too.
 rm -rf "$work/out" && mkdir "$work/out"

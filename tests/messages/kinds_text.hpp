@@ -144,7 +144,7 @@ class OfficialText : public Text {
     std::vector<std::string>& names = known[schema.getProto().getId()];
     if (names.empty()) {
       for (const auto field : schema.getFields())
-        names.push_back(gyre::compiler::snake_case(field.getProto().getName().cStr()));
+        names.push_back(gyre::compiler::title_case(field.getProto().getName().cStr()));
     }
     return names;
   }
@@ -187,177 +187,177 @@ class ViewText : public Text {
 
 #define GYRE_TEST_SAY_VALUE(field) \
   name(#field);                    \
-  say(in.field());
-#define GYRE_TEST_SAY_BYTES(field)  \
-  name(#field);                     \
-  number(in.has_##field() ? 1 : 0); \
-  say(in.field());
+  say(in.get##field());
+#define GYRE_TEST_SAY_BYTES(field) \
+  name(#field);                    \
+  number(in.has##field() ? 1 : 0); \
+  say(in.get##field());
 #define GYRE_TEST_SAY_OBJECT(field) \
   name(#field);                     \
-  number(in.has_##field() ? 1 : 0); \
-  if (in.has_##field()) say(in.field());
-#define GYRE_TEST_SAY_LIST(field)   \
-  name(#field);                     \
-  number(in.has_##field() ? 1 : 0); \
-  list(in.field());
-#define GYRE_TEST_SAY_SIZED(field)  \
-  name(#field);                     \
-  number(in.has_##field() ? 1 : 0); \
-  sized(#field, in.field());
+  number(in.has##field() ? 1 : 0);  \
+  if (in.has##field()) say(in.get##field());
+#define GYRE_TEST_SAY_LIST(field)  \
+  name(#field);                    \
+  number(in.has##field() ? 1 : 0); \
+  list(in.get##field());
+#define GYRE_TEST_SAY_SIZED(field) \
+  name(#field);                    \
+  number(in.has##field() ? 1 : 0); \
+  sized(#field, in.get##field());
 
   void say(kinds::Point::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(x)
-    GYRE_TEST_SAY_VALUE(y)
-    GYRE_TEST_SAY_BYTES(label)
+    GYRE_TEST_SAY_VALUE(X)
+    GYRE_TEST_SAY_VALUE(Y)
+    GYRE_TEST_SAY_BYTES(Label)
     close();
   }
   void say(kinds::Tree::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(value)
-    GYRE_TEST_SAY_OBJECT(left)
-    GYRE_TEST_SAY_LIST(children)
+    GYRE_TEST_SAY_VALUE(Value)
+    GYRE_TEST_SAY_OBJECT(Left)
+    GYRE_TEST_SAY_LIST(Children)
     close();
   }
   void say(gyre::test::enums::view::Swatch::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(colour)
-    GYRE_TEST_SAY_BYTES(name)
+    GYRE_TEST_SAY_VALUE(Colour)
+    GYRE_TEST_SAY_BYTES(Name)
     close();
   }
   void say(kinds::Ping::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(rally)
-    GYRE_TEST_SAY_OBJECT(pong)
-    name("end");
+    GYRE_TEST_SAY_VALUE(Rally)
+    GYRE_TEST_SAY_OBJECT(Pong)
+    name("End");
     open();
-    which(in.end().which(), 2);
-    if (in.end().which() == kinds::Ping::End::Which::lost) {
-      const auto end = in.end();
-      name("lost");
-      number(end.has_lost() ? 1 : 0);
-      if (end.has_lost()) say(end.lost());
+    which(in.getEnd().which(), 2);
+    if (in.getEnd().which() == kinds::Ping::End::LOST) {
+      const auto end = in.getEnd();
+      name("Lost");
+      number(end.hasLost() ? 1 : 0);
+      if (end.hasLost()) say(end.getLost());
     }
     close();
     close();
   }
   void say(kinds::Pong::Reader in) {
     open();
-    GYRE_TEST_SAY_OBJECT(ping)
+    GYRE_TEST_SAY_OBJECT(Ping)
     close();
   }
   void say(kinds::Evolved::Number::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(value)
-    GYRE_TEST_SAY_BYTES(note)
+    GYRE_TEST_SAY_VALUE(Value)
+    GYRE_TEST_SAY_BYTES(Note)
     close();
   }
   void say(kinds::Evolved::Name::Reader in) {
     open();
-    GYRE_TEST_SAY_BYTES(text)
-    GYRE_TEST_SAY_VALUE(rank)
+    GYRE_TEST_SAY_BYTES(Text)
+    GYRE_TEST_SAY_VALUE(Rank)
     close();
   }
   void say(kinds::Evolved::Row::Reader in) {
     open();
-    GYRE_TEST_SAY_LIST(cells)
-    GYRE_TEST_SAY_VALUE(height)
+    GYRE_TEST_SAY_LIST(Cells)
+    GYRE_TEST_SAY_VALUE(Height)
     close();
   }
   void say(kinds::Evolved::Place::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(x)
-    GYRE_TEST_SAY_VALUE(y)
-    GYRE_TEST_SAY_BYTES(label)
-    GYRE_TEST_SAY_LIST(notes)
+    GYRE_TEST_SAY_VALUE(X)
+    GYRE_TEST_SAY_VALUE(Y)
+    GYRE_TEST_SAY_BYTES(Label)
+    GYRE_TEST_SAY_LIST(Notes)
     close();
   }
   void say(kinds::Evolved::Choice::Reader in) {
     using Which = kinds::Evolved::Choice::Which;
     open();
     which(in.which(), 2);
-    if (in.which() == Which::plain) {
-      GYRE_TEST_SAY_VALUE(plain)
+    if (in.which() == Which::PLAIN) {
+      GYRE_TEST_SAY_VALUE(Plain)
     }
-    if (in.which() == Which::rich) {
-      GYRE_TEST_SAY_OBJECT(rich)
+    if (in.which() == Which::RICH) {
+      GYRE_TEST_SAY_OBJECT(Rich)
     }
     close();
   }
   void say(kinds::Evolved::Reader in) {
     open();
-    GYRE_TEST_SAY_LIST(numbers)
-    GYRE_TEST_SAY_LIST(names)
-    GYRE_TEST_SAY_LIST(rows)
-    GYRE_TEST_SAY_LIST(places)
-    GYRE_TEST_SAY_OBJECT(place)
-    GYRE_TEST_SAY_VALUE(choice)
-    GYRE_TEST_SAY_BYTES(added)
+    GYRE_TEST_SAY_LIST(Numbers)
+    GYRE_TEST_SAY_LIST(Names)
+    GYRE_TEST_SAY_LIST(Rows)
+    GYRE_TEST_SAY_LIST(Places)
+    GYRE_TEST_SAY_OBJECT(Place)
+    GYRE_TEST_SAY_VALUE(Choice)
+    GYRE_TEST_SAY_BYTES(Added)
     close();
   }
   void say(gyre::test::old::view::Evolved::Place::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(x)
+    GYRE_TEST_SAY_VALUE(X)
     close();
   }
   void say(gyre::test::old::view::Evolved::Choice::Reader in) {
     using Which = gyre::test::old::view::Evolved::Choice::Which;
     open();
     which(in.which(), 2);
-    if (in.which() == Which::plain) {
-      GYRE_TEST_SAY_VALUE(plain)
+    if (in.which() == Which::PLAIN) {
+      GYRE_TEST_SAY_VALUE(Plain)
     }
     close();
   }
   void say(gyre::test::old::view::Evolved::Reader in) {
     open();
-    GYRE_TEST_SAY_LIST(numbers)
-    GYRE_TEST_SAY_LIST(names)
-    GYRE_TEST_SAY_LIST(rows)
-    GYRE_TEST_SAY_LIST(places)
-    GYRE_TEST_SAY_OBJECT(place)
-    GYRE_TEST_SAY_VALUE(choice)
+    GYRE_TEST_SAY_LIST(Numbers)
+    GYRE_TEST_SAY_LIST(Names)
+    GYRE_TEST_SAY_LIST(Rows)
+    GYRE_TEST_SAY_LIST(Places)
+    GYRE_TEST_SAY_OBJECT(Place)
+    GYRE_TEST_SAY_VALUE(Choice)
     close();
   }
   void say(gyre::test::old::view::Kinds::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(boolean)
-    GYRE_TEST_SAY_VALUE(boolean_default)
-    GYRE_TEST_SAY_VALUE(i8)
-    GYRE_TEST_SAY_VALUE(i8_default)
-    GYRE_TEST_SAY_VALUE(i16)
-    GYRE_TEST_SAY_VALUE(i16_default)
+    GYRE_TEST_SAY_VALUE(Boolean)
+    GYRE_TEST_SAY_VALUE(BooleanDefault)
+    GYRE_TEST_SAY_VALUE(I8)
+    GYRE_TEST_SAY_VALUE(I8Default)
+    GYRE_TEST_SAY_VALUE(I16)
+    GYRE_TEST_SAY_VALUE(I16Default)
     close();
   }
   void say(kinds::Kinds::Place::View::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(folded)
-    GYRE_TEST_SAY_VALUE(colour)
+    GYRE_TEST_SAY_VALUE(Folded)
+    GYRE_TEST_SAY_VALUE(Colour)
     close();
   }
   void say(kinds::Kinds::Place::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(line)
-    GYRE_TEST_SAY_VALUE(column)
-    GYRE_TEST_SAY_BYTES(file)
-    GYRE_TEST_SAY_VALUE(view)
+    GYRE_TEST_SAY_VALUE(Line)
+    GYRE_TEST_SAY_VALUE(Column)
+    GYRE_TEST_SAY_BYTES(File)
+    GYRE_TEST_SAY_VALUE(View)
     close();
   }
   void say(kinds::Kinds::Shape::Box::Corner::Reader in) {
     open();
     which(in.which(), 2);
-    if (in.which() == kinds::Kinds::Shape::Box::Corner::Which::radius) {
-      GYRE_TEST_SAY_VALUE(radius)
+    if (in.which() == kinds::Kinds::Shape::Box::Corner::RADIUS) {
+      GYRE_TEST_SAY_VALUE(Radius)
     }
     close();
   }
   void say(kinds::Kinds::Shape::Box::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(width)
-    GYRE_TEST_SAY_VALUE(height)
-    GYRE_TEST_SAY_LIST(tags)
-    GYRE_TEST_SAY_VALUE(open)
-    GYRE_TEST_SAY_VALUE(corner)
+    GYRE_TEST_SAY_VALUE(Width)
+    GYRE_TEST_SAY_VALUE(Height)
+    GYRE_TEST_SAY_LIST(Tags)
+    GYRE_TEST_SAY_VALUE(Open)
+    GYRE_TEST_SAY_VALUE(Corner)
     close();
   }
   void say(kinds::Kinds::Shape::Reader in) {
@@ -365,27 +365,27 @@ class ViewText : public Text {
     open();
     which(in.which(), 7);
     switch (in.which()) {
-      case Which::none:
+      case Which::NONE:
         break;
-      case Which::circle:
-        GYRE_TEST_SAY_VALUE(circle) break;
-      case Which::caption:
-        GYRE_TEST_SAY_BYTES(caption) break;
-      case Which::box:
-        GYRE_TEST_SAY_VALUE(box) break;
-      case Which::corners:
-        GYRE_TEST_SAY_LIST(corners) break;
-      case Which::centre:
-        GYRE_TEST_SAY_OBJECT(centre) break;
-      case Which::filled:
-        GYRE_TEST_SAY_VALUE(filled) break;
+      case Which::CIRCLE:
+        GYRE_TEST_SAY_VALUE(Circle) break;
+      case Which::CAPTION:
+        GYRE_TEST_SAY_BYTES(Caption) break;
+      case Which::BOX:
+        GYRE_TEST_SAY_VALUE(Box) break;
+      case Which::CORNERS:
+        GYRE_TEST_SAY_LIST(Corners) break;
+      case Which::CENTRE:
+        GYRE_TEST_SAY_OBJECT(Centre) break;
+      case Which::FILLED:
+        GYRE_TEST_SAY_VALUE(Filled) break;
     }
     close();
   }
   void say(kinds::Kinds::Pair::Reader in) {
     open();
-    GYRE_TEST_SAY_VALUE(first)
-    GYRE_TEST_SAY_VALUE(second)
+    GYRE_TEST_SAY_VALUE(First)
+    GYRE_TEST_SAY_VALUE(Second)
     close();
   }
   void say(kinds::Kinds::Reader in) {
@@ -393,27 +393,27 @@ class ViewText : public Text {
     open();
     which(in.which(), 6);
     GYRE_TEST_KINDS_VALUES(GYRE_TEST_SAY_VALUE)
-    GYRE_TEST_SAY_VALUE(int_)
-    GYRE_TEST_SAY_VALUE(an_http_code)
-    GYRE_TEST_SAY_VALUE(flag)
+    GYRE_TEST_SAY_VALUE(Int)
+    GYRE_TEST_SAY_VALUE(AnHTTPCode)
+    GYRE_TEST_SAY_VALUE(Flag)
     GYRE_TEST_KINDS_LISTS(GYRE_TEST_SAY_SIZED)
     GYRE_TEST_KINDS_OBJECTS(GYRE_TEST_SAY_OBJECT)
     GYRE_TEST_KINDS_MORE_LISTS(GYRE_TEST_SAY_SIZED)
-    GYRE_TEST_SAY_VALUE(place)
-    GYRE_TEST_SAY_VALUE(shape)
+    GYRE_TEST_SAY_VALUE(Place)
+    GYRE_TEST_SAY_VALUE(Shape)
     switch (in.which()) {
-      case Which::unset:
+      case Which::UNSET:
         break;
-      case Which::number:
-        GYRE_TEST_SAY_VALUE(number) break;
-      case Which::word:
-        GYRE_TEST_SAY_BYTES(word) break;
-      case Which::pair:
-        GYRE_TEST_SAY_VALUE(pair) break;
-      case Which::trees:
-        GYRE_TEST_SAY_LIST(trees) break;
-      case Which::bytes:
-        GYRE_TEST_SAY_BYTES(bytes) break;
+      case Which::NUMBER:
+        GYRE_TEST_SAY_VALUE(Number) break;
+      case Which::WORD:
+        GYRE_TEST_SAY_BYTES(Word) break;
+      case Which::PAIR:
+        GYRE_TEST_SAY_VALUE(Pair) break;
+      case Which::TREES:
+        GYRE_TEST_SAY_LIST(Trees) break;
+      case Which::BYTES:
+        GYRE_TEST_SAY_BYTES(Bytes) break;
     }
     close();
   }
@@ -438,7 +438,7 @@ class ViewText : public Text {
   template <class T>
   void sized(const char* field, wire::ListReader<T> list) {
     if constexpr (wire::is_same<T, uint8_t>) {
-      if (std::string_view(field).starts_with("data")) return say(list);
+      if (std::string_view(field).starts_with("Data")) return say(list);
     }
     this->list(list);
   }

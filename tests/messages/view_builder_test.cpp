@@ -45,43 +45,42 @@ TEST_CASE("A list, text or data of any size either fits or makes the body full")
       CHECK(body.used_bytes() == used);
       CHECK(init(out, 0) == 0);
       CHECK(body.full());
-      CHECK_FALSE(out.init_tree().init_left().init_children(1).size() != 0);
+      CHECK_FALSE(out.initTree().initLeft().initChildren(1).size() != 0);
     }
   };
   using Out = kinds::Kinds::Builder;
   check([](Out& out, uint32_t size) {
-    const auto list = out.init_u64s(size);
+    const auto list = out.initU64s(size);
     list.set(0, 1);
     list.set(size - 1, 1);
     if (size != 0) CHECK(list.data() == nullptr);
     return list.size();
   });
   check([](Out& out, uint32_t size) {
-    const auto text = out.init_text(size);
+    const auto text = out.initText(size);
     text.set(0, 'x');
     text.set(size - 1, 'x');
     return text.size();
   });
-  check([](Out& out, uint32_t size) { return out.init_data(size).size(); });
+  check([](Out& out, uint32_t size) { return out.initData(size).size(); });
   check([](Out& out, uint32_t size) {
-    const auto texts = out.init_texts(size);
+    const auto texts = out.initTexts(size);
     texts.init(0, 3).set(1, 'x');
     return texts.size();
   });
   check([](Out& out, uint32_t size) {
-    const auto rows = out.init_rows(size);
+    const auto rows = out.initRows(size);
     rows.init(0, 3).set(1, 1.0f);
     rows.init(size - 1, size);
     return rows.size();
   });
   check([](Out& out, uint32_t size) {
-    const auto points = out.init_points(size);
-    points[0].set_x(1);
-    points[size - 1].set_label("far away");
+    const auto points = out.initPoints(size);
+    points[0].setX(1);
+    points[size - 1].setLabel("far away");
     return points.size();
   });
-  check(
-      [](Out& out, uint32_t size) { return out.init_point_cubes(size).init(0, size).init(0, size).size(); });
+  check([](Out& out, uint32_t size) { return out.initPointCubes(size).init(0, size).init(0, size).size(); });
 }
 
 TEST_CASE("A list of Bool or of Void takes as little as it needs, and no more than a pointer can say") {
@@ -89,12 +88,12 @@ TEST_CASE("A list of Bool or of Void takes as little as it needs, and no more th
   Body body(words.data(), size_in_bytes(words));
   auto out = new_view<kinds::Kinds>(body);
   const uint32_t used = body.used_bytes();
-  CHECK(out.init_voids(0x1fffffff).size() == 0x1fffffff);
+  CHECK(out.initVoids(0x1fffffff).size() == 0x1fffffff);
   CHECK(body.used_bytes() == used);
-  CHECK(out.init_bits(65).size() == 65);
+  CHECK(out.initBits(65).size() == 65);
   CHECK(body.used_bytes() == used + 16);
   CHECK_FALSE(body.full());
-  CHECK(out.init_voids(0x20000000).size() == 0);
+  CHECK(out.initVoids(0x20000000).size() == 0);
   CHECK(body.full());
 }
 
@@ -118,7 +117,7 @@ TEST_CASE("A list has at most 2^29 - 1 elements, and a text one byte fewer, howe
 TEST_CASE("Exactly what fits fits") {
   Words words(16);
   Body body(words.data(), size_in_bytes(words));
-  CHECK(new_view<messages::view::EchoResponse>(body).init_payload(13).size() == 13);
+  CHECK(new_view<messages::view::EchoResponse>(body).initPayload(13).size() == 13);
   CHECK(body.used_bytes() == 128);
   CHECK_FALSE(body.full());
 }

@@ -42,54 +42,54 @@ TEST_CASE("A message of the older schema reads as the official class of the newe
 
 TEST_CASE("A list of numbers, texts or lists that became one of structs reads as their first fields") {
   const Words words = view_body<old::view::Evolved>([](auto out) {
-    auto numbers = out.init_numbers(3);
+    auto numbers = out.initNumbers(3);
     for (uint32_t i = 0; i < 3; ++i) numbers.set(i, int32_t(i) - 1);
-    auto name = out.init_names(2).init(1, 2);
+    auto name = out.initNames(2).init(1, 2);
     name.set(0, 'o');
     name.set(1, 'k');
-    out.init_rows(2).init(0, 2).set(1, -7);
-    out.init_places(2)[1].set_x(5);
-    out.init_place().set_x(6);
+    out.initRows(2).init(0, 2).set(1, -7);
+    out.initPlaces(2)[1].setX(5);
+    out.initPlace().setX(6);
   });
   read_by_view<kinds::Evolved>(words, [](auto in) {
-    REQUIRE(in.numbers().size() == 3);
-    CHECK(in.numbers()[0].value() == -1);
-    CHECK(in.numbers()[2].value() == 1);
-    CHECK(in.numbers()[2].note().size() == 0);
-    REQUIRE(in.names().size() == 2);
-    CHECK(in.names()[1].text() == "ok");
-    CHECK(in.names()[1].rank() == 9);
-    CHECK(in.rows()[0].cells()[1] == -7);
-    CHECK(in.rows()[0].height() == 0);
-    CHECK(in.places()[1].x() == 5);
-    CHECK(in.places()[1].y() == -1);
-    CHECK(in.place().x() == 6);
-    CHECK(in.place().notes().size() == 0);
-    CHECK(in.added() == "added");
+    REQUIRE(in.getNumbers().size() == 3);
+    CHECK(in.getNumbers()[0].getValue() == -1);
+    CHECK(in.getNumbers()[2].getValue() == 1);
+    CHECK(in.getNumbers()[2].getNote().size() == 0);
+    REQUIRE(in.getNames().size() == 2);
+    CHECK(in.getNames()[1].getText() == "ok");
+    CHECK(in.getNames()[1].getRank() == 9);
+    CHECK(in.getRows()[0].getCells()[1] == -7);
+    CHECK(in.getRows()[0].getHeight() == 0);
+    CHECK(in.getPlaces()[1].getX() == 5);
+    CHECK(in.getPlaces()[1].getY() == -1);
+    CHECK(in.getPlace().getX() == 6);
+    CHECK(in.getPlace().getNotes().size() == 0);
+    CHECK(in.getAdded() == "added");
   });
   check_same<official::Evolved>(words);
 }
 
 TEST_CASE("A list of structs whose first field is what it held before reads as that") {
   const Words words = view_body<kinds::Evolved>([](auto out) {
-    auto numbers = out.init_numbers(2);
-    numbers[0].set_note("first");
-    numbers[1].set_value(-9);
-    out.init_names(2)[1].set_text("second");
-    out.init_rows(1)[0].init_cells(3).set(2, 4);
-    out.choice().init_rich().set_label("rich");
+    auto numbers = out.initNumbers(2);
+    numbers[0].setNote("first");
+    numbers[1].setValue(-9);
+    out.initNames(2)[1].setText("second");
+    out.initRows(1)[0].initCells(3).set(2, 4);
+    out.getChoice().initRich().setLabel("rich");
   });
   read_by_view<old::view::Evolved>(words, [](auto in) {
-    REQUIRE(in.numbers().size() == 2);
-    CHECK(in.numbers()[0] == 0);
-    CHECK(in.numbers()[1] == -9);
-    CHECK(in.numbers().data() == nullptr);  // they do not lie side by side
-    CHECK(in.names()[0].size() == 0);
-    CHECK(in.names()[1] == "second");
-    REQUIRE(in.rows().size() == 1);
-    CHECK(in.rows()[0][2] == 4);
-    CHECK(uint16_t(in.choice().which()) == 1);
-    CHECK(in.choice().plain() == 0);
+    REQUIRE(in.getNumbers().size() == 2);
+    CHECK(in.getNumbers()[0] == 0);
+    CHECK(in.getNumbers()[1] == -9);
+    CHECK(in.getNumbers().data() == nullptr);  // they do not lie side by side
+    CHECK(in.getNames()[0].size() == 0);
+    CHECK(in.getNames()[1] == "second");
+    REQUIRE(in.getRows().size() == 1);
+    CHECK(in.getRows()[0][2] == 4);
+    CHECK(uint16_t(in.getChoice().which()) == 1);
+    CHECK(in.getChoice().getPlain() == 0);
   });
   check_same<old::Evolved>(words);
 }

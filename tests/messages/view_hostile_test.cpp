@@ -58,14 +58,14 @@ void check_refused(const Words& words, Malformed reason) {
   Message message(words.data(), size_in_bytes(words));
   const auto request = view_of<messages::view::VectorAddRequest>(message);
   CHECK_FALSE(message.failed());
-  CHECK(request.a().size() == 0);
+  CHECK(request.getA().size() == 0);
   CHECK(message.failed());
   CHECK(message.reason() == reason);
   CHECK(message.failed_word() == 2);
   CHECK(message.failed_field().type_id == messages::view::VectorAddRequest::type_id);
   CHECK(message.failed_field().index == 1);
-  CHECK(request.operation() == messages::view::Operation::multiply);
-  CHECK(request.b().size() == 0);
+  CHECK(request.getOperation() == messages::view::Operation::MULTIPLY);
+  CHECK(request.getB().size() == 0);
   CHECK(message.failed_word() == 2);
 }
 
@@ -108,13 +108,13 @@ TEST_CASE("A body without a root struct is malformed and reads as an empty struc
     CHECK(message.reason() == reason);
     CHECK(message.failed_field().type_id == kinds::Kinds::type_id);
     CHECK(message.failed_field().index == gyre::wire::Field::root);
-    CHECK(in.i16_default() == -12345);
-    CHECK(in.boolean_default());
-    CHECK(in.f64s().size() == 0);
-    CHECK(in.text_default() == "by default");
-    CHECK(in.tree().left().children()[3].value() == 0);
-    CHECK(in.point_cubes()[1][2][3].label().size() == 0);
-    CHECK(in.shape().box().tags()[3].size() == 0);
+    CHECK(in.getI16Default() == -12345);
+    CHECK(in.getBooleanDefault());
+    CHECK(in.getF64s().size() == 0);
+    CHECK(in.getTextDefault() == "by default");
+    CHECK(in.getTree().getLeft().getChildren()[3].getValue() == 0);
+    CHECK(in.getPointCubes()[1][2][3].getLabel().size() == 0);
+    CHECK(in.getShape().getBox().getTags()[3].size() == 0);
   }
 }
 
@@ -248,8 +248,8 @@ TEST_CASE("Structs nested deeper than 64 are refused, cyclic ones too") {
     Message message(words.data(), size_in_bytes(words));
     auto tree = view_of<kinds::Tree>(message);
     uint32_t depth = 1;
-    while (tree.has_left() && depth < 1000) {
-      tree = tree.left();
+    while (tree.hasLeft() && depth < 1000) {
+      tree = tree.getLeft();
       ++depth;
     }
     if (message.failed()) {
@@ -278,8 +278,8 @@ TEST_CASE("Lists nested deeper than 64 are refused") {
   Message message(words.data(), size_in_bytes(words));
   auto tree = view_of<kinds::Tree>(message);
   int levels = 0;
-  while (tree.children().size() == 1) {
-    tree = tree.children()[0];
+  while (tree.getChildren().size() == 1) {
+    tree = tree.getChildren()[0];
     ++levels;
   }
   CHECK(message.failed());
@@ -321,7 +321,7 @@ TEST_CASE("The root's own fields may be read any number of times") {
   const Words words = request_with_a(list_pointer(1, 4, 4));
   Message message(words.data(), size_in_bytes(words), 0);
   const auto in = view_of<messages::view::VectorAddRequest>(message);
-  for (int i = 0; i < 1000; ++i) CHECK(in.a().size() == 4);
+  for (int i = 0; i < 1000; ++i) CHECK(in.getA().size() == 4);
   CHECK_FALSE(message.failed());
 }
 
@@ -346,8 +346,8 @@ TEST_CASE("A message remembers the first of its malformed pointers") {
   words[3] = 2;
   Message message(words.data(), size_in_bytes(words));
   const auto in = view_of<messages::view::VectorAddRequest>(message);
-  CHECK(in.b().size() == 0);
-  CHECK(in.a().size() == 0);
+  CHECK(in.getB().size() == 0);
+  CHECK(in.getA().size() == 0);
   CHECK(message.failed_word() == 3);
   CHECK(message.failed_field().index == 2);
 }
@@ -355,8 +355,8 @@ TEST_CASE("A message remembers the first of its malformed pointers") {
 TEST_CASE("A negative offset that stays in the body is followed") {
   const Words words = request_with_a(list_pointer(-3, 4, 2));  // the root pointer, read as floats
   read_by_view<messages::view::VectorAddRequest>(words, [&](auto in) {
-    REQUIRE(in.a().size() == 2);
-    CHECK(bits(in.a()[0]) == (words[0] & 0xffffffff));
+    REQUIRE(in.getA().size() == 2);
+    CHECK(bits(in.getA()[0]) == (words[0] & 0xffffffff));
   });
 }
 
@@ -364,15 +364,15 @@ TEST_CASE("An enum value that the schema does not know reads as its number") {
   Words words = request_with_a(0);
   words[1] = 777;
   read_by_view<messages::view::VectorAddRequest>(words,
-                                                 [](auto in) { CHECK(uint16_t(in.operation()) == 777); });
+                                                 [](auto in) { CHECK(uint16_t(in.getOperation()) == 777); });
 }
 
 TEST_CASE("A list element that is not there reads as zero, without a failure") {
   const Words words = request_with_a(list_pointer(1, 4, 3));
   read_by_view<messages::view::VectorAddRequest>(words, [](auto in) {
-    CHECK(in.a()[2] == 1.0f);
-    CHECK(in.a()[3] == 0.0f);
-    CHECK(in.a()[0xffffffff] == 0.0f);
+    CHECK(in.getA()[2] == 1.0f);
+    CHECK(in.getA()[3] == 0.0f);
+    CHECK(in.getA()[0xffffffff] == 0.0f);
   });
 }
 

@@ -20,42 +20,42 @@ namespace view = gyre::messages::view;
 namespace kinds = gyre::test::view;
 
 __device__ void add(view::VectorAddRequest::Reader in, view::VectorAddResponse::Builder out) {
-  const auto a = in.a(), b = in.b();
-  auto result = out.init_result(a.size());
+  const auto a = in.getA(), b = in.getB();
+  auto result = out.initResult(a.size());
   for (uint32_t i = threadIdx.x; i < result.size(); i += blockDim.x) result.set(i, a[i] + b[i]);
-  out.set_success(in.operation() == view::Operation::add);
-  out.set_error(view::VectorAddResponse::Error::none);
-  out.set_processed(a.size());
+  out.setSuccess(in.getOperation() == view::Operation::ADD);
+  out.setError(view::VectorAddResponse::Error::NONE);
+  out.setProcessed(a.size());
 }
 
 __device__ double every_kind(kinds::Kinds::Reader in, kinds::Kinds::Builder out) {
-  out.set_i64_default(in.i64_default());
-  out.set_f32_none(in.f32_none());
-  out.set_f64_infinite(in.f64_infinite());
-  out.set_colour_default(in.colour_default());
-  out.set_boolean_default(in.boolean_default());
-  out.init_f64s(in.f64s().size()).set(0, in.f64s()[0]);
-  out.init_colours(1).set(0, in.colours()[0]);
-  out.set_text("text");
-  out.init_data(in.data().size()).set(0, in.data_default()[0]);
-  out.init_point().set_label(in.point_default().label());
-  out.init_tree().init_left().init_children(in.tree().left().children().size())[0].set_value(1);
-  out.init_bits(3).set(1, in.bits()[1] || in.bits_default()[0]);
-  out.init_voids(in.voids().size());
-  out.init_texts(1).init(0, in.texts()[0].size()).set(0, in.texts_default()[2][0]);
-  out.init_points(2)[1].set_x(in.points()[1].x() + in.points_default()[0].x());
-  out.init_rows(1).init(0, 2).set(1, in.rows()[0][1] + in.rows_default()[0][1]);
-  out.init_point_cubes(1).init(0, 1).init(0, 1)[0].set_y(in.point_cubes()[0][0][0].y());
-  out.place().view().set_colour(in.place().view().colour());
-  const auto place = out.place();
-  place.set_line(in.place().line());
-  if (in.shape().which() == kinds::Kinds::Shape::Which::box && in.has_text())
-    out.shape().init_box().corner().set_radius(in.shape().box().corner().radius());
-  out.init_pair().set_second(in.pair().second());
-  return in.u8s().data() == nullptr || in.text() == "text" ? 0.0 : in.f64_default();
+  out.setI64Default(in.getI64Default());
+  out.setF32None(in.getF32None());
+  out.setF64Infinite(in.getF64Infinite());
+  out.setColourDefault(in.getColourDefault());
+  out.setBooleanDefault(in.getBooleanDefault());
+  out.initF64s(in.getF64s().size()).set(0, in.getF64s()[0]);
+  out.initColours(1).set(0, in.getColours()[0]);
+  out.setText("text");
+  out.initData(in.getData().size()).set(0, in.getDataDefault()[0]);
+  out.initPoint().setLabel(in.getPointDefault().getLabel());
+  out.initTree().initLeft().initChildren(in.getTree().getLeft().getChildren().size())[0].setValue(1);
+  out.initBits(3).set(1, in.getBits()[1] || in.getBitsDefault()[0]);
+  out.initVoids(in.getVoids().size());
+  out.initTexts(1).init(0, in.getTexts()[0].size()).set(0, in.getTextsDefault()[2][0]);
+  out.initPoints(2)[1].setX(in.getPoints()[1].getX() + in.getPointsDefault()[0].getX());
+  out.initRows(1).init(0, 2).set(1, in.getRows()[0][1] + in.getRowsDefault()[0][1]);
+  out.initPointCubes(1).init(0, 1).init(0, 1)[0].setY(in.getPointCubes()[0][0][0].getY());
+  out.getPlace().getView().setColour(in.getPlace().getView().getColour());
+  const auto place = out.getPlace();
+  place.setLine(in.getPlace().getLine());
+  if (in.getShape().which() == kinds::Kinds::Shape::BOX && in.hasText())
+    out.getShape().initBox().getCorner().setRadius(in.getShape().getBox().getCorner().getRadius());
+  out.initPair().setSecond(in.getPair().getSecond());
+  return in.getU8s().data() == nullptr || in.getText() == "text" ? 0.0 : in.getF64Default();
 }
 
-__device__ uint32_t recursion(kinds::Ping::Reader in) { return in.pong().ping().end().lost().rally(); }
+__device__ uint32_t recursion(kinds::Ping::Reader in) { return in.getPong().getPing().getEnd().getLost().getRally(); }
 
 extern "C" __global__ void kernel(const void* request, uint32_t bytes, void* reply, uint32_t capacity,
                                   unsigned long long* said) {

@@ -89,7 +89,7 @@ TEST_CASE("Structs that have each other as fields read the same on both sides") 
     read_by_view<kinds::Ping>(words, [&](auto in) { REQUIRE(view_text(in) == expected); });
   }
   const Words words =
-      view_body<kinds::Ping>([](auto out) { out.init_pong().init_ping().end().init_lost().set_rally(3); });
+      view_body<kinds::Ping>([](auto out) { out.initPong().initPing().getEnd().initLost().setRally(3); });
   read_officially<official::Ping>(
       words, [](auto in) { CHECK(in.getPong().getPing().getEnd().getLost().getRally() == 3); });
 }
@@ -104,78 +104,78 @@ TEST_CASE("Fields that nobody set read as their defaults") {
   for (const Words& words : {nothing_set, empty_struct, null_root}) {
     CHECK(view_text_of(words) == official_text_of(official));
     read_by_view<kinds::Kinds>(words, [&](auto in) {
-      CHECK(in.i64_default() == INT64_MIN);
-      CHECK(in.colour_default() == gyre::test::enums::view::Palette::Colour::default_);
-      CHECK(in.f32s().size() == 0);
-      CHECK(in.text().size() == 0);
-      CHECK_FALSE(in.has_text_default());
-      CHECK(in.text_default() == "by default");
-      CHECK(in.empty_default() == "");
-      CHECK(in.data_default().size() == 3);
-      CHECK(in.data_default()[1] == 0xff);
-      CHECK(in.point_default().x() == -5);
-      CHECK(in.point_default().y() == 7);
-      CHECK(in.point_default().label() == "origin");
-      CHECK(in.point().y() == 7);
-      CHECK(in.tree().left().left().children()[5].left().value() == 0);
-      CHECK(in.swatch().colour() == gyre::test::enums::view::Palette::Colour::green);
-      CHECK(in.points_default()[1].label() == "two");
-      CHECK(in.points_default()[3].y() == 7);
-      CHECK(in.rows_default()[0][1] == -2);
-      CHECK(in.texts_default()[2] == "three");
-      CHECK_FALSE(in.texts_default()[2] == "thre");
-      CHECK(in.bits_default()[2]);
-      CHECK(in.place().column() == 3);
-      CHECK(in.which() == kinds::Kinds::Which::unset);
-      CHECK(in.shape().which() == kinds::Kinds::Shape::Which::none);
+      CHECK(in.getI64Default() == INT64_MIN);
+      CHECK(in.getColourDefault() == gyre::test::enums::view::Palette::Colour::DEFAULT);
+      CHECK(in.getF32s().size() == 0);
+      CHECK(in.getText().size() == 0);
+      CHECK_FALSE(in.hasTextDefault());
+      CHECK(in.getTextDefault() == "by default");
+      CHECK(in.getEmptyDefault() == "");
+      CHECK(in.getDataDefault().size() == 3);
+      CHECK(in.getDataDefault()[1] == 0xff);
+      CHECK(in.getPointDefault().getX() == -5);
+      CHECK(in.getPointDefault().getY() == 7);
+      CHECK(in.getPointDefault().getLabel() == "origin");
+      CHECK(in.getPoint().getY() == 7);
+      CHECK(in.getTree().getLeft().getLeft().getChildren()[5].getLeft().getValue() == 0);
+      CHECK(in.getSwatch().getColour() == gyre::test::enums::view::Palette::Colour::GREEN);
+      CHECK(in.getPointsDefault()[1].getLabel() == "two");
+      CHECK(in.getPointsDefault()[3].getY() == 7);
+      CHECK(in.getRowsDefault()[0][1] == -2);
+      CHECK(in.getTextsDefault()[2] == "three");
+      CHECK_FALSE(in.getTextsDefault()[2] == "thre");
+      CHECK(in.getBitsDefault()[2]);
+      CHECK(in.getPlace().getColumn() == 3);
+      CHECK(in.which() == kinds::Kinds::UNSET);
+      CHECK(in.getShape().which() == kinds::Kinds::Shape::NONE);
     });
   }
   const Words nested = view_body<kinds::Kinds::Nested>([](auto) {});
   read_by_view<kinds::Kinds::Nested>(nested, [](auto in) {
-    CHECK(in.own() == kinds::Kinds::Nested::Shade::deep);
-    CHECK(in.outer() == kinds::Shade::dark);
+    CHECK(in.getOwn() == kinds::Kinds::Nested::Shade::DEEP);
+    CHECK(in.getOuter() == kinds::Shade::DARK);
   });
 }
 
 TEST_CASE("Empty texts, data, lists and structs are there, and null ones are not") {
   const auto fill = [](auto out) {
-    out.set_text("");
-    out.init_text_default(0);
-    out.init_data_default(0);
-    out.init_bits(0);
-    out.init_points_default(0);
-    out.init_rows_default(0);
-    out.init_tree();
-    out.init_texts(2);
-    out.init_rows(1);
+    out.setText("");
+    out.initTextDefault(0);
+    out.initDataDefault(0);
+    out.initBits(0);
+    out.initPointsDefault(0);
+    out.initRowsDefault(0);
+    out.initTree();
+    out.initTexts(2);
+    out.initRows(1);
   };
   const Words words = view_body<kinds::Kinds>(fill);
   CHECK(view_text_of(words) == official_text_of(words));
   read_by_view<kinds::Kinds>(words, [](auto in) {
-    CHECK(in.has_text());
-    CHECK(in.has_text_default());
-    CHECK(in.text_default().size() == 0);
-    CHECK(in.has_points_default());
-    CHECK(in.points_default().size() == 0);
-    CHECK(in.has_tree());
-    CHECK_FALSE(in.has_data());
-    CHECK(in.texts().size() == 2);
-    CHECK(in.texts()[0].size() == 0);
-    CHECK(in.rows()[0].size() == 0);
+    CHECK(in.hasText());
+    CHECK(in.hasTextDefault());
+    CHECK(in.getTextDefault().size() == 0);
+    CHECK(in.hasPointsDefault());
+    CHECK(in.getPointsDefault().size() == 0);
+    CHECK(in.hasTree());
+    CHECK_FALSE(in.hasData());
+    CHECK(in.getTexts().size() == 2);
+    CHECK(in.getTexts()[0].size() == 0);
+    CHECK(in.getRows()[0].size() == 0);
   });
 }
 
 TEST_CASE("Lists of lists of lists are built in any shape") {
   const Words words = view_body<kinds::Kinds>([](auto out) {
-    auto cubes = out.init_point_cubes(2);
+    auto cubes = out.initPointCubes(2);
     auto plane = cubes.init(1, 3);
-    plane.init(0, 1)[0].set_x(100);
+    plane.init(0, 1)[0].setX(100);
     auto row = plane.init(2, 2);
-    row[0].set_x(120);
-    row[1].set_label("121");
-    row[2].set_x(-1);  // is not there
+    row[0].setX(120);
+    row[1].setLabel("121");
+    row[2].setX(-1);   // is not there
     cubes.init(2, 9);  // nor is this
-    auto texts = out.init_text_rows(1).init(0, 2);
+    auto texts = out.initTextRows(1).init(0, 2);
     auto text = texts.init(1, 3);
     for (uint32_t i = 0; i < 4; ++i) text.set(i, "abcd"[i]);
   });
@@ -205,33 +205,33 @@ TEST_CASE("A member that its union does not hold reads as its default, whatever 
     out.setNumber(-1);
   });
   read_by_view<kinds::Kinds>(boxed, [](auto in) {
-    const auto shape = in.shape();
-    CHECK(shape.which() == kinds::Kinds::Shape::Which::box);
-    CHECK(shape.circle() == 0);
-    CHECK_FALSE(shape.has_caption());
-    CHECK(shape.caption() == "caption");
-    CHECK(shape.corners().size() == 0);
-    CHECK_FALSE(shape.has_corners());
-    CHECK(shape.centre().y() == 7);
-    CHECK(shape.filled());
-    CHECK(shape.box().corner().radius() == 0.5f);
-    CHECK(in.number() == -1);
-    CHECK(in.word().size() == 0);
-    CHECK(in.pair().first() == 0);
-    CHECK(in.pair().second() == 2);
-    CHECK(in.trees().size() == 0);
-    CHECK(in.bytes().size() == 0);
+    const auto shape = in.getShape();
+    CHECK(shape.which() == kinds::Kinds::Shape::BOX);
+    CHECK(shape.getCircle() == 0);
+    CHECK_FALSE(shape.hasCaption());
+    CHECK(shape.getCaption() == "caption");
+    CHECK(shape.getCorners().size() == 0);
+    CHECK_FALSE(shape.hasCorners());
+    CHECK(shape.getCentre().getY() == 7);
+    CHECK(shape.getFilled());
+    CHECK(shape.getBox().getCorner().getRadius() == 0.5f);
+    CHECK(in.getNumber() == -1);
+    CHECK(in.getWord().size() == 0);
+    CHECK(in.getPair().getFirst() == 0);
+    CHECK(in.getPair().getSecond() == 2);
+    CHECK(in.getTrees().size() == 0);
+    CHECK(in.getBytes().size() == 0);
   });
   Words unknown = boxed;  // a member that a later revision added
   const size_t tags = 1 + 66 / 4;
   REQUIRE((unknown[tags] >> (66 % 4 * 16) & 0xffff) == 3);
   unknown[tags] ^= uint64_t(3 ^ 555) << (66 % 4 * 16);
   read_by_view<kinds::Kinds>(unknown, [](auto in) {
-    CHECK(uint16_t(in.shape().which()) == 555);
-    CHECK(in.shape().box().width() == 10);
-    CHECK(in.shape().box().tags().size() == 0);
-    CHECK(in.shape().box().corner().which() == kinds::Kinds::Shape::Box::Corner::Which::sharp);
-    CHECK(in.shape().filled());
+    CHECK(uint16_t(in.getShape().which()) == 555);
+    CHECK(in.getShape().getBox().getWidth() == 10);
+    CHECK(in.getShape().getBox().getTags().size() == 0);
+    CHECK(in.getShape().getBox().getCorner().which() == kinds::Kinds::Shape::Box::Corner::SHARP);
+    CHECK(in.getShape().getFilled());
   });
 }
 
@@ -243,32 +243,32 @@ TEST_CASE("A union that changes its member while it is built holds the last, and
     for (int& member : members) member = int(random() % 7);
     const auto value = random();
     const Words by_view = view_body<kinds::Kinds>([&](auto out) {
-      auto shape = out.shape();
+      auto shape = out.getShape();
       for (const int member : members) {
         switch (Shape::Which(member)) {
-          case Shape::Which::none:
-            shape.set_none();
+          case Shape::Which::NONE:
+            shape.setNone();
             break;
-          case Shape::Which::circle:
-            shape.set_circle(double(value));
+          case Shape::Which::CIRCLE:
+            shape.setCircle(double(value));
             break;
-          case Shape::Which::caption:
-            shape.set_caption("sign");
+          case Shape::Which::CAPTION:
+            shape.setCaption("sign");
             break;
-          case Shape::Which::box: {
-            auto box = shape.init_box();
-            box.set_open((value & 1) != 0);
-            if ((value & 2) != 0) box.set_width(uint32_t(value));
+          case Shape::Which::BOX: {
+            auto box = shape.initBox();
+            box.setOpen((value & 1) != 0);
+            if ((value & 2) != 0) box.setWidth(uint32_t(value));
             break;
           }
-          case Shape::Which::corners:
-            shape.init_corners(2)[1].set_y(int32_t(value));
+          case Shape::Which::CORNERS:
+            shape.initCorners(2)[1].setY(int32_t(value));
             break;
-          case Shape::Which::centre:
-            shape.init_centre().set_x(int32_t(value));
+          case Shape::Which::CENTRE:
+            shape.initCentre().setX(int32_t(value));
             break;
-          case Shape::Which::filled:
-            shape.set_filled((value & 4) != 0);
+          case Shape::Which::FILLED:
+            shape.setFilled((value & 4) != 0);
             break;
         }
       }
@@ -276,23 +276,23 @@ TEST_CASE("A union that changes its member while it is built holds the last, and
     const Words official = official_body<official::Kinds>([&](auto out) {
       auto shape = out.getShape();
       switch (Shape::Which(members.back())) {
-        case Shape::Which::none:
+        case Shape::Which::NONE:
           return shape.setNone();
-        case Shape::Which::circle:
+        case Shape::Which::CIRCLE:
           return shape.setCircle(double(value));
-        case Shape::Which::caption:
+        case Shape::Which::CAPTION:
           return shape.setCaption("sign");
-        case Shape::Which::box: {
+        case Shape::Which::BOX: {
           auto box = shape.initBox();
           box.setOpen((value & 1) != 0);
           if ((value & 2) != 0) box.setWidth(uint32_t(value));
           return;
         }
-        case Shape::Which::corners:
+        case Shape::Which::CORNERS:
           return shape.initCorners(2)[1].setY(int32_t(value));
-        case Shape::Which::centre:
+        case Shape::Which::CENTRE:
           return shape.initCentre().setX(int32_t(value));
-        case Shape::Which::filled:
+        case Shape::Which::FILLED:
           return shape.setFilled((value & 4) != 0);
       }
     });
@@ -304,73 +304,73 @@ TEST_CASE("A union that changes its member while it is built holds the last, and
 
 TEST_CASE("A group that a union comes to hold begins with its defaults, nested groups and pointers too") {
   const Words words = view_body<kinds::Kinds>([](auto out) {
-    auto shape = out.shape();
-    auto box = shape.init_box();
-    box.set_width(77);
-    box.set_height(1);
-    box.init_tags(3);
-    box.set_open(true);
-    box.corner().set_radius(9);
-    shape.set_circle(1e300);
-    shape.init_box();
-    out.init_pair().set_second(200);
-    out.set_number(-1);
-    out.init_pair();
+    auto shape = out.getShape();
+    auto box = shape.initBox();
+    box.setWidth(77);
+    box.setHeight(1);
+    box.initTags(3);
+    box.setOpen(true);
+    box.getCorner().setRadius(9);
+    shape.setCircle(1e300);
+    shape.initBox();
+    out.initPair().setSecond(200);
+    out.setNumber(-1);
+    out.initPair();
   });
   read_by_view<kinds::Kinds>(words, [](auto in) {
-    const auto box = in.shape().box();
-    CHECK(box.width() == 10);
-    CHECK(box.height() == 0);
-    CHECK_FALSE(box.has_tags());
-    CHECK_FALSE(box.open());
-    CHECK(box.corner().which() == kinds::Kinds::Shape::Box::Corner::Which::sharp);
-    CHECK(in.pair().first() == 0);
-    CHECK(in.pair().second() == 2);
+    const auto box = in.getShape().getBox();
+    CHECK(box.getWidth() == 10);
+    CHECK(box.getHeight() == 0);
+    CHECK_FALSE(box.hasTags());
+    CHECK_FALSE(box.getOpen());
+    CHECK(box.getCorner().which() == kinds::Kinds::Shape::Box::Corner::SHARP);
+    CHECK(in.getPair().getFirst() == 0);
+    CHECK(in.getPair().getSecond() == 2);
   });
   CHECK(view_text_of(words) == official_text_of(words));
 }
 
 TEST_CASE("A group that is initialised while its union holds it keeps what it has") {
   const Words words = view_body<kinds::Kinds>([](auto out) {
-    out.shape().init_box().set_width(5);
-    out.shape().init_box().set_height(2);
+    out.getShape().initBox().setWidth(5);
+    out.getShape().initBox().setHeight(2);
   });
   read_by_view<kinds::Kinds>(words, [](auto in) {
-    CHECK(in.shape().box().width() == 5);
-    CHECK(in.shape().box().height() == 2);
+    CHECK(in.getShape().getBox().getWidth() == 5);
+    CHECK(in.getShape().getBox().getHeight() == 2);
   });
 }
 
 TEST_CASE("Groups, structs and what is in unions are written by builders that are kept as constants") {
   const Words words = view_body<kinds::Kinds>([](const auto out) {
-    const auto place = out.place();
-    place.set_line(7);
-    place.set_file("a file");
-    const auto view = place.view();
-    view.set_folded(true);
-    const auto shape = out.shape();
-    const auto box = shape.init_box();
-    box.set_width(5);
-    const auto tags = box.init_tags(2);
+    const auto place = out.getPlace();
+    place.setLine(7);
+    place.setFile("a file");
+    const auto view = place.getView();
+    view.setFolded(true);
+    const auto shape = out.getShape();
+    const auto box = shape.initBox();
+    box.setWidth(5);
+    const auto tags = box.initTags(2);
     tags.init(1, 3).set(0, 'x');
-    const auto corner = box.corner();
-    corner.set_radius(2);
-    const auto point = out.init_point();
-    point.set_x(3);
-    const auto points = out.init_points(2);
-    points[1].set_label("second");
-    out.init_pair().set_second(9);
+    const auto corner = box.getCorner();
+    corner.setRadius(2);
+    const auto point = out.initPoint();
+    point.setX(3);
+    const auto points = out.initPoints(2);
+    points[1].setLabel("second");
+    out.initPair().setSecond(9);
   });
   read_by_view<kinds::Kinds>(words, [](auto in) {
-    CHECK(in.place().line() == 7);
-    CHECK(in.place().file().size() == 6);
-    CHECK(in.place().view().folded());
-    CHECK(in.shape().box().width() == 5);
-    CHECK(in.shape().box().tags()[1].size() == 3);
-    CHECK(in.shape().box().corner().radius() == 2);
-    CHECK(in.point().x() == 3);
-    CHECK(in.points()[1].label().size() == 6);
-    CHECK(in.pair().second() == 9);
+    CHECK(in.getPlace().getLine() == 7);
+    CHECK(in.getPlace().getFile().size() == 6);
+    CHECK(in.getPlace().getView().getFolded());
+    CHECK(in.getShape().getBox().getWidth() == 5);
+    CHECK(in.getShape().getBox().getTags()[1].size() == 3);
+    CHECK(in.getShape().getBox().getCorner().getRadius() == 2);
+    CHECK(in.getPoint().getX() == 3);
+    CHECK(in.getPoints()[1].getLabel().size() == 6);
+    CHECK(in.getPair().getSecond() == 9);
   });
   CHECK(view_text_of(words) == official_text_of(words));
 }
@@ -391,30 +391,30 @@ TEST_CASE("Messages of the built-in actors are the same bytes, whoever built the
       fill(out.initB(uint32_t(b.size())), b);
     });
     const Words from_view = view_body<messages::view::VectorAddRequest>([&](auto out) {
-      out.set_operation(messages::view::Operation(operation));
-      fill(out.init_a(uint32_t(a.size())), a);
-      fill(out.init_b(uint32_t(b.size())), b);
+      out.setOperation(messages::view::Operation(operation));
+      fill(out.initA(uint32_t(a.size())), a);
+      fill(out.initB(uint32_t(b.size())), b);
     });
     CHECK(from_view == from_official);
     read_by_view<messages::view::VectorAddRequest>(from_official, [&](auto in) {
-      CHECK(uint16_t(in.operation()) == operation);
-      REQUIRE(in.a().size() == a.size());
-      REQUIRE(in.b().size() == b.size());
-      for (uint32_t i = 0; i < a.size(); ++i) CHECK(in.a()[i] == a[i]);
-      for (uint32_t i = 0; i < b.size(); ++i) CHECK(in.b()[i] == b[i]);
+      CHECK(uint16_t(in.getOperation()) == operation);
+      REQUIRE(in.getA().size() == a.size());
+      REQUIRE(in.getB().size() == b.size());
+      for (uint32_t i = 0; i < a.size(); ++i) CHECK(in.getA()[i] == a[i]);
+      for (uint32_t i = 0; i < b.size(); ++i) CHECK(in.getB()[i] == b[i]);
     });
   }
 }
 
 TEST_CASE("Bools that share a byte are set and cleared without touching each other") {
   const Words words = view_body<kinds::Kinds>([](auto out) {
-    out.set_flag(true);
-    out.set_boolean(true);
-    out.set_boolean_default(false);
-    out.set_boolean(false);
-    out.set_boolean_default(true);
-    out.set_boolean_default(false);
-    auto bits = out.init_bits(70);
+    out.setFlag(true);
+    out.setBoolean(true);
+    out.setBooleanDefault(false);
+    out.setBoolean(false);
+    out.setBooleanDefault(true);
+    out.setBooleanDefault(false);
+    auto bits = out.initBits(70);
     for (uint32_t i = 0; i < 71; ++i) bits.set(i, true);
     for (uint32_t i = 0; i < 71; i += 3) bits.set(i, false);
   });
@@ -430,14 +430,14 @@ TEST_CASE("Bools that share a byte are set and cleared without touching each oth
 
 TEST_CASE("A list or text initialised twice is the second one, all zero") {
   const Words words = view_body<kinds::Kinds>([](auto out) {
-    auto first = out.init_u64s(4);
+    auto first = out.initU64s(4);
     for (uint32_t i = 0; i < 4; ++i) first.set(i, ~0ull);
-    out.init_u64s(3).set(2, 5);
+    out.initU64s(3).set(2, 5);
     first.set(3, 7);
-    out.set_text("longer");
-    out.set_text("short");
-    out.init_point().set_x(1);
-    out.init_point();
+    out.setText("longer");
+    out.setText("short");
+    out.initPoint().setX(1);
+    out.initPoint();
   });
   read_officially<official::Kinds>(words, [](auto in) {
     REQUIRE(in.getU64s().size() == 3);
@@ -451,13 +451,13 @@ TEST_CASE("A list or text initialised twice is the second one, all zero") {
 TEST_CASE("A root initialised twice is the second one, all zero") {
   Words words(64);
   gyre::wire::Body body(words.data(), size_in_bytes(words));
-  new_view<messages::view::EchoResponse>(body).set_sequence(3);
-  new_view<messages::view::EchoResponse>(body).init_payload(2).set(1, 9);
+  new_view<messages::view::EchoResponse>(body).setSequence(3);
+  new_view<messages::view::EchoResponse>(body).initPayload(2).set(1, 9);
   gyre::wire::Message message(words.data(), body.used_bytes());
   const auto in = view_of<messages::view::EchoResponse>(message);
-  CHECK(in.sequence() == 0);
-  REQUIRE(in.payload().size() == 2);
-  CHECK(in.payload()[1] == 9);
+  CHECK(in.getSequence() == 0);
+  REQUIRE(in.getPayload().size() == 2);
+  CHECK(in.getPayload()[1] == 9);
 }
 
 TEST_CASE("Each view is paired with its official class, and knows its schema's number and name") {

@@ -59,9 +59,9 @@ struct Counter {
   GYRE_DEVICE void on(gyre::Context& ctx, view::Add::Reader in, view::Sum::Builder out) {
     const int64_t before = sum;
     ctx.sync();
-    if (ctx.rank() == 0) sum = before + in.amount();
-    out.set_value(before + in.amount());
-    out.set_key(ctx.key());
+    if (ctx.rank() == 0) sum = before + in.getAmount();
+    out.setValue(before + in.getAmount());
+    out.setKey(ctx.key());
   }
 };
 }

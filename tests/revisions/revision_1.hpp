@@ -9,23 +9,23 @@ namespace gyre_revisions {
 
 struct Clerk {
   GYRE_DEVICE void on(gyre::Context& ctx, view::Order::Reader in, view::Receipt::Builder out) {
-    out.set_number(in.number());
-    const auto amounts = in.amounts();
-    const auto doubled = out.init_amounts(amounts.size());
+    out.setNumber(in.getNumber());
+    const auto amounts = in.getAmounts();
+    const auto doubled = out.initAmounts(amounts.size());
     for (uint32_t i = ctx.rank(); i < doubled.size(); i += ctx.size()) doubled.set(i, 2 * amounts[i]);
     int64_t total = 0;
     for (uint32_t i = 0; i < amounts.size(); ++i) total += amounts[i];
-    out.set_total(total);
-    out.init_place().set_x(int16_t(in.place().x() + 1));
-    switch (in.delivery().which()) {
-      case view::Order::Delivery::Which::post:
-        out.delivery().set_post(uint16_t(in.delivery().post() + 1000));
+    out.setTotal(total);
+    out.initPlace().setX(int16_t(in.getPlace().getX() + 1));
+    switch (in.getDelivery().which()) {
+      case view::Order::Delivery::POST:
+        out.getDelivery().setPost(uint16_t(in.getDelivery().getPost() + 1000));
         break;
-      case view::Order::Delivery::Which::collected:
-        out.delivery().set_collected();
+      case view::Order::Delivery::COLLECTED:
+        out.getDelivery().setCollected();
         break;
       default:
-        out.set_delivery_understood(false);
+        out.setDeliveryUnderstood(false);
     }
   }
 };

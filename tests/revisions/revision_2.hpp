@@ -9,36 +9,36 @@ namespace gyre_revisions {
 
 struct Clerk {
   GYRE_DEVICE void on(gyre::Context&, view::Order::Reader in, view::Receipt::Builder out) {
-    out.set_number(in.number());
-    const auto amounts = in.amounts();
-    const auto doubled = out.init_amounts(amounts.size());
+    out.setNumber(in.getNumber());
+    const auto amounts = in.getAmounts();
+    const auto doubled = out.initAmounts(amounts.size());
     int64_t total = 0;
     for (uint32_t i = 0; i < doubled.size(); ++i) {
-      total += amounts[i].value();
-      doubled[i].set_value(2 * amounts[i].value());
-      if (amounts[i].has_unit()) doubled[i].set_unit(amounts[i].unit());
+      total += amounts[i].getValue();
+      doubled[i].setValue(2 * amounts[i].getValue());
+      if (amounts[i].hasUnit()) doubled[i].setUnit(amounts[i].getUnit());
     }
-    out.set_total(total);
-    auto place = out.init_place();
-    place.set_x(int16_t(in.place().x() + 1));
-    place.set_y(in.place().y());
-    if (in.place().has_label()) place.set_label(in.place().label());
-    switch (in.delivery().which()) {
-      case view::Order::Delivery::Which::post:
-        out.delivery().set_post(uint16_t(in.delivery().post() + 1000));
+    out.setTotal(total);
+    auto place = out.initPlace();
+    place.setX(int16_t(in.getPlace().getX() + 1));
+    place.setY(in.getPlace().getY());
+    if (in.getPlace().hasLabel()) place.setLabel(in.getPlace().getLabel());
+    switch (in.getDelivery().which()) {
+      case view::Order::Delivery::POST:
+        out.getDelivery().setPost(uint16_t(in.getDelivery().getPost() + 1000));
         break;
-      case view::Order::Delivery::Which::collected:
-        out.delivery().set_collected();
+      case view::Order::Delivery::COLLECTED:
+        out.getDelivery().setCollected();
         break;
-      case view::Order::Delivery::Which::courier:
-        out.delivery().set_courier(in.delivery().courier());
+      case view::Order::Delivery::COURIER:
+        out.getDelivery().setCourier(in.getDelivery().getCourier());
         break;
       default:
-        out.set_delivery_understood(false);
+        out.setDeliveryUnderstood(false);
     }
-    out.set_priority(uint8_t(in.priority() + 1));
-    out.set_weight(in.weight());
-    out.set_note(in.note());
+    out.setPriority(uint8_t(in.getPriority() + 1));
+    out.setWeight(in.getWeight());
+    out.setNote(in.getNote());
   }
 };
 

@@ -165,7 +165,7 @@ TEST_CASE("a failed GYRE_CHECK is an error reply that names its line, and the ac
     if (file.name == failed.error().file) text = file.text;
   }
   for (uint32_t line = 1; line < failed.error().detail; ++line) text.remove_prefix(text.find('\n') + 1);
-  CHECK(text.substr(0, text.find('\n')) == "    GYRE_CHECK(in.amount() != 13);");
+  CHECK(text.substr(0, text.find('\n')) == "    GYRE_CHECK(in.getAmount() != 13);");
   CHECK(add(client, 4, 1).value() == 2);
 }
 

@@ -23,12 +23,12 @@ struct Counter {
   uint64_t sum = 0;
   uint32_t notes = 0;
   GYRE_DEVICE void on(gyre::Context& ctx, view::ProbeRequest::Reader in, view::ProbeResponse::Builder out) {
-    out.set_key(ctx.key());
-    out.set_value(sum + in.argument());
+    out.setKey(ctx.key());
+    out.setValue(sum + in.getArgument());
   }
   GYRE_DEVICE void on(gyre::Context& ctx, view::ProbeNote::Reader in) {
     if (ctx.rank() != 0) return;
-    sum += in.value();
+    sum += in.getValue();
     ++notes;
   }
 };
@@ -36,7 +36,7 @@ struct Counter {
 struct Doubler {
   static constexpr uint32_t max_per_worker = 12;
   GYRE_DEVICE void on(gyre::Context&, view::ProbeRequest::Reader in, view::ProbeResponse::Builder out) {
-    out.set_value(2 * in.argument());
+    out.setValue(2 * in.getArgument());
   }
 };
 

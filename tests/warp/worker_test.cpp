@@ -29,13 +29,13 @@ struct Numbers {
   [[maybe_unused]] static constexpr const char* type_name = "Numbers";
   static constexpr uint32_t data_words = words, pointers = 0;
   struct Reader {
-    using Struct = Numbers;
+    using Reads = Numbers;
     explicit Reader(wire::StructReader reader) : fields(reader) {}
     uint64_t operator[](uint32_t i) const { return fields.get<uint64_t>(i); }
     wire::StructReader fields;
   };
   struct Builder {
-    using Struct = Numbers;
+    using Builds = Numbers;
     explicit Builder(wire::StructBuilder builder) : fields(builder) {}
     void set(uint64_t value) { fields.set<uint64_t>(0, value); }
     wire::StructBuilder fields;
@@ -68,7 +68,7 @@ struct Order {
   static constexpr uint64_t type_id = 4;
   static constexpr uint32_t data_words = 2, pointers = 1;
   struct Reader {
-    using Struct = Order;
+    using Reads = Order;
     explicit Reader(wire::StructReader reader) : fields(reader) {}
     uint64_t lane() const { return fields.get<uint64_t>(0); }
     uint64_t size() const { return fields.get<uint64_t>(1); }
@@ -80,7 +80,7 @@ struct Goods {
   static constexpr uint64_t type_id = 5;
   static constexpr uint32_t data_words = 1, pointers = 2;
   struct Builder {
-    using Struct = Goods;
+    using Builds = Goods;
     explicit Builder(wire::StructBuilder builder) : fields(builder) {}
     wire::StructBuilder fields;
   };
@@ -408,9 +408,9 @@ constexpr uint64_t root_of(uint64_t data_words, uint64_t pointers = 0) {
 Words payload_of(const Words& body, uint64_t& sequence) {
   wire::Message message(body.data(), uint32_t(body.size() * 8));
   const messages::view::EchoResponse::Reader response(message.root());
-  sequence = response.sequence();
+  sequence = response.getSequence();
   Words payload;
-  for (uint32_t i = 0; i < response.payload().size(); ++i) payload.push_back(response.payload()[i]);
+  for (uint32_t i = 0; i < response.getPayload().size(); ++i) payload.push_back(response.getPayload()[i]);
   CHECK_FALSE(message.failed());
   return payload;
 }

@@ -11,13 +11,14 @@ namespace till {
 struct Adjuster {
   GYRE_DEVICE void on(gyre::Context& ctx, view::AdjustRequest::Reader in, view::AdjustResponse::Builder out) {
     using gyre::messages::view::Operation;
-    const auto before = in.prices();
-    auto after = out.init_prices(before.size());
+    const auto before = in.getPrices();
+    auto after = out.initPrices(before.size());
     for (uint32_t i = ctx.rank(); i < after.size(); i += ctx.size()) {
-      const int32_t price = in.operation() == Operation::multiply ? before[i] * in.by() : before[i] + in.by();
-      after.set(i, rounded(price, in.rounding()));
+      const int32_t price =
+          in.getOperation() == Operation::MULTIPLY ? before[i] * in.getBy() : before[i] + in.getBy();
+      after.set(i, rounded(price, in.getRounding()));
     }
-    out.set_operation(in.operation());
+    out.setOperation(in.getOperation());
   }
 };
 

@@ -16,13 +16,13 @@ struct Till {
   uint32_t sold = 0;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::OrderRequest::Reader in, view::OrderResponse::Builder out) {
-    const uint32_t ordered = pieces(in.amount(), in.unit());
-    answer(ctx, ordered, in.rounding(), out);
+    const uint32_t ordered = pieces(in.getAmount(), in.getUnit());
+    answer(ctx, ordered, in.getRounding(), out);
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, old::view::OrderRequest::Reader in,
                       view::OrderResponse::Builder out) {
-    answer(ctx, in.pieces(), in.rounding(), out);
+    answer(ctx, in.getPieces(), in.getRounding(), out);
   }
 
  private:
@@ -30,8 +30,8 @@ struct Till {
                           view::OrderResponse::Builder out) {
     if (ctx.rank() == 0) sold += ordered;
     ctx.sync();
-    out.set_pieces(uint32_t(rounded(int32_t(sold), rounding)));
-    out.set_rounding(rounding);
+    out.setPieces(uint32_t(rounded(int32_t(sold), rounding)));
+    out.setRounding(rounding);
   }
 };
 

@@ -11,20 +11,20 @@ struct Abacus {
   using Handles = gyre::Handles<view::Add, view::Note>;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Add::Reader in, view::Sum::Builder out) {
-    if (in.way() == view::Way::last_thread_alone && ctx.rank() + 1 != ctx.size()) return;
-    const auto numbers = ctx.buffer<uint64_t>(in.buffer(), in.at_least());
-    if (in.way() == view::Way::last_thread_alone) return;
-    add(ctx, numbers, in.amount());
+    if (in.getWay() == view::Way::LAST_THREAD_ALONE && ctx.rank() + 1 != ctx.size()) return;
+    const auto numbers = ctx.buffer<uint64_t>(in.getBuffer(), in.getAtLeast());
+    if (in.getWay() == view::Way::LAST_THREAD_ALONE) return;
+    add(ctx, numbers, in.getAmount());
     ctx.sync();
     if (ctx.rank() != 0) return;
     uint64_t sum = 0;
     for (uint64_t i = 0; i < numbers.size(); ++i) sum += numbers[i];
-    out.set_size(numbers.size());
-    out.set_sum(sum);
+    out.setSize(numbers.size());
+    out.setSum(sum);
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Note::Reader in) {
-    add(ctx, ctx.buffer<uint64_t>(in.buffer()), in.amount());
+    add(ctx, ctx.buffer<uint64_t>(in.getBuffer()), in.getAmount());
   }
 
  private:

@@ -28,17 +28,17 @@ struct Counter {
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Add::Reader in, view::Sum::Builder out) {
-    GYRE_CHECK(in.amount() != 13);
-    const uint64_t sum = value + in.amount();
+    GYRE_CHECK(in.getAmount() != 13);
+    const uint64_t sum = value + in.getAmount();
     ctx.sync();
     if (ctx.rank() == 0) value = sum;
-    out.set_value(sum);
-    out.set_key(key);
-    out.set_started_at(started_at);
-    out.set_group(gyre::sum(ctx, uint32_t(1)));
+    out.setValue(sum);
+    out.setKey(key);
+    out.setStartedAt(started_at);
+    out.setGroup(gyre::sum(ctx, uint32_t(1)));
   }
   GYRE_DEVICE void on(gyre::Context& ctx, view::Increment::Reader in) {
-    if (ctx.rank() == 0) value += in.amount();
+    if (ctx.rank() == 0) value += in.getAmount();
   }
 };
 
@@ -50,17 +50,17 @@ struct Orderly {
   uint64_t wrong = 0;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Numbered::Reader in) {
-    const uint32_t sender = in.sender();
+    const uint32_t sender = in.getSender();
     GYRE_CHECK(sender < 8);
     if (ctx.rank() != 0) return;
-    if (in.number() != last[sender] + 1) ++wrong;
-    last[sender] = in.number();
+    if (in.getNumber() != last[sender] + 1) ++wrong;
+    last[sender] = in.getNumber();
   }
   GYRE_DEVICE void on(gyre::Context&, view::HowOrdered::Reader, view::Order::Builder out) {
     uint64_t numbers = 0;
     for (const uint64_t number : last) numbers += number;
-    out.set_numbers(numbers);
-    out.set_wrong(wrong);
+    out.setNumbers(numbers);
+    out.setWrong(wrong);
   }
 };
 
@@ -75,8 +75,8 @@ struct Guest {
     const uint64_t visit = visits + 1;
     ctx.sync();
     if (ctx.rank() == 0) visits = visit;
-    out.set_value(visit);
-    out.set_key(ctx.key());
+    out.setValue(visit);
+    out.setKey(ctx.key());
   }
 };
 

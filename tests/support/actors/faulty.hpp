@@ -11,9 +11,9 @@ struct Faulty {
   using Handles = gyre::Handles<view::ProbeRequest>;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::ProbeRequest::Reader in, view::ProbeResponse::Builder out) {
-    if (in.action() != view::Action::answer) fault();
-    out.set_key(ctx.key());
-    out.set_value(2 * in.argument() + 1);
+    if (in.getAction() != view::Action::ANSWER) fault();
+    out.setKey(ctx.key());
+    out.setValue(2 * in.getArgument() + 1);
   }
 
  private:

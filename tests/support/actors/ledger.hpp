@@ -10,15 +10,15 @@ namespace gyre_ledgers {
 
 /// Fills a list of `words` words from `first` on.
 GYRE_DEVICE inline void fill(gyre::Context& ctx, view::Total::Builder out, uint32_t words, uint64_t first) {
-  const auto filler = out.init_filler(words);
+  const auto filler = out.initFiller(words);
   for (uint32_t k = ctx.rank(); k < filler.size(); k += ctx.size()) filler.set(k, first + k);
 }
 
 /// Fails as `end` says.
 GYRE_DEVICE inline void end_as(gyre::Context& ctx, view::End end, uint64_t code) {
   const bool last = ctx.rank() + 1 == ctx.size();
-  if (end == view::End::fail || (end == view::End::fail_in_one_thread && last)) ctx.fail(uint32_t(code));
-  GYRE_CHECK(end != view::End::check && !(end == view::End::check_in_one_thread && last));
+  if (end == view::End::FAIL || (end == view::End::FAIL_IN_ONE_THREAD && last)) ctx.fail(uint32_t(code));
+  GYRE_CHECK(end != view::End::CHECK && !(end == view::End::CHECK_IN_ONE_THREAD && last));
 }
 
 /// Reads all, builds the whole reply, asks whether that is well, and only then changes its state.
@@ -31,28 +31,28 @@ struct Careful {
   GYRE_DEVICE static constexpr uint32_t max_reply_bytes(view::Entry) { return 4096; }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Entry::Reader in, view::Total::Builder out) {
-    const uint64_t amount = in.amount();
-    const auto late = in.late();
+    const uint64_t amount = in.getAmount();
+    const auto late = in.getLate();
     const uint64_t before = total, entries_before = entries;
     uint64_t sum = before + amount;
     for (uint32_t i = 0; i < late.size(); ++i) sum += late[i];
-    sum += in.note().size();
-    fill(ctx, out, in.words(), sum);
-    end_as(ctx, in.end(), amount);
+    sum += in.getNote().size();
+    fill(ctx, out, in.getWords(), sum);
+    end_as(ctx, in.getEnd(), amount);
     const bool sound = ctx.ok();
-    if (!sound && in.end() != view::End::go_on) return;
+    if (!sound && in.getEnd() != view::End::GO_ON) return;
     if (ctx.rank() == 0) {
       total = sum;
       ++entries;
     }
-    out.set_total(sum);
-    out.set_entries(sound ? entries_before + 1 : 0);
-    out.set_threads(gyre::sum(ctx, uint32_t(1)));
+    out.setTotal(sum);
+    out.setEntries(sound ? entries_before + 1 : 0);
+    out.setThreads(gyre::sum(ctx, uint32_t(1)));
   }
   GYRE_DEVICE void on(gyre::Context& ctx, view::Read::Reader in, view::Total::Builder out) {
-    fill(ctx, out, in.words(), total);
-    out.set_total(total);
-    out.set_entries(entries);
+    fill(ctx, out, in.getWords(), total);
+    out.setTotal(total);
+    out.setEntries(entries);
   }
 };
 
@@ -68,25 +68,25 @@ struct UndoneOf {
     if (ctx.rank() == 0) state[words - 1] = 1000 * ctx.key();
   }
   GYRE_DEVICE void on(gyre::Context& ctx, view::Entry::Reader in, view::Total::Builder out) {
-    const uint64_t amount = in.amount();
+    const uint64_t amount = in.getAmount();
     ctx.sync();
     for (uint32_t i = ctx.rank(); i < words; i += ctx.size()) state[i] += amount + i;
     ctx.sync();
-    const auto late = in.late();
+    const auto late = in.getLate();
     for (uint32_t i = 0; i < late.size(); ++i) {
       if (ctx.rank() == 0) state[0] += late[i];
     }
-    const uint32_t note = in.note().size();
+    const uint32_t note = in.getNote().size();
     if (ctx.rank() == 0) state[0] += note;
     ctx.sync();
-    fill(ctx, out, in.words(), state[0]);
-    out.set_total(sum_of_state(ctx));
-    out.set_threads(gyre::sum(ctx, uint32_t(1)));
-    end_as(ctx, in.end(), amount);
+    fill(ctx, out, in.getWords(), state[0]);
+    out.setTotal(sum_of_state(ctx));
+    out.setThreads(gyre::sum(ctx, uint32_t(1)));
+    end_as(ctx, in.getEnd(), amount);
   }
   GYRE_DEVICE void on(gyre::Context& ctx, view::Read::Reader in, view::Total::Builder out) {
-    fill(ctx, out, in.words(), state[0]);
-    out.set_total(sum_of_state(ctx));
+    fill(ctx, out, in.getWords(), state[0]);
+    out.setTotal(sum_of_state(ctx));
   }
 
  private:
@@ -106,15 +106,15 @@ struct Careless {
   uint64_t total = 0;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Entry::Reader in, view::Total::Builder out) {
-    if (ctx.rank() == 0) total += in.amount();
+    if (ctx.rank() == 0) total += in.getAmount();
     ctx.sync();
-    fill(ctx, out, in.words(), total);
-    out.set_total(total);
-    (void)in.late();
-    (void)in.note();
-    end_as(ctx, in.end(), in.amount());
+    fill(ctx, out, in.getWords(), total);
+    out.setTotal(total);
+    (void)in.getLate();
+    (void)in.getNote();
+    end_as(ctx, in.getEnd(), in.getAmount());
   }
-  GYRE_DEVICE void on(gyre::Context&, view::Read::Reader, view::Total::Builder out) { out.set_total(total); }
+  GYRE_DEVICE void on(gyre::Context&, view::Read::Reader, view::Total::Builder out) { out.setTotal(total); }
 };
 
 /// What `seed` gives for element i.
@@ -131,11 +131,12 @@ struct Picker {
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Pick::Reader in, view::Picked::Builder out) {
     if (ctx.rank() == 0) ++picks;
-    const auto elements = ctx.scratch<uint64_t>(in.count());
+    const auto elements = ctx.scratch<uint64_t>(in.getCount());
     const auto least = ctx.scratch<uint64_t>(1);
-    const auto more = ctx.scratch<uint32_t>(in.more());
+    const auto more = ctx.scratch<uint32_t>(in.getMore());
     if (ctx.status() != gyre::Status::ok) return;
-    for (uint64_t i = ctx.rank(); i < elements.size(); i += ctx.size()) elements[i] = element(in.seed(), i);
+    for (uint64_t i = ctx.rank(); i < elements.size(); i += ctx.size())
+      elements[i] = element(in.getSeed(), i);
     for (uint64_t i = ctx.rank(); i < more.size(); i += ctx.size()) more[i] = uint32_t(i);
     ctx.sync();
     if (ctx.rank() == 0) {
@@ -149,13 +150,13 @@ struct Picker {
       sum += elements[elements.size() - 1 - i];
     for (uint64_t i = ctx.rank(); i < more.size(); i += ctx.size()) more_sum += more[more.size() - 1 - i];
     ctx.sync();
-    out.set_picks(picks);
-    out.set_least(least[0]);
-    out.set_sum(gyre::sum(ctx, sum));
-    out.set_more_sum(gyre::sum(ctx, more_sum));
+    out.setPicks(picks);
+    out.setLeast(least[0]);
+    out.setSum(gyre::sum(ctx, sum));
+    out.setMoreSum(gyre::sum(ctx, more_sum));
     const auto address = reinterpret_cast<uintptr_t>(elements.data());
-    out.set_apart(uint32_t(reinterpret_cast<uintptr_t>(more.data()) - address));
-    out.set_misaligned(uint32_t(address | reinterpret_cast<uintptr_t>(more.data())) % 16);
+    out.setApart(uint32_t(reinterpret_cast<uintptr_t>(more.data()) - address));
+    out.setMisaligned(uint32_t(address | reinterpret_cast<uintptr_t>(more.data())) % 16);
   }
 };
 
@@ -165,14 +166,15 @@ struct SidePicker {
   static constexpr bool side_by_side = true;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Pick::Reader in, view::Picked::Builder out) {
-    const auto elements = ctx.scratch<uint64_t>(in.count());
+    const auto elements = ctx.scratch<uint64_t>(in.getCount());
     if (ctx.status() != gyre::Status::ok) return;
-    for (uint64_t i = ctx.rank(); i < elements.size(); i += ctx.size()) elements[i] = element(in.seed(), i);
+    for (uint64_t i = ctx.rank(); i < elements.size(); i += ctx.size())
+      elements[i] = element(in.getSeed(), i);
     ctx.sync();
     uint64_t sum = 0;
     for (uint64_t i = 0; i < elements.size(); ++i) sum += elements[i];
-    out.set_sum(sum);
-    out.set_apart(ctx.size());
+    out.setSum(sum);
+    out.setApart(ctx.size());
   }
 };
 

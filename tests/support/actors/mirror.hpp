@@ -12,34 +12,24 @@ namespace wire = gyre::wire;
 namespace kinds = gyre::test::view;
 
 // The fields of Kinds outside its union, in the order of their numbers: VALUE(name) for those that are set,
-// SIZED(name) for those that init_… makes of a size, OBJECT(name) for structs.
-#define GYRE_TEST_KINDS_VALUES(VALUE)                                                                \
-  VALUE(boolean)                                                                                     \
-  VALUE(boolean_default)                                                                             \
-  VALUE(i8)                                                                                          \
-  VALUE(i8_default)                                                                                  \
-  VALUE(i16)                                                                                         \
-  VALUE(i16_default)                                                                                 \
-  VALUE(i32) VALUE(i32_default) VALUE(i64) VALUE(i64_default) VALUE(u8) VALUE(u8_default) VALUE(u16) \
-      VALUE(u16_default) VALUE(u32) VALUE(u32_default) VALUE(u64) VALUE(u64_default) VALUE(f32)      \
-          VALUE(f32_default) VALUE(f32_whole) VALUE(f32_infinite) VALUE(f32_none) VALUE(f64)         \
-              VALUE(f64_default) VALUE(f64_infinite) VALUE(f64_none) VALUE(colour) VALUE(colour_default)
-#define GYRE_TEST_KINDS_LISTS(SIZED)                                                                \
-  SIZED(i8s)                                                                                        \
-  SIZED(i16s)                                                                                       \
-  SIZED(i32s)                                                                                       \
-  SIZED(i64s)                                                                                       \
-  SIZED(u8s) SIZED(u16s) SIZED(u32s) SIZED(u64s) SIZED(f32s) SIZED(f64s) SIZED(colours) SIZED(text) \
-      SIZED(text_default) SIZED(data) SIZED(data_default)
-#define GYRE_TEST_KINDS_OBJECTS(OBJECT) OBJECT(point) OBJECT(point_default) OBJECT(tree) OBJECT(swatch)
-#define GYRE_TEST_KINDS_MORE_LISTS(SIZED)                                                                    \
-  SIZED(bits)                                                                                                \
-  SIZED(voids)                                                                                               \
-  SIZED(texts)                                                                                               \
-  SIZED(datas)                                                                                               \
-  SIZED(points) SIZED(swatches) SIZED(rows) SIZED(text_rows) SIZED(bit_rows) SIZED(point_cubes)              \
-      SIZED(f32s_default) SIZED(bits_default) SIZED(texts_default) SIZED(points_default) SIZED(rows_default) \
-          SIZED(empty_default)
+// SIZED(name) for those that init… makes of a size, OBJECT(name) for structs.
+// clang-format off
+#define GYRE_TEST_KINDS_VALUES(VALUE) \
+  VALUE(Boolean) VALUE(BooleanDefault) VALUE(I8) VALUE(I8Default) VALUE(I16) VALUE(I16Default) VALUE(I32) \
+  VALUE(I32Default) VALUE(I64) VALUE(I64Default) VALUE(U8) VALUE(U8Default) VALUE(U16) VALUE(U16Default) \
+  VALUE(U32) VALUE(U32Default) VALUE(U64) VALUE(U64Default) VALUE(F32) VALUE(F32Default) VALUE(F32Whole) \
+  VALUE(F32Infinite) VALUE(F32None) VALUE(F64) VALUE(F64Default) VALUE(F64Infinite) VALUE(F64None) \
+  VALUE(Colour) VALUE(ColourDefault)
+#define GYRE_TEST_KINDS_LISTS(SIZED) \
+  SIZED(I8s) SIZED(I16s) SIZED(I32s) SIZED(I64s) SIZED(U8s) SIZED(U16s) SIZED(U32s) SIZED(U64s) \
+  SIZED(F32s) SIZED(F64s) SIZED(Colours) SIZED(Text) SIZED(TextDefault) SIZED(Data) SIZED(DataDefault)
+#define GYRE_TEST_KINDS_OBJECTS(OBJECT) \
+  OBJECT(Point) OBJECT(PointDefault) OBJECT(Tree) OBJECT(Swatch)
+#define GYRE_TEST_KINDS_MORE_LISTS(SIZED) \
+  SIZED(Bits) SIZED(Voids) SIZED(Texts) SIZED(Datas) SIZED(Points) SIZED(Swatches) SIZED(Rows) \
+  SIZED(TextRows) SIZED(BitRows) SIZED(PointCubes) SIZED(F32sDefault) SIZED(BitsDefault) \
+  SIZED(TextsDefault) SIZED(PointsDefault) SIZED(RowsDefault) SIZED(EmptyDefault)
+// clang-format on
 
 // Functions of their own on the GPU too: all in one, they take NVRTC half a minute.
 #if defined(__CUDACC_RTC__)
@@ -65,23 +55,23 @@ struct Copy {
 
     GYRE_DEVICE Level() : nothing(0) {}
     GYRE_TEST_DEVICE void begin(kinds::Tree::Reader from, kinds::Tree::Builder to) {
-      to.set_value(from.value());
-      const auto list = from.children();
+      to.setValue(from.getValue());
+      const auto list = from.getChildren();
       // One that is not there is not made; then nobody looks at its builder.
-      const bool has = from.has_children();
+      const bool has = from.hasChildren();
       of = {from, to, list, wire::List<kinds::Tree>::Builder(), has ? list.size() : 0, 0, true};
-      if (has) of.children_out = to.init_children(list.size());
+      if (has) of.children_out = to.initChildren(list.size());
     }
   };
 
   uint32_t rank = 0;
   uint32_t size = 1;
 
-#define GYRE_TEST_COPY_VALUE(name) out.set_##name(in.name());
+#define GYRE_TEST_COPY_VALUE(name) out.set##name(in.get##name());
 #define GYRE_TEST_COPY_SIZED(name) \
-  if (in.has_##name()) (*this)(in.name(), out.init_##name(in.name().size()));
+  if (in.has##name()) (*this)(in.get##name(), out.init##name(in.get##name().size()));
 #define GYRE_TEST_COPY_OBJECT(name) \
-  if (in.has_##name()) (*this)(in.name(), out.init_##name());
+  if (in.has##name()) (*this)(in.get##name(), out.init##name());
 
   template <class T>
   GYRE_TEST_DEVICE void operator()(wire::ListReader<T> in, wire::ListBuilder<T> out) const {
@@ -97,9 +87,9 @@ struct Copy {
     for (uint32_t i = rank; i < out.size(); i += size) out.set(i, in[i]);
   }
   GYRE_TEST_DEVICE void operator()(kinds::Point::Reader in, kinds::Point::Builder out) const {
-    out.set_x(in.x());
-    out.set_y(in.y());
-    GYRE_TEST_COPY_SIZED(label)
+    out.setX(in.getX());
+    out.setY(in.getY());
+    GYRE_TEST_COPY_SIZED(Label)
   }
   // A tree may be as deep as a message: a stack of our own, where a GPU thread has only a small one.
   GYRE_TEST_DEVICE void operator()(kinds::Tree::Reader in, kinds::Tree::Builder out) const {
@@ -110,7 +100,7 @@ struct Copy {
       auto& at = levels[depth].of;
       if (at.left_to_do) {
         at.left_to_do = false;
-        if (at.in.has_left()) levels[++depth].begin(at.in.left(), at.out.init_left());
+        if (at.in.hasLeft()) levels[++depth].begin(at.in.getLeft(), at.out.initLeft());
       } else if (at.next < at.children) {
         const uint32_t i = at.next++;
         levels[++depth].begin(at.children_in[i], at.children_out[i]);
@@ -121,60 +111,60 @@ struct Copy {
   }
   GYRE_TEST_DEVICE void operator()(gyre::test::enums::view::Swatch::Reader in,
                                    gyre::test::enums::view::Swatch::Builder out) const {
-    out.set_colour(in.colour());
-    if (in.has_name()) out.set_name(in.name());
+    out.setColour(in.getColour());
+    if (in.hasName()) out.setName(in.getName());
   }
   GYRE_TEST_DEVICE void operator()(kinds::Kinds::Place::Reader in, kinds::Kinds::Place::Builder out) const {
-    out.set_line(in.line());
-    out.set_column(in.column());
-    GYRE_TEST_COPY_SIZED(file)
-    out.view().set_folded(in.view().folded());
-    out.view().set_colour(in.view().colour());
+    out.setLine(in.getLine());
+    out.setColumn(in.getColumn());
+    GYRE_TEST_COPY_SIZED(File)
+    out.getView().setFolded(in.getView().getFolded());
+    out.getView().setColour(in.getView().getColour());
   }
   GYRE_TEST_DEVICE void operator()(kinds::Kinds::Shape::Box::Reader in,
                                    kinds::Kinds::Shape::Box::Builder out) const {
     using Which = kinds::Kinds::Shape::Box::Corner::Which;
-    out.set_width(in.width());
-    out.set_height(in.height());
-    GYRE_TEST_COPY_SIZED(tags)
-    out.set_open(in.open());
-    switch (in.corner().which()) {
-      case Which::sharp:
-        return out.corner().set_sharp();
-      case Which::radius:
-        return out.corner().set_radius(in.corner().radius());
+    out.setWidth(in.getWidth());
+    out.setHeight(in.getHeight());
+    GYRE_TEST_COPY_SIZED(Tags)
+    out.setOpen(in.getOpen());
+    switch (in.getCorner().which()) {
+      case Which::SHARP:
+        return out.getCorner().setSharp();
+      case Which::RADIUS:
+        return out.getCorner().setRadius(in.getCorner().getRadius());
     }
   }
   GYRE_TEST_DEVICE void operator()(kinds::Kinds::Shape::Reader in, kinds::Kinds::Shape::Builder out) const {
     using Which = kinds::Kinds::Shape::Which;
     switch (in.which()) {
-      case Which::none:
-        return out.set_none();
-      case Which::circle:
-        return out.set_circle(in.circle());
-      case Which::caption:  // null is another thing than what it reads as then
-        if (in.has_caption()) return (*this)(in.caption(), out.init_caption(in.caption().size()));
-        return out.set_caption("caption");
-      case Which::box:
-        return (*this)(in.box(), out.init_box());
-      case Which::corners:
-        return (*this)(in.corners(), out.init_corners(in.corners().size()));
-      case Which::centre:
-        return (*this)(in.centre(), out.init_centre());
-      case Which::filled:
-        return out.set_filled(in.filled());
+      case Which::NONE:
+        return out.setNone();
+      case Which::CIRCLE:
+        return out.setCircle(in.getCircle());
+      case Which::CAPTION:  // null is another thing than what it reads as then
+        if (in.hasCaption()) return (*this)(in.getCaption(), out.initCaption(in.getCaption().size()));
+        return out.setCaption("caption");
+      case Which::BOX:
+        return (*this)(in.getBox(), out.initBox());
+      case Which::CORNERS:
+        return (*this)(in.getCorners(), out.initCorners(in.getCorners().size()));
+      case Which::CENTRE:
+        return (*this)(in.getCentre(), out.initCentre());
+      case Which::FILLED:
+        return out.setFilled(in.getFilled());
     }
   }
   GYRE_TEST_DEVICE void operator()(kinds::Kinds::Reader in, kinds::Kinds::Builder out) const {
     GYRE_TEST_KINDS_VALUES(GYRE_TEST_COPY_VALUE)
-    out.set_int(in.int_());
-    out.set_an_http_code(in.an_http_code());
-    out.set_flag(in.flag());
+    out.setInt(in.getInt());
+    out.setAnHTTPCode(in.getAnHTTPCode());
+    out.setFlag(in.getFlag());
     GYRE_TEST_KINDS_LISTS(GYRE_TEST_COPY_SIZED)
     GYRE_TEST_KINDS_OBJECTS(GYRE_TEST_COPY_OBJECT)
     GYRE_TEST_KINDS_MORE_LISTS(GYRE_TEST_COPY_SIZED)
-    (*this)(in.place(), out.place());
-    (*this)(in.shape(), out.shape());
+    (*this)(in.getPlace(), out.getPlace());
+    (*this)(in.getShape(), out.getShape());
     copy_union(in, out);
   }
 
@@ -182,22 +172,22 @@ struct Copy {
   GYRE_TEST_DEVICE void copy_union(kinds::Kinds::Reader in, kinds::Kinds::Builder out) const {
     using Which = kinds::Kinds::Which;
     switch (in.which()) {
-      case Which::unset:
-        return out.set_unset();
-      case Which::number:
-        return out.set_number(in.number());
-      case Which::word:
-        return (*this)(in.word(), out.init_word(in.word().size()));
-      case Which::pair: {
-        auto pair = out.init_pair();
-        pair.set_first(in.pair().first());
-        pair.set_second(in.pair().second());
+      case Which::UNSET:
+        return out.setUnset();
+      case Which::NUMBER:
+        return out.setNumber(in.getNumber());
+      case Which::WORD:
+        return (*this)(in.getWord(), out.initWord(in.getWord().size()));
+      case Which::PAIR: {
+        auto pair = out.initPair();
+        pair.setFirst(in.getPair().getFirst());
+        pair.setSecond(in.getPair().getSecond());
         return;
       }
-      case Which::trees:
-        return (*this)(in.trees(), out.init_trees(in.trees().size()));
-      case Which::bytes:
-        return (*this)(in.bytes(), out.init_bytes(in.bytes().size()));
+      case Which::TREES:
+        return (*this)(in.getTrees(), out.initTrees(in.getTrees().size()));
+      case Which::BYTES:
+        return (*this)(in.getBytes(), out.initBytes(in.getBytes().size()));
     }
   }
 

@@ -13,55 +13,55 @@ struct Probe {
   uint64_t sum = 0;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::ProbeRequest::Reader in, view::ProbeResponse::Builder out) {
-    const uint64_t argument = in.argument();
-    out.set_key(ctx.key());
-    switch (in.action()) {
-      case view::Action::answer:
-        return out.set_value(2 * argument + 1);
-      case view::Action::fail:
+    const uint64_t argument = in.getArgument();
+    out.setKey(ctx.key());
+    switch (in.getAction()) {
+      case view::Action::ANSWER:
+        return out.setValue(2 * argument + 1);
+      case view::Action::FAIL:
         return ctx.fail(uint32_t(argument));
-      case view::Action::grow: {
-        auto filler = out.init_filler(uint32_t(argument));
+      case view::Action::GROW: {
+        auto filler = out.initFiller(uint32_t(argument));
         for (uint32_t i = ctx.rank(); i < filler.size(); i += ctx.size()) filler.set(i, i);
         return;
       }
-      case view::Action::work:
-        return out.set_value(work(ctx, argument));
-      case view::Action::sum_of_notes:
-        return out.set_value(sum);
-      case view::Action::echo:
+      case view::Action::WORK:
+        return out.setValue(work(ctx, argument));
+      case view::Action::SUM_OF_NOTES:
+        return out.setValue(sum);
+      case view::Action::ECHO:
         return echo(ctx, in, out);
-      case view::Action::fail_alone:
+      case view::Action::FAIL_ALONE:
         echo(ctx, in, out);
         if (ctx.rank() + 1 == ctx.size()) ctx.fail(uint32_t(argument));
         return;
-      case view::Action::time: {
+      case view::Action::TIME: {
         const gyre::Stopwatch stopwatch(ctx);
         const uint64_t begin = ctx.now_ns();
         while (ctx.now_ns() - begin < argument) {
         }
-        return out.set_value(stopwatch.ns());
+        return out.setValue(stopwatch.ns());
       }
     }
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::ProbeNote::Reader in) {
-    const auto filler = in.filler();
+    const auto filler = in.getFiller();
     if (ctx.rank() != 0) return;
-    sum += in.value();
+    sum += in.getValue();
     for (uint32_t i = 0; i < filler.size(); ++i) sum += filler[i];
   }
 
  private:
   GYRE_DEVICE static void echo(gyre::Context& ctx, view::ProbeRequest::Reader in,
                                view::ProbeResponse::Builder out) {
-    const auto filler = in.filler();
-    auto echoed = out.init_filler(filler.size());
+    const auto filler = in.getFiller();
+    auto echoed = out.initFiller(filler.size());
     for (uint32_t i = ctx.rank(); i < echoed.size(); i += ctx.size()) echoed.set(i, filler[i]);
     if (ctx.rank() != 0) return;
     uint64_t total = 0;
     for (uint32_t i = 0; i < filler.size(); ++i) total += filler[i];
-    out.set_value(total);
+    out.setValue(total);
   }
 
   // 1 if told to stop before the time was over. All threads go round equally often: rank 0's clock decides,

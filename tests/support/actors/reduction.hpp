@@ -9,14 +9,14 @@ namespace gyre_reduction {
 
 struct Reduction {
   GYRE_DEVICE void on(gyre::Context& ctx, view::Reduce::Reader in, view::Reduced::Builder out) {
-    const uint64_t length = in.length();
-    const auto numbers = ctx.buffer<float>(in.numbers(), length);
+    const uint64_t length = in.getLength();
+    const auto numbers = ctx.buffer<float>(in.getNumbers(), length);
     double sum = 0;
     if (numbers.data() != nullptr) {
       for (uint64_t i = ctx.rank(); i < length; i += ctx.size()) sum += double(numbers[i]);
     }
-    out.set_sum(gyre::sum(ctx, sum) * in.factor());
-    out.set_threads(ctx.size());
+    out.setSum(gyre::sum(ctx, sum) * in.getFactor());
+    out.setThreads(ctx.size());
   }
 };
 
