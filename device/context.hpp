@@ -12,17 +12,17 @@
 namespace gyre {
 
 /// What became of the message in hand, where that is not simply answered: all 0 between messages.
-struct WorkerNotes {
+struct MessageVerdict {
   /// 1 where any of the others is set, but for `state`: the one thing to look at after a handler.
-  uint32_t any;
+  uint32_t exceptional;
   Status refused;  ///< why the message gets no handler; ok: it gets one
   Status status;   ///< what it ends with
   uint32_t detail;
   uint64_t where;
   void* state;            ///< of the actor it is for; null where its type has none, or nobody looked
   uint32_t command_seen;  ///< the Command that Context::should_stop last read
-  uint32_t created;       ///< 1: the actor is new
-  uint32_t gone;          ///< 1: the actor is to be removed
+  uint32_t new_actor;      ///< 1: the actor is new
+  uint32_t remove_actor;        ///< 1: the actor is to be removed
   uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
 };
 
@@ -67,7 +67,7 @@ class MessageMemory {
  private:
   static constexpr uint32_t most_packets = 64;  // a slot: more would take too much shared memory
   // And what is read behind the last message with its head.
-  static constexpr uint32_t side_by_side_words = Inbox::most_loads * 32 * words_a_packet + 4;
+  static constexpr uint32_t side_by_side_words = RequestReader::most_loads * 32 * words_a_packet + 4;
 
   uint32_t message_words_;
   uint32_t replies_;
@@ -83,13 +83,13 @@ struct WorkerReports {
 
 /// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
 struct WorkerShared {
-  WorkerNotes notes;
-  WorkerNotes side_notes[most_side_by_side];  ///< of messages that are handled side by side
+  MessageVerdict verdict;
+  MessageVerdict batch_verdicts[most_side_by_side];  ///< of messages that are handled side by side
   uint32_t team_log_size;                     ///< of the teams that do; log_warp_size between
   WorkerReports reports;
   TickLength tick;  ///< of the clock that handlers are timed by, as of the last report of counts
   // What the polling threads found, for the rest of a group that has others.
-  Decision decision;
+  PollOutcome outcome;
   uint32_t command;  ///< CommandWord::word
   uint32_t now_us;   ///< Lookout::now_us
   uint32_t response_bytes;
@@ -136,10 +136,10 @@ class Context {
  public:
   /// The worker makes one for each message.
   GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared)
-      : Context(key, is_ask, shared, shared.notes, Team::whole()) {}
+      : Context(key, is_ask, shared, shared.verdict, Team::whole()) {}
   /// The same for a part of the group, `team`, and a message with notes of its own.
-  GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared, WorkerNotes& notes, const Team& team)
-      : key_(key), shared_(&shared), notes_(&notes), team_(team), is_ask_(is_ask) {}
+  GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared, MessageVerdict& verdict, const Team& team)
+      : key_(key), shared_(&shared), verdict_(&verdict), team_(team), is_ask_(is_ask) {}
 
   /// This thread's number in the team, below size().
   GYRE_DEVICE uint32_t rank() const { return team_.rank(); }
@@ -173,8 +173,8 @@ class Context {
                   "a buffer's elements are integers of 8 to 64 bits, float or double");
     if (!fenced_) {
       fenced_ = true;
-      notes_->buffers_used = 1;
-      notes_->any = 1;
+      verdict_->buffers_used = 1;
+      verdict_->exceptional = 1;
       Memory::fence();
     }
     BadHandle bad;
@@ -229,15 +229,15 @@ class Context {
     sync();
     if (rank() == 0) {
       const CommandWord word{uint32_t(Memory::load_relaxed(shared_->command_line->command))};
-      notes_->command_seen = uint32_t(word.command());
-      notes_->any = 1;
+      verdict_->command_seen = uint32_t(word.command());
+      verdict_->exceptional = 1;
     }
     sync();
-    return notes_->command_seen == uint32_t(Command::stop);
+    return verdict_->command_seen == uint32_t(Command::stop);
   }
 
   /// Of the clock that a Stopwatch reads.
-  GYRE_DEVICE TickLength tick() const { return {load_now(&shared_->tick.ns)}; }
+  GYRE_DEVICE TickLength tick() const { return {load_here(&shared_->tick.ns)}; }
 
   GYRE_DEVICE Status status() const { return status_; }
   GYRE_DEVICE uint32_t detail() const { return detail_; }
@@ -257,7 +257,7 @@ class Context {
 
   uint64_t key_;
   WorkerShared* shared_;
-  WorkerNotes* notes_;  // of the message
+  MessageVerdict* verdict_;  // of the message
   Team team_;
   bool is_ask_;
   Status status_ = Status::ok;
@@ -301,21 +301,21 @@ GYRE_DEVICE constexpr uint64_t source_name_hash(const char* path) {
 
 namespace detail {
 /// Of the message that the calling thread's team handles.
-GYRE_DEVICE inline WorkerNotes& notes_in_hand() {
+GYRE_DEVICE inline MessageVerdict& current_verdict() {
   WorkerShared& shared = worker_shared();
 #if defined(__CUDACC_RTC__)
-  if (shared.team_log_size < log_warp_size) return shared.side_notes[threadIdx.x >> shared.team_log_size];
+  if (shared.team_log_size < log_warp_size) return shared.batch_verdicts[threadIdx.x >> shared.team_log_size];
 #endif
-  return shared.notes;
+  return shared.verdict;
 }
 
 template <uint64_t file>
 GYRE_DEVICE inline void check_failed(uint32_t line) {
-  WorkerNotes& notes = notes_in_hand();
-  notes.any = 1;
-  if (!HandlerGroup::first_to_set(notes.status, Status::check_failed)) return;
-  notes.detail = line;
-  notes.where = file;
+  MessageVerdict& verdict = current_verdict();
+  verdict.exceptional = 1;
+  if (!HandlerGroup::first_to_set(verdict.status, Status::check_failed)) return;
+  verdict.detail = line;
+  verdict.where = file;
 }
 }  // namespace detail
 

@@ -126,7 +126,7 @@ GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out
                 "lists of integers, floats and enums: a Bool is a bit, and the others are behind pointers");
   const uint32_t i = ctx.rank();
   const bool is_short = out.size() <= ctx.size();  // an element a thread
-  const bool has_one = settled(is_short & (i < out.size())) != 0;
+  const bool has_one = materialize(is_short & (i < out.size())) != 0;
   // Of a short list all is loaded first, what is asked of the size is answered meanwhile, and then comes at
   // most one store. For a long one these loads are in vain.
   [&](In... values) {
@@ -141,7 +141,7 @@ template <class Out, class F, class... In>
 GYRE_DEVICE void transform_short(const Context& ctx, const wire::ListBuilder<Out>& out, F f,
                                  const wire::ListReader<In>&... in) {
   const uint32_t i = ctx.rank();
-  const bool has_one = settled(i < out.size()) != 0;
+  const bool has_one = materialize(i < out.size()) != 0;
   // Loaded first, by threads that have none too: then comes at most one store.
   [&](In... values) {
     if (has_one) out.set_unchecked(i, f(values...));

@@ -114,7 +114,7 @@ __device__ inline bool polls() { return HandlerGroup::only_polls() || HandlerGro
 /// keeps it in registers, where it would work it out anew for each access, and what it reaches by it it takes
 /// for shared memory.
 template <class T>
-__device__ inline T* kept(T* pointer) {
+__device__ inline T* pin_pointer(T* pointer) {
   asm volatile("" : "+l"(pointer));
 #if !defined(GYRE_GRID)  // a grid's own memory is global
   __builtin_assume(__isShared(pointer));
@@ -123,9 +123,9 @@ __device__ inline T* kept(T* pointer) {
 }
 /// The same for a pointer that is soon used, and there alone: its address in shared memory is kept, 32 bits.
 template <class T>
-__device__ inline T* kept_address(T* pointer) {
+__device__ inline T* pin_shared_address(T* pointer) {
 #if defined(GYRE_GRID)
-  return kept(pointer);
+  return pin_pointer(pointer);
 #else
   auto address = uint32_t(__cvta_generic_to_shared(pointer));
   asm volatile("" : "+r"(address));
@@ -135,7 +135,7 @@ __device__ inline T* kept_address(T* pointer) {
 
 /// The word at `address`, in the group's own memory, loaded where this stands: not put off until it is known
 /// whether it is needed.
-__device__ inline uint32_t load_now(const uint32_t* address) {
+__device__ inline uint32_t load_here(const uint32_t* address) {
   uint32_t value;
 #if defined(GYRE_GRID)
   asm volatile("ld.u32 %0, [%1];" : "=r"(value) : "l"(address));
@@ -147,7 +147,7 @@ __device__ inline uint32_t load_now(const uint32_t* address) {
 
 /// `truth`, as 1 or 0, worked out where this stands: the compiler neither puts it off to where it is used nor
 /// makes branches of it. A lone warp waits longer for a predicate than for a word.
-__device__ inline uint32_t settled(bool truth) {
+__device__ inline uint32_t materialize(bool truth) {
   auto word = uint32_t(truth);
   asm volatile("" : "+r"(word));
   return word;
@@ -157,7 +157,7 @@ __device__ inline uint32_t settled(bool truth) {
 /// prove of every collective function in a kernel that its warps are together there, a warp that goes one way
 /// need not meet behind each branch; one that it cannot prove it of takes that from all the others
 /// (docs/performance.md). Collective over each warp.
-__device__ inline bool uniform(bool truth) { return __any_sync(0xffffffffu, truth); }
+__device__ inline bool assert_warp_uniform(bool truth) { return __any_sync(0xffffffffu, truth); }
 
 /// `a` / `b`, to a few parts in ten million, without a call. `b` is not 0.
 __device__ inline float ratio(uint64_t a, uint64_t b) { return __fdividef(float(a), float(b)); }
@@ -172,9 +172,9 @@ __device__ inline uint64_t now_ns() {
 /// Spaces a worker's looks at its command word, each a bus crossing, and at its clock: cycles of the
 /// multiprocessor's clock, which reads faster than the global timer. 28 µs at 2 GHz; within the 50 µs
 /// promised down to 1.3 GHz, a row of looks over BAR (some 8,000 cycles) between.
-inline constexpr uint32_t look_interval = 56'000;
+inline constexpr uint32_t command_poll_interval = 56'000;
 __device__ inline uint64_t clock_ticks() { return uint64_t(clock64()); }
-inline constexpr bool looks_at_each_poll = false;
+inline constexpr bool samples_command_each_poll = false;
 /// Whether now_ns() is the host's clock, by which deadlines are.
 inline constexpr bool shares_host_clock = false;
 /// The same clock, read where it stands: accesses to memory stay on their side of it.
@@ -203,7 +203,7 @@ __device__ inline uint64_t load_added(const uint64_t& word) {
 }
 
 /// Whether a look takes so long that its moment is worth choosing.
-inline constexpr bool delays_first_look = true;
+inline constexpr bool delays_first_poll = true;
 __device__ inline void wait_ticks(uint32_t ticks) {
   const uint32_t began = uint32_t(clock64());
   while (uint32_t(clock64()) - began < ticks) {
@@ -233,17 +233,17 @@ struct Team : HandlerGroup {
 constexpr bool polls() { return true; }
 
 template <class T>
-constexpr T* kept(T* pointer) {
+constexpr T* pin_pointer(T* pointer) {
   return pointer;
 }
 template <class T>
-constexpr T* kept_address(T* pointer) {
+constexpr T* pin_shared_address(T* pointer) {
   return pointer;
 }
 
-inline uint32_t load_now(const uint32_t* address) { return *address; }
-constexpr uint32_t settled(bool truth) { return truth; }
-constexpr bool uniform(bool truth) { return truth; }
+inline uint32_t load_here(const uint32_t* address) { return *address; }
+constexpr uint32_t materialize(bool truth) { return truth; }
+constexpr bool assert_warp_uniform(bool truth) { return truth; }
 constexpr float ratio(uint64_t a, uint64_t b) { return float(a) / float(b); }
 
 /// Nanoseconds of the steady clock.
@@ -254,7 +254,7 @@ inline uint64_t now_ns() {
 }
 
 /// The time-stamp counter reads faster than the clock: some 20 µs.
-inline constexpr uint32_t look_interval = 50'000;
+inline constexpr uint32_t command_poll_interval = 50'000;
 inline uint64_t clock_ticks() { return __builtin_ia32_rdtsc(); }
 inline uint64_t clock_ticks_here() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -263,9 +263,9 @@ inline uint64_t clock_ticks_here() {
   return ticks;
 }
 /// On the CPU the command word is in the cache.
-inline constexpr bool looks_at_each_poll = true;
+inline constexpr bool samples_command_each_poll = true;
 inline constexpr bool shares_host_clock = true;
-inline constexpr bool delays_first_look = false;
+inline constexpr bool delays_first_poll = false;
 inline void wait_ticks(uint32_t) {}
 
 inline void add_soon(uint64_t& word, uint64_t n) { word += n; }

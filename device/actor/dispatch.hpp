@@ -137,7 +137,7 @@ GYRE_DEVICE bool handlers_agree(Handles<Requests...>, const HandlerTypes* types,
 /// The number of the first handler of `Actors` that is not of the types that the host says it is; `count` if
 /// all are, and there are no others.
 template <class... Actors>
-GYRE_DEVICE uint32_t first_handler_in_dispute(const HandlerTypes* types, uint32_t count) {
+GYRE_DEVICE uint32_t first_mismatched_handler(const HandlerTypes* types, uint32_t count) {
   uint32_t n = 0;
   (void)(detail::handlers_agree<Actors>(HandlesOf<Actors>{}, types, count, n) && ...);
   return n;
@@ -187,7 +187,7 @@ class Ending {
       : message_(message), context_(context), reply_(reply), response_capacity_(response_capacity) {}
 
   /// 0 where it ends well in this thread. In bits, not a truth: a lone warp waits longer for a predicate.
-  GYRE_DEVICE uint32_t trouble() const {
+  GYRE_DEVICE uint32_t failure_bits() const {
     return uint32_t(message_.reason()) | uint32_t(context_.status()) | uint32_t(reply_.full());
   }
   GYRE_DEVICE uint32_t response_bytes() const { return reply_.used_bytes(); }
@@ -213,12 +213,12 @@ class Ending {
 };
 
 // Any thread of the group may be one that failed: the first to say so is believed, whole.
-GYRE_DEVICE inline void note_failure(WorkerNotes& notes, const Handled& handled) {
+GYRE_DEVICE inline void note_failure(MessageVerdict& verdict, const Handled& handled) {
   if (handled.status == Status::ok) return;
-  notes.any = 1;
-  if (!HandlerGroup::first_to_set(notes.status, handled.status)) return;
-  notes.detail = handled.detail;
-  notes.where = handled.where;
+  verdict.exceptional = 1;
+  if (!HandlerGroup::first_to_set(verdict.status, handled.status)) return;
+  verdict.detail = handled.detail;
+  verdict.where = handled.where;
 }
 
 // What a worker says to a Context of the handler, or the hook, that is called with it, and what it asks of
@@ -228,8 +228,8 @@ class ContextAccess {
   template <class Actor>
   GYRE_DEVICE static void begin_hook(Context& context) {
     if constexpr (scratch_bytes<Actor>() != 0) {
-      const bool alone = context.notes_ == &context.shared_->notes;
-      const auto place = alone ? 0 : uint64_t(context.notes_ - context.shared_->side_notes);
+      const bool alone = context.verdict_ == &context.shared_->verdict;
+      const auto place = alone ? 0 : uint64_t(context.verdict_ - context.shared_->batch_verdicts);
       context.scratch_begin_ = rollback_bytes<Actor>() + place * scratch_bytes<Actor>();
       context.scratch_bytes_ = context.scratch_left_ = scratch_bytes<Actor>();
     }
@@ -290,9 +290,9 @@ GYRE_DEVICE constexpr bool root_fits(uint32_t capacity_bytes) {
 
 // Nobody sets the status between the two barriers.
 GYRE_DEVICE inline bool Context::ok() {
-  detail::note_failure(*notes_, detail::ContextAccess::handled(*this));
+  detail::note_failure(*verdict_, detail::ContextAccess::handled(*this));
   sync();
-  const bool sound = notes_->status == Status::ok;
+  const bool sound = verdict_->status == Status::ok;
   sync();
   return sound;
 }
@@ -311,10 +311,10 @@ GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uin
 }
 
 /// What became of a message on the short way.
-enum class Taken : uint32_t {
+enum class Handling : uint32_t {
   no,    ///< nothing: it goes the long way
   done,  ///< all
-  noted  ///< handled; what it ends with is in the worker's notes
+  exceptional  ///< handled; what it ends with is in the worker's notes
 };
 
 namespace detail {
@@ -326,7 +326,7 @@ GYRE_DEVICE constexpr wire::NumberLists known_lists() {
   if constexpr (compares_packets) {
     constexpr wire::NumberLists all = wire::NumberLists::in<Request>();
     for (uint32_t index = 0; index != Request::pointers; ++index) {
-      const bool comparable = 1 + Request::data_words + index < Resemblance::body_words;
+      const bool comparable = 1 + Request::data_words + index < PacketMatch::body_words;
       if (comparable && index < wire::NumberLists::most) known.set(index, all.of(index));
     }
   }
@@ -334,7 +334,7 @@ GYRE_DEVICE constexpr wire::NumberLists known_lists() {
 }
 /// Words of a request's body that decide, with its size, where its root and those lists lie: bit k, word k.
 template <class Request>
-GYRE_DEVICE constexpr uint64_t words_that_decide() {
+GYRE_DEVICE constexpr uint64_t deciding_words() {
   uint64_t words = 1;
   for (uint32_t index = 0; index != Request::pointers; ++index) {
     if (known_lists<Request>().of(index) != wire::ElementSize::none) {
@@ -350,19 +350,19 @@ GYRE_DEVICE constexpr uint64_t words_that_decide() {
 /// it may for others of its size in which the words are the same that this gives, as bits; 0 if not. `head`:
 /// of the request, whose body is at `body`.
 template <class Actor, class Request>
-GYRE_DEVICE uint64_t words_if_plain(const RequestHead& head, const void* body, uint32_t response_capacity) {
+GYRE_DEVICE uint64_t fast_path_words(const RequestHead& head, const void* body, uint32_t response_capacity) {
   const bool plain = wire::Message::is_plain_root(head.root_word(), head.body_bytes(), Request::data_words,
                                                   Request::pointers) &&
                      detail::root_fits<ResponseOf<Actor, Request>>(response_capacity) &&
                      wire::Message::has_plain_lists(body, head.body_bytes(), Request::data_words,
                                                     Request::pointers, detail::known_lists<Request>());
-  return plain ? detail::words_that_decide<Request>() : 0;
+  return plain ? detail::deciding_words<Request>() : 0;
 }
 
 /// The same as handle() for such a request, which makes a shorter way of it, and then what
 /// `conclude(detail::Ending)` says. `head`: of the request, whose body of `body_bytes` bytes is at `body`.
 template <class Actor, class Request, class Conclude>
-GYRE_DEVICE Taken handle_plain(Actor& actor, Context& context, const RequestHead& head, const void* body,
+GYRE_DEVICE Handling handle_fast(Actor& actor, Context& context, const RequestHead& head, const void* body,
                                uint32_t body_bytes, void* response, uint32_t response_capacity,
                                Conclude&& conclude) {
   constexpr uint32_t words = Request::data_words + Request::pointers;
@@ -405,11 +405,11 @@ GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context
 }
 
 template <class Actor, class... Requests>
-GYRE_DEVICE uint64_t words_if_plain_message(Handles<Requests...>, uint32_t index, const RequestHead& head,
+GYRE_DEVICE uint64_t fast_path_words_of_message(Handles<Requests...>, uint32_t index, const RequestHead& head,
                                             const void* body, uint32_t response_capacity) {
   uint64_t words = 0;
   (void)((head.types() == index
-              ? (words = words_if_plain<Actor, Requests>(head, body, response_capacity), true)
+              ? (words = fast_path_words<Actor, Requests>(head, body, response_capacity), true)
               : (index += 1u << 16, false)) ||
          ...);
   return words;
@@ -417,9 +417,9 @@ GYRE_DEVICE uint64_t words_if_plain_message(Handles<Requests...>, uint32_t index
 
 // `actor` may be null where `types` is of another.
 template <class Actor, class... Requests, class... Arguments>
-GYRE_DEVICE bool dispatch_plain_message(Handles<Requests...>, Taken& taken, uint32_t index, uint32_t types,
+GYRE_DEVICE bool dispatch_fast_message(Handles<Requests...>, Handling& taken, uint32_t index, uint32_t types,
                                         Actor* actor, Arguments&&... arguments) {
-  return ((types == index ? (taken = handle_plain<Actor, Requests>(*actor, arguments...), true)
+  return ((types == index ? (taken = handle_fast<Actor, Requests>(*actor, arguments...), true)
                           : (index += 1u << 16, false)) ||
           ...);
 }
@@ -431,48 +431,48 @@ GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
 // Creates what is not there and should be. One thread; the actor's hooks come later, from the group.
 template <class Actor>
 GYRE_DEVICE void locate_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
-                           WorkerNotes& notes) {
+                           MessageVerdict& verdict) {
   const uint32_t message_type = envelope.message_type;
   if (message_type >= count_of(gyre::HandlesOf<Actor>{}) && !is_lifecycle(message_type)) {
-    notes.refused = Status::unknown_message;
+    verdict.refused = Status::unknown_message;
     return;
   }
-  notes.state = table.find(envelope.key);
-  if (notes.state != nullptr) return;
+  verdict.state = table.find(envelope.key);
+  if (verdict.state != nullptr) return;
   const bool creates = message_type == lifecycle_message::start ||
                        (message_type != lifecycle_message::stop && created_by_message<Actor>());
   if (!creates) {
-    notes.refused = Status::no_such_actor;
+    verdict.refused = Status::no_such_actor;
     return;
   }
-  notes.state = table.insert(envelope.key);
-  if (notes.state == nullptr) {
-    notes.refused = Status::actor_table_full;
-    notes.detail = capacity;
+  verdict.state = table.insert(envelope.key);
+  if (verdict.state == nullptr) {
+    verdict.refused = Status::actor_table_full;
+    verdict.detail = capacity;
     return;
   }
-  new (notes.state) Actor{};
-  notes.created = 1;
+  new (verdict.state) Actor{};
+  verdict.new_actor = 1;
 }
 
 }  // namespace detail
 
 GYRE_DEVICE inline void locate(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, const Envelope&,
-                               WorkerNotes& notes) {
-  notes.refused = Status::unknown_actor;
+                               MessageVerdict& verdict) {
+  verdict.refused = Status::unknown_actor;
 }
 
 /// Finds the actor that a message is for, or creates it: `notes.state`, or `notes.refused`. `tables`: the
 /// worker's, of the types from First on. One thread.
 template <class First, class... Rest>
 GYRE_DEVICE void locate(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
-                        uint32_t actor_type, const Envelope& envelope, WorkerNotes& notes) {
+                        uint32_t actor_type, const Envelope& envelope, MessageVerdict& verdict) {
   const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
   if (actor_type != 0) {
-    return locate(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type - 1, envelope, notes);
+    return locate(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type - 1, envelope, verdict);
   }
   if constexpr (detail::state_bytes<First>() != 0) {
-    detail::locate_in<First>(ActorTable(tables, layout), layout.capacity, envelope, notes);
+    detail::locate_in<First>(ActorTable(tables, layout), layout.capacity, envelope, verdict);
   }
 }
 
@@ -489,7 +489,7 @@ GYRE_DEVICE void remove(ActorList<First, Rest...>, const EngineMemory& memory, u
   if constexpr (detail::state_bytes<First>() != 0) ActorTable(tables, layout).erase(key);
 }
 
-GYRE_DEVICE inline Handled dispatch(ActorList<>, WorkerNotes&, Context&, uint32_t, uint32_t, const void*,
+GYRE_DEVICE inline Handled dispatch(ActorList<>, MessageVerdict&, Context&, uint32_t, uint32_t, const void*,
                                     uint32_t, void*, uint32_t) {
   return {Status::unknown_actor, 0, 0, 0};
 }
@@ -497,11 +497,11 @@ GYRE_DEVICE inline Handled dispatch(ActorList<>, WorkerNotes&, Context&, uint32_
 /// Hands a message to the handler with its numbers, of the actor in `notes.state`; a new actor's on_start
 /// comes first. Run by the whole handler group.
 template <class First, class... Rest>
-GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Context& context,
+GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, MessageVerdict& verdict, Context& context,
                              uint32_t actor_type, uint32_t message_type, const void* body,
                              uint32_t body_bytes, void* response, uint32_t capacity) {
   if (actor_type != 0) {
-    return dispatch(ActorList<Rest...>{}, notes, context, actor_type - 1, message_type, body, body_bytes,
+    return dispatch(ActorList<Rest...>{}, verdict, context, actor_type - 1, message_type, body, body_bytes,
                     response, capacity);
   }
   if constexpr (detail::state_bytes<First>() == 0) {
@@ -510,14 +510,14 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Cont
     return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
                                     response, capacity);
   } else {
-    First& actor = *static_cast<First*>(notes.state);
+    First& actor = *static_cast<First*>(verdict.state);
     if constexpr (detail::HasOnStart<First>) {
-      if (notes.created != 0) {
+      if (verdict.new_actor != 0) {
         detail::ContextAccess::begin_hook<First>(context);
         actor.on_start(context);
         if (!context.ok()) {
-          if (HandlerGroup::rank() == 0) notes.gone = 1;
-          return {notes.status, notes.detail, notes.where, 0};
+          if (HandlerGroup::rank() == 0) verdict.remove_actor = 1;
+          return {verdict.status, verdict.detail, verdict.where, 0};
         }
       }
     }
@@ -527,7 +527,7 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Cont
         detail::ContextAccess::begin_hook<First>(context);
         actor.on_stop(context);
       }
-      if (HandlerGroup::rank() == 0) notes.gone = 1;
+      if (HandlerGroup::rank() == 0) verdict.remove_actor = 1;
       return {context.status(), context.detail(), context.where(), 0};
     }
     return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
@@ -535,24 +535,24 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, WorkerNotes& notes, Cont
   }
 }
 
-GYRE_DEVICE inline uint64_t words_if_plain(ActorList<>, uint32_t, const RequestHead&, const void*, uint32_t) {
+GYRE_DEVICE inline uint64_t fast_path_words(ActorList<>, uint32_t, const RequestHead&, const void*, uint32_t) {
   return 0;
 }
 
 /// Whether dispatch_plain() may be called for a request, and for which others: words_if_plain() of its actor
 /// and type. `first`: the number of the type First.
 template <class First, class... Rest>
-GYRE_DEVICE uint64_t words_if_plain(ActorList<First, Rest...>, uint32_t first, const RequestHead& head,
+GYRE_DEVICE uint64_t fast_path_words(ActorList<First, Rest...>, uint32_t first, const RequestHead& head,
                                     const void* body, uint32_t response_capacity) {
   if ((head.types() & 0xffff) != first) {
-    return words_if_plain(ActorList<Rest...>{}, first + 1, head, body, response_capacity);
+    return fast_path_words(ActorList<Rest...>{}, first + 1, head, body, response_capacity);
   }
-  return detail::words_if_plain_message<First>(HandlesOf<First>{}, first, head, body, response_capacity);
+  return detail::fast_path_words_of_message<First>(HandlesOf<First>{}, first, head, body, response_capacity);
 }
 
 template <class... Arguments>
-GYRE_DEVICE Taken dispatch_plain(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {
-  return Taken::no;
+GYRE_DEVICE Handling dispatch_fast(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {
+  return Handling::no;
 }
 
 /// The short way of what nearly every message is: for an actor that is there, `state` (null where its type
@@ -560,19 +560,19 @@ GYRE_DEVICE Taken dispatch_plain(ActorList<>, uint32_t, uint32_t, void*, Argumen
 /// `types`: actor and message type, as in the envelope. `arguments`: handle_plain's. Run by the whole handler
 /// group.
 template <class First, class... Rest, class... Arguments>
-GYRE_DEVICE Taken dispatch_plain(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
+GYRE_DEVICE Handling dispatch_fast(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
                                  Arguments&&... arguments) {
-  Taken taken = Taken::no;
+  Handling taken = Handling::no;
   bool found = false;
   if constexpr (detail::state_bytes<First>() == 0) {
     First actor{};
-    found = detail::dispatch_plain_message(HandlesOf<First>{}, taken, first, types, &actor, arguments...);
+    found = detail::dispatch_fast_message(HandlesOf<First>{}, taken, first, types, &actor, arguments...);
   } else {
-    found = detail::dispatch_plain_message(HandlesOf<First>{}, taken, first, types,
+    found = detail::dispatch_fast_message(HandlesOf<First>{}, taken, first, types,
                                            static_cast<First*>(state), arguments...);
   }
   if (found) return taken;
-  return dispatch_plain(ActorList<Rest...>{}, first + 1, types, state, arguments...);
+  return dispatch_fast(ActorList<Rest...>{}, first + 1, types, state, arguments...);
 }
 
 /// Bytes that a worker copies of the state of an actor of the type `actor_type` before a message is handled:
@@ -585,23 +585,23 @@ GYRE_DEVICE uint32_t rollback_bytes(ActorList<First, Rest...>, uint32_t actor_ty
 }
 
 /// Whether messages to the actor type `actor_type` may be handled side by side.
-GYRE_DEVICE inline bool is_side_by_side(ActorList<>, uint32_t) { return false; }
+GYRE_DEVICE inline bool is_batched(ActorList<>, uint32_t) { return false; }
 template <class First, class... Rest>
-GYRE_DEVICE bool is_side_by_side(ActorList<First, Rest...>, uint32_t actor_type) {
-  if (actor_type != 0) return is_side_by_side(ActorList<Rest...>{}, actor_type - 1);
+GYRE_DEVICE bool is_batched(ActorList<First, Rest...>, uint32_t actor_type) {
+  if (actor_type != 0) return is_batched(ActorList<Rest...>{}, actor_type - 1);
   return HandlesSideBySide<First>;
 }
 
 /// dispatch_plain() for such an actor type, by part of the handler group.
 template <class... Arguments>
-GYRE_DEVICE void dispatch_side_by_side(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {}
+GYRE_DEVICE void dispatch_in_batch(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {}
 template <class First, class... Rest, class... Arguments>
-GYRE_DEVICE void dispatch_side_by_side(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
+GYRE_DEVICE void dispatch_in_batch(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
                                        Arguments&&... arguments) {
   if constexpr (HandlesSideBySide<First>) {
-    if (dispatch_plain(ActorList<First>{}, first, types, state, arguments...) != Taken::no) return;
+    if (dispatch_fast(ActorList<First>{}, first, types, state, arguments...) != Handling::no) return;
   }
-  dispatch_side_by_side(ActorList<Rest...>{}, first + 1, types, state, arguments...);
+  dispatch_in_batch(ActorList<Rest...>{}, first + 1, types, state, arguments...);
 }
 
 /// Calls `visit(actor, key)` for each actor there is whose type has an on_stop. Run by the whole handler

@@ -11,7 +11,7 @@
 
 namespace gyre {
 
-enum class Decision : uint32_t { nothing, message, corrupt, stop };
+enum class PollOutcome : uint32_t { nothing, message, corrupt, stop };
 
 /// The sign bit is set where a deadline, as in Envelope::deadline_us, is past at `now_us`; the others say
 /// nothing. In bits, not a truth: a lone warp waits longer for a predicate than for a word.
@@ -71,10 +71,10 @@ struct RequestHead {
 /// Whether messages are held against the last one that went the short way while they are in registers still,
 /// each packet by the thread that loaded it: where a worker is one warp of a GPU. Elsewhere RequestHeads are
 /// compared.
-inline constexpr bool compares_packets = HandlerGroup::only_polls() && !looks_at_each_poll;
+inline constexpr bool compares_packets = HandlerGroup::only_polls() && !samples_command_each_poll;
 
 /// What the calling thread's packet of a message must be like, for the message to be like one before it.
-class Resemblance {
+class PacketMatch {
  public:
   /// Words of 64 bits of a body that can be compared: those in a warp's packets.
   static constexpr uint32_t body_words = (32 * words_a_packet - uint32_t(sizeof(Envelope) / 4)) / 2;
@@ -101,9 +101,9 @@ class Resemblance {
 
   GYRE_DEVICE static uint32_t bits_that_decide(uint32_t w, uint64_t words) {
     if (w == flags_word) return ~(uint32_t(envelope_flags::ask) << 24);
-    const uint64_t decide =
+    const uint64_t admit =
         w < envelope_words ? uint64_t(envelope_words_that_decide) >> w : words >> ((w - envelope_words) / 2);
-    return (decide & 1) != 0 ? 0xffffffff : 0;
+    return (admit & 1) != 0 ? 0xffffffff : 0;
   }
 
   uint32_t like_[words_a_packet] = {};
@@ -118,7 +118,7 @@ GYRE_DEVICE constexpr uint32_t message_words(const RingShape& shape) {
 }
 
 /// The looks at command word and clock.
-class Lookout {
+class CommandWatch {
  public:
   GYRE_DEVICE CommandWord command() const { return {command_}; }
   /// The host's clock when the worker last looked, in microseconds: the worker's estimate, by its own clock
@@ -134,44 +134,44 @@ class Lookout {
   /// the bus together. This and the next: collective over PollGroup.
   GYRE_DEVICE void ask(const CommandLine& command_line) {
     ticks_ = clock_ticks();
-    const bool due = PollGroup::any(uint32_t(ticks_) - looked_at_ >= look_interval);
+    const bool due = PollGroup::any(uint32_t(ticks_) - sampled_at_ >= command_poll_interval);
     if (due) {
-      looked_at_ = uint32_t(ticks_);
+      sampled_at_ = uint32_t(ticks_);
       now_us_ = uint32_t(now_ns() / 1000) + host_ahead_us_;
     }
-    if (due || looks_at_each_poll) {
-      asked_ = true;
+    if (due || samples_command_each_poll) {
+      pending_ = true;
       due_ = due;
-      answer_ = Memory::load_relaxed(command_line.command);
+      sample_ = Memory::load_relaxed(command_line.command);
     }
   }
   /// Takes the answer, if one was asked for; true where the look was due, or the command is another than
   /// before.
   GYRE_DEVICE bool accept() {
-    if (!asked_) return false;
-    asked_ = false;
+    if (!pending_) return false;
+    pending_ = false;
     const uint32_t before = command_;
-    command_ = PollGroup::broadcast(uint32_t(answer_));
-    if constexpr (!shares_host_clock) hear(PollGroup::broadcast(CommandLine::host_us_in(answer_)));
-    return !looks_at_each_poll || due_ || command_ != before;
+    command_ = PollGroup::broadcast(uint32_t(sample_));
+    if constexpr (!shares_host_clock) set_host_time(PollGroup::broadcast(CommandLine::host_us_in(sample_)));
+    return !samples_command_each_poll || due_ || command_ != before;
   }
 
  private:
-  GYRE_DEVICE void hear(uint32_t host_us) {
-    if (host_us == heard_us_) return;
-    heard_us_ = host_us;
+  GYRE_DEVICE void set_host_time(uint32_t host_us) {
+    if (host_us == host_us_) return;
+    host_us_ = host_us;
     host_ahead_us_ += host_us - now_us_;
     now_us_ = host_us;
   }
 
   uint32_t command_ = 0;  // CommandWord::word
   uint32_t now_us_ = 0;
-  uint32_t heard_us_ = 0;       // what the host last said
+  uint32_t host_us_ = 0;       // what the host last said
   uint32_t host_ahead_us_ = 0;  // of the worker's clock, by the estimate
   uint64_t ticks_ = 0;
-  uint32_t looked_at_ = 0;  // low bits of ticks_, when a look was due
-  uint64_t answer_ = 0;     // CommandLine::command
-  bool asked_ = false;
+  uint32_t sampled_at_ = 0;  // low bits of ticks_, when a look was due
+  uint64_t sample_ = 0;     // CommandLine::command
+  bool pending_ = false;
   bool due_ = false;  // the look that was asked for
 };
 
@@ -179,23 +179,23 @@ class Lookout {
 /// comes some time after the reply, and a look that just misses it costs a whole crossing of the bus: the
 /// first look waits until most of the time it finds its message. Each miss by one look makes it later, each
 /// hit a little earlier: some one in a hundred misses. A stream waits for nothing.
-class LookDelay {
+class PollDelay {
  public:
-  static constexpr uint32_t later = 96;
+  static constexpr uint32_t miss_step = 96;
   static constexpr uint32_t longest = 1600;  ///< about what a look over the bus takes
 
   /// Without `looks_cross_bus` it stays 0.
-  GYRE_DEVICE explicit LookDelay(bool looks_cross_bus) : longest_(looks_cross_bus ? longest : 0) {}
+  GYRE_DEVICE explicit PollDelay(bool looks_cross_bus) : longest_(looks_cross_bus ? longest : 0) {}
   GYRE_DEVICE uint32_t ticks() const { return ticks_; }
   GYRE_DEVICE bool ever() const { return longest_ != 0; }
 
   /// A message was found after so many looks that found nothing; `in_stream`: with another, by one look.
-  GYRE_DEVICE void found(uint32_t empty_looks, bool in_stream) {
+  GYRE_DEVICE void found(uint32_t empty_polls, bool in_stream) {
     if (in_stream) {
       ticks_ = 0;
-    } else if (empty_looks == 1) {
-      ticks_ = ticks_ + later < longest_ ? ticks_ + later : longest_;
-    } else if (empty_looks == 0 && ticks_ != 0) {
+    } else if (empty_polls == 1) {
+      ticks_ = ticks_ + miss_step < longest_ ? ticks_ + miss_step : longest_;
+    } else if (empty_polls == 0 && ticks_ != 0) {
       --ticks_;
     }
   }
@@ -208,23 +208,23 @@ class LookDelay {
 /// The requests of one worker, in order. The polling threads' alone. One look is for one message or, where
 /// they come faster than they are taken, for as many as the threads have packets for: one each, or up to
 /// most_loads.
-class Inbox {
+class RequestReader {
  public:
   /// Empty looks before the ring counts as empty.
-  static constexpr uint32_t looks_before_credit = 8;
+  static constexpr uint32_t empty_polls_before_credit = 8;
   /// Packets of a thread that one look loads at most, for messages that are handled side by side.
   static constexpr uint32_t most_loads = 4;
 
   /// `memory`: MessageMemory::request_words() words of the group's own, 16-aligned.
-  GYRE_DEVICE Inbox(const Bridge& bridge, uint32_t* memory)
+  GYRE_DEVICE RequestReader(const Bridge& bridge, uint32_t* memory)
       : shape_(bridge.shape),
         command_line_(bridge.command_line),
         ring_(bridge.h2d),
         next_(bridge.h2d, bridge.shape),
-        memory_(kept(memory)),
-        place_(kept(memory + PollGroup::rank() * words_a_packet)),
+        memory_(pin_pointer(memory)),
+        place_(pin_pointer(memory + PollGroup::rank() * words_a_packet)),
         delay_(bridge.inbound_in_region),
-        most_more_looks_(looks_at_each_poll || bridge.inbound_in_region ? 0 : cheap_looks - 1) {
+        most_more_polls_(samples_command_each_poll || bridge.inbound_in_region ? 0 : polls_a_turn - 1) {
     set_width(idle_log_width);
   }
 
@@ -240,182 +240,182 @@ class Inbox {
   /// Looks, for a message if it `wants` one, and for a command: some looks in a row where they are cheap.
   /// 0 if there is a message, whole and like the one of the last remember(); where messages are not compared
   /// so, what missing() says. Collective.
-  GYRE_DEVICE uint32_t glance(bool wants) {
+  GYRE_DEVICE uint32_t poll(bool wants) {
     uint32_t late = 0;
-    if (seen_ == 0 || !wants) {
-      glimpse(wants ? window_ : 0);
+    if (window_left_ == 0 || !wants) {
+      load_window(wants ? window_ : 0);
       head_ = RequestHead::load(request());
     } else {
-      if constexpr (!looks_at_each_poll) lookout_.ask(*command_line_);
+      if constexpr (!samples_command_each_poll) command_watch_.ask(*command_line_);
       head_ = RequestHead::load(request());
-      if constexpr (compares_packets) late = head_.lateness(lookout_.now_us());  // since it was compared
+      if constexpr (compares_packets) late = head_.lateness(command_watch_.now_us());  // since it was compared
     }
-    if constexpr (compares_packets) return (~(there_ & alike_) & usual_packets_) | late;
-    return missing();
+    if constexpr (compares_packets) return (~(present_ & matching_) & expected_packets_) | late;
+    return size_mismatch();
   }
   /// 0 if what glance() found is a message of the size of the one before it, whole; else look_closer() says
   /// what there is.
-  GYRE_DEVICE uint32_t missing() const {
-    return (~there_ & usual_packets_) | (head_.body_bytes() ^ last_body_bytes_);
+  GYRE_DEVICE uint32_t size_mismatch() const {
+    return (~present_ & expected_packets_) | (head_.body_bytes() ^ expected_bytes_);
   }
   /// Those to come that are like the message in hand, by the words of its body that `words` has as bits, are
   /// what glance() says 0 of. Collective.
   GYRE_DEVICE void remember(uint64_t words) {
     if constexpr (compares_packets) {
-      remembered_bytes_ = head_.body_bytes();
-      const uint32_t width = 1u << log_width_for(packets_for(remembered_bytes_));
-      resemblance_.take(request(), PollGroup::rank() & (width - 1), words);
-      alike_ = 0;  // those seen already were held against another
-      row_ = 0;
-      expect_alike();
+      match_bytes_ = head_.body_bytes();
+      const uint32_t width = 1u << log_width_for(packets_for(match_bytes_));
+      match_.take(request(), PollGroup::rank() & (width - 1), words);
+      matching_ = 0;  // those seen already were held against another
+      batch_ready_ = 0;
+      update_match_mask();
     }
   }
   /// None is, any more.
   GYRE_DEVICE void forget() {
-    remembered_bytes_ = none_remembered;
-    expected_ = 0;
-    alike_ = 0;
-    row_ = 0;
+    match_bytes_ = no_match;
+    match_mask_ = 0;
+    matching_ = 0;
+    batch_ready_ = 0;
   }
   /// What glance() found, if not that: message, corrupt or nothing. Collective.
-  GYRE_DEVICE Decision look_closer() {
-    if ((there_ & 1) == 0) return nothing();
+  GYRE_DEVICE PollOutcome classify() {
+    if ((present_ & 1) == 0) return nothing();
     const uint32_t body_bytes = head_.body_bytes();  // says the message, whatever it is
     const uint32_t needed = packets_for(body_bytes < 0x7fffffff ? body_bytes : 0x7fffffff);
-    if (is_whole(there_, needed, width_)) return Decision::message;
-    if (needed > looked() || delay_.ever()) return look_for_rest();
-    seen_ = 0;  // in part, after a row of looks: the next begins with it
-    return Decision::nothing;
+    if (is_whole(present_, needed, width_)) return PollOutcome::message;
+    if (needed > window_packets() || delay_.ever()) return load_rest();
+    window_left_ = 0;  // in part, after a row of looks: the next begins with it
+    return PollOutcome::nothing;
   }
   /// Asks for the command once it is known whether there is a message, where that is in the cache: the clock
   /// is read then, and its handler's time begins.
   GYRE_DEVICE void ask_at_each_poll() {
-    if constexpr (looks_at_each_poll) lookout_.ask(*command_line_);
+    if constexpr (samples_command_each_poll) command_watch_.ask(*command_line_);
   }
   /// Whether a look was due, or found another command, since the last time this was asked. Collective.
-  GYRE_DEVICE bool looked_out() { return lookout_.accept(); }
-  GYRE_DEVICE const Lookout& lookout() const { return lookout_; }
-  GYRE_DEVICE void read_clock_again() { lookout_.read_clock_again(); }
+  GYRE_DEVICE bool take_command_sample() { return command_watch_.accept(); }
+  GYRE_DEVICE const CommandWatch& command_watch() const { return command_watch_; }
+  GYRE_DEVICE void read_clock_again() { command_watch_.read_clock_again(); }
   /// In a row, so far.
-  GYRE_DEVICE uint32_t empty_looks() const { return empty_looks_; }
+  GYRE_DEVICE uint32_t empty_polls() const { return empty_polls_; }
 
   /// The message that was found, and its head.
   GYRE_DEVICE const uint32_t* request() const { return memory_ + request_word_; }
   GYRE_DEVICE const RequestHead& head() const { return head_; }
   GYRE_DEVICE uint64_t ticket() const { return next_.ticket(); }
   /// How many there may be with it, itself too, that need no other look.
-  GYRE_DEVICE uint32_t seen() const { return seen_; }
+  GYRE_DEVICE uint32_t window_left() const { return window_left_; }
   /// Whether messages have been there before they were looked for, several times in a row.
-  GYRE_DEVICE bool in_stream() const { return in_a_row_ >= stream_begins; }
+  GYRE_DEVICE bool in_stream() const { return hits_in_a_row_ >= stream_begins; }
 
   /// What a look finds behind messages that were found before: `loads` packets of the calling thread.
   template <uint32_t loads>
-  struct Ahead {
+  struct Prefetch {
     Packet packets[loads] = {};
     uint32_t messages = 0;  // that it is for
   };
   /// Begins that look, while the last `n` of those seen are yet to be handled; for none where there are more.
   /// The packet is there when it is used.
-  GYRE_DEVICE Ahead<1> look_ahead(uint32_t n) const {
-    Ahead<1> ahead;
-    if (n == seen_) begin(ahead, n, most_);
-    return ahead;
+  GYRE_DEVICE Prefetch<1> prefetch(uint32_t n) const {
+    Prefetch<1> prefetched;
+    if (n == window_left_) begin(prefetched, n, most_);
+    return prefetched;
   }
   /// Messages that the last look was for, or what is left of them.
-  GYRE_DEVICE uint32_t looked_for() const { return row_ != 0 ? row_looked_for_ : seen_; }
+  GYRE_DEVICE uint32_t polled_messages() const { return batch_ready_ != 0 ? batch_polled_ : window_left_; }
   /// Begins a look behind `n` that are handled side by side, by a load more than there are whole ones of
   /// them.
-  GYRE_DEVICE Ahead<most_loads> look_ahead_of_many(uint32_t n) const {
-    Ahead<most_loads> ahead;
+  GYRE_DEVICE Prefetch<most_loads> prefetch_batch(uint32_t n) const {
+    Prefetch<most_loads> prefetched;
     const uint32_t loads = (n << log_width_) / PollGroup::size() + 1;
-    begin(ahead, n, (loads < most_loads ? loads : most_loads) * most_);
-    return ahead;
+    begin(prefetched, n, (loads < most_loads ? loads : most_loads) * most_);
+    return prefetched;
   }
   /// After next(n): what look_ahead(n) found. Where the first of its messages was not there it is looked for
   /// again: it may have come since. Collective.
   template <uint32_t loads>
-  GYRE_DEVICE void see(const Ahead<loads>& ahead) {
-    if (ahead.messages == 0) return;
-    const uint32_t among = PollGroup::ballot(message_ < ahead.messages);
-    there_ = PollGroup::ballot(ahead.packets[0].stamp == next_.stamp()) & among;
-    compare(ahead.packets[0]);
-    unpack(ahead.packets[0], place_, 0);
-    if constexpr (loads != 1) see_more(ahead);
+  GYRE_DEVICE void adopt(const Prefetch<loads>& prefetched) {
+    if (prefetched.messages == 0) return;
+    const uint32_t among = PollGroup::ballot(message_ < prefetched.messages);
+    present_ = PollGroup::ballot(prefetched.packets[0].stamp == next_.stamp()) & among;
+    compare(prefetched.packets[0]);
+    unpack(prefetched.packets[0], place_, 0);
+    if constexpr (loads != 1) adopt_batch(prefetched);
     PollGroup::sync();
     request_word_ = 0;
     taken_ = 0;
-    seen_ = (there_ & 1) == 0 ? 0 : ahead.messages < most_ ? ahead.messages : most_;
-    if (seen_ == 0 && most_ == 1) leave_stream();
+    window_left_ = (present_ & 1) == 0 ? 0 : prefetched.messages < most_ ? prefetched.messages : most_;
+    if (window_left_ == 0 && most_ == 1) leave_stream();
   }
   /// After next() of messages that were handled side by side. Where they were not `all` that the last look
   /// was for, and nothing else of it is in hand, the next look is for one.
-  GYRE_DEVICE void end_row(bool all) {
-    if (seen_ == 0 && !all) window_ = 1;
+  GYRE_DEVICE void finish_batch(bool all) {
+    if (window_left_ == 0 && !all) window_ = 1;
   }
   /// log2 of the packets that a look covers of each, and of the threads that loaded them.
   GYRE_DEVICE uint32_t log_width() const { return log_width_; }
   /// That of number `n` behind the message that was found.
-  GYRE_DEVICE const uint32_t* request_behind(uint32_t n) const {
+  GYRE_DEVICE const uint32_t* request_after(uint32_t n) const {
     return request() + n * (width_ * words_a_packet);
   }
   /// How many from the one that was found on, at most as many as threads, glance() would say 0 of, but for
   /// deadlines that passed since the look. Collective.
-  GYRE_DEVICE uint32_t usual_in_a_row() const {
-    if (row_ != 0) return row_;
+  GYRE_DEVICE uint32_t batch_size() const {
+    if (batch_ready_ != 0) return batch_ready_;
     const uint32_t k = PollGroup::rank();
-    return PollGroup::leading(k < seen_ && is_usual(there_ & alike_, k));
+    return PollGroup::leading(k < window_left_ && matches_expected(present_ & matching_, k));
   }
   /// It is done with, by the whole group: on to the next, or to that behind `n` of those seen, or of a row.
   GYRE_DEVICE void next(uint32_t n = 1) {
     next_.advance(shape_, n);
-    const int32_t seen_behind = int32_t(seen_) - int32_t(n);  // of a row there may be more than were seen
-    seen_ = seen_behind > 0 ? uint32_t(seen_behind) : 0;
+    const int32_t seen_behind = int32_t(window_left_) - int32_t(n);  // of a row there may be more than were seen
+    window_left_ = seen_behind > 0 ? uint32_t(seen_behind) : 0;
     taken_ += n;
-    row_ = 0;
-    there_ = n * width_ < 32 ? there_ >> (n * width_) : 0;
-    alike_ = n * width_ < 32 ? alike_ >> (n * width_) : 0;
+    batch_ready_ = 0;
+    present_ = n * width_ < 32 ? present_ >> (n * width_) : 0;
+    matching_ = n * width_ < 32 ? matching_ >> (n * width_) : 0;
     request_word_ += n * (width_ * words_a_packet);
-    if constexpr (delays_first_look) {
-      if (delay_.ever()) delay_.found(empty_looks_, taken_ > 1);
+    if constexpr (delays_first_poll) {
+      if (delay_.ever()) delay_.found(empty_polls_, taken_ > 1);
     }
-    more_looks_ = most_more_looks_;
+    more_polls_ = most_more_polls_;
     // Messages that were there when they were looked for, several times in a row, may have others behind
     // them.
-    in_a_row_ = empty_looks_ == 0 || in_a_row_ < 0 ? in_a_row_ + 1 : 0;
+    hits_in_a_row_ = empty_polls_ == 0 || hits_in_a_row_ < 0 ? hits_in_a_row_ + 1 : 0;
     window_ = in_stream() ? most_ : 1;
-    empty_looks_ = 0;
-    if (head_.body_bytes() == last_body_bytes_) return;
-    if (head_.body_bytes() <= shape_.body_capacity()) expect_such(head_.body_bytes());
-    seen_ = 0;
+    empty_polls_ = 0;
+    if (head_.body_bytes() == expected_bytes_) return;
+    if (head_.body_bytes() <= shape_.body_capacity()) expect_size(head_.body_bytes());
+    window_left_ = 0;
     window_ = 1;
-    in_a_row_ = 0;
+    hits_in_a_row_ = 0;
   }
 
  private:
   static constexpr uint32_t idle_log_width = 2;  // one 64-byte line: idle workers share the bus
-  static constexpr uint32_t patience = 200;      // empty looks before a worker counts as idle
+  static constexpr uint32_t empty_polls_before_idle = 200;      // empty looks before a worker counts as idle
   static constexpr int32_t stream_begins = 4;    // messages in a row
   // In a row, with nothing between them, where a look does not cross the bus: more than a conversation's next
   // message takes to come, or it would come between two such rows.
-  static constexpr uint32_t cheap_looks = 16;
+  static constexpr uint32_t polls_a_turn = 16;
 
   // Messages of this size: one look is to be enough for them, where it can be.
-  GYRE_DEVICE void expect_such(uint32_t body_bytes) {
+  GYRE_DEVICE void expect_size(uint32_t body_bytes) {
     const uint32_t needed = packets_for(body_bytes);
     set_width(log_width_for(needed));
     const bool by_one_look = needed <= 32;
-    last_body_bytes_ = by_one_look ? body_bytes : several_looks;
-    usual_packets_ = by_one_look ? 0xffffffffu >> (32 - needed) : 0xffffffffu;
-    expect_alike();
+    expected_bytes_ = by_one_look ? body_bytes : several_loads;
+    expected_packets_ = by_one_look ? 0xffffffffu >> (32 - needed) : 0xffffffffu;
+    update_match_mask();
   }
   GYRE_DEVICE static uint32_t log_width_for(uint32_t packets) {
     return packets <= 4 ? 2 : packets <= 8 ? 3 : packets <= 16 ? 4 : 5;
   }
   // Looks are for messages of one size: those of another are not held against the one remembered.
-  GYRE_DEVICE void expect_alike() { expected_ = last_body_bytes_ == remembered_bytes_ ? 0xffffffff : 0; }
+  GYRE_DEVICE void update_match_mask() { match_mask_ = expected_bytes_ == match_bytes_ ? 0xffffffff : 0; }
   GYRE_DEVICE void compare(const Packet& packet) {
     if constexpr (compares_packets) {
-      alike_ = PollGroup::ballot(resemblance_.difference(packet, lookout_.now_us()) == 0) & expected_;
+      matching_ = PollGroup::ballot(match_.difference(packet, command_watch_.now_us()) == 0) & match_mask_;
     }
   }
   GYRE_DEVICE void set_width(uint32_t log_width) {
@@ -429,39 +429,39 @@ class Inbox {
   }
 
   // Whether all packets of a message of the usual size are among those of a load, number `k` of its messages.
-  GYRE_DEVICE bool is_usual(uint32_t packets, uint32_t k) const {
-    return ((packets >> (k << log_width_)) & usual_packets_) == usual_packets_;
+  GYRE_DEVICE bool matches_expected(uint32_t packets, uint32_t k) const {
+    return ((packets >> (k << log_width_)) & expected_packets_) == expected_packets_;
   }
   // Loads packets of `most` messages at the most, `n` behind the one in hand: to the end of their lap, which
   // is the next where this one ends there.
   template <uint32_t loads>
-  GYRE_DEVICE void begin(Ahead<loads>& ahead, uint32_t n, uint32_t most) const {
+  GYRE_DEVICE void begin(Prefetch<loads>& prefetched, uint32_t n, uint32_t most) const {
     uint32_t left = next_.left_of_lap() - n, first = n * shape_.packets();
     if (left == 0) {
       left = shape_.slots;
       first = 0 - uint32_t(next_.slot() - ring_);
     }
-    ahead.messages = left < most ? left : most;
-    ahead.packets[0] = Memory::load(cell(first + packet_looked_for(ahead.messages)));
+    prefetched.messages = left < most ? left : most;
+    prefetched.packets[0] = Memory::load(cell(first + packet_to_load(prefetched.messages)));
     for (uint32_t i = 1; i < loads; ++i) {
-      if (message_ + i * most_ >= ahead.messages) continue;
-      ahead.packets[i] = Memory::load(cell(first + packet_ + i * most_ * shape_.packets()));
+      if (message_ + i * most_ >= prefetched.messages) continue;
+      prefetched.packets[i] = Memory::load(cell(first + packet_ + i * most_ * shape_.packets()));
     }
   }
   // All packets but the first of each thread, and which messages they make.
-  GYRE_DEVICE void see_more(const Ahead<most_loads>& ahead) {
+  GYRE_DEVICE void adopt_batch(const Prefetch<most_loads>& prefetched) {
     const uint32_t k = PollGroup::rank(), of_load = k & (most_ - 1);
-    bool usual = k < most_ && is_usual(there_ & alike_, of_load);
+    bool usual = k < most_ && matches_expected(present_ & matching_, of_load);
     for (uint32_t i = 1; i < most_loads; ++i) {
-      const Packet& packet = ahead.packets[i];
-      const bool among = message_ + i * most_ < ahead.messages;
+      const Packet& packet = prefetched.packets[i];
+      const bool among = message_ + i * most_ < prefetched.messages;
       const uint32_t good = PollGroup::ballot(among && packet.stamp == next_.stamp() &&
-                                              resemblance_.difference(packet, lookout_.now_us()) == 0);
+                                              match_.difference(packet, command_watch_.now_us()) == 0);
       unpack(packet, place_ + i * (32 * words_a_packet), 0);
-      if ((k << log_width_) / PollGroup::size() == i) usual = is_usual(good, of_load);
+      if ((k << log_width_) / PollGroup::size() == i) usual = matches_expected(good, of_load);
     }
-    row_ = PollGroup::leading(usual);
-    row_looked_for_ = ahead.messages;
+    batch_ready_ = PollGroup::leading(usual);
+    batch_polled_ = prefetched.messages;
   }
 
   // Packet `packet` from the message in hand on.
@@ -470,92 +470,92 @@ class Inbox {
   }
   // Which this thread loads, where a look is for so many messages. Threads beyond those load what others do:
   // that costs nothing, and knowing them would.
-  GYRE_DEVICE uint32_t packet_looked_for(uint32_t messages) const {
+  GYRE_DEVICE uint32_t packet_to_load(uint32_t messages) const {
     return message_ < messages ? packet_ : packet_of_first_;
   }
 
   // Loads the first packets of so many messages and unpacks them side by side: what is there is unpacked
   // before it is known to be whole, and nobody looks at it if it is not.
-  GYRE_DEVICE void glimpse(uint32_t messages) {
-    if constexpr (delays_first_look) {
-      if (empty_looks_ == 0 && delay_.ticks() != 0) wait_ticks(delay_.ticks());
+  GYRE_DEVICE void load_window(uint32_t messages) {
+    if constexpr (delays_first_poll) {
+      if (empty_polls_ == 0 && delay_.ticks() != 0) wait_ticks(delay_.ticks());
     }
     if (messages > next_.left_of_lap()) messages = next_.left_of_lap();
-    if constexpr (looks_at_each_poll) {
+    if constexpr (samples_command_each_poll) {
       Packet packet{{0, 0, 0}, 0};
       if (messages != 0) packet = Memory::load(cell(0));
-      there_ = packet.stamp == next_.stamp() ? 1 : 0;
+      present_ = packet.stamp == next_.stamp() ? 1 : 0;
       unpack(packet, memory_, 0);
     } else {
-      const Packet& looked_at = cell(packet_looked_for(messages));
+      const Packet& looked_at = cell(packet_to_load(messages));
       Packet packet = Memory::load(looked_at);
-      lookout_.ask(*command_line_);
+      command_watch_.ask(*command_line_);
       const bool among = message_ < messages;
-      const bool expected = among && message_ == 0 && (usual_packets_ >> PollGroup::rank() & 1) != 0;
-      for (uint32_t more = more_looks_; more != 0; --more) {
-        const bool missing = expected && packet.stamp != next_.stamp();
-        if (!PollGroup::any(missing)) break;
+      const bool expected = among && message_ == 0 && (expected_packets_ >> PollGroup::rank() & 1) != 0;
+      for (uint32_t more = more_polls_; more != 0; --more) {
+        const bool size_mismatch = expected && packet.stamp != next_.stamp();
+        if (!PollGroup::any(size_mismatch)) break;
         packet = Memory::load(looked_at);
         // While that is under way: where a message's first packet was there, it is the last look of the row.
         // What was missing has most likely come by then, or it is a shorter message.
-        if (PollGroup::any(expected && !missing && PollGroup::rank() == 0)) {
+        if (PollGroup::any(expected && !size_mismatch && PollGroup::rank() == 0)) {
           more = 1;
         } else {
-          ++empty_looks_;
+          ++empty_polls_;
         }
       }
-      lookout_.read_clock_again();
-      there_ = PollGroup::ballot(among && packet.stamp == next_.stamp());
+      command_watch_.read_clock_again();
+      present_ = PollGroup::ballot(among && packet.stamp == next_.stamp());
       unpack(packet, place_, 0);
       compare(packet);
       PollGroup::sync();
     }
     request_word_ = 0;
-    seen_ = messages;
+    window_left_ = messages;
     taken_ = 0;
-    row_ = 0;
+    batch_ready_ = 0;
   }
 
-  GYRE_DEVICE void leave_stream() { in_a_row_ = delay_.ticks() == 0 ? -64 : -1024; }
+  GYRE_DEVICE void leave_stream() { hits_in_a_row_ = delay_.ticks() == 0 ? -64 : -1024; }
 
-  GYRE_DEVICE Decision nothing() {
+  GYRE_DEVICE PollOutcome nothing() {
     // A look for several that found one is not repeated soon: it takes longer.
     if (window_ > 1 && taken_ == 1) leave_stream();
     window_ = 1;
-    seen_ = 0;
-    ++empty_looks_;
-    if (empty_looks_ >= patience && last_body_bytes_ != no_body_bytes) {
+    window_left_ = 0;
+    ++empty_polls_;
+    if (empty_polls_ >= empty_polls_before_idle && expected_bytes_ != no_body_bytes) {
       set_width(idle_log_width);
-      last_body_bytes_ = no_body_bytes;
-      expected_ = 0;
-      more_looks_ = 0;
+      expected_bytes_ = no_body_bytes;
+      match_mask_ = 0;
+      more_polls_ = 0;
     }
-    return Decision::nothing;
+    return PollOutcome::nothing;
   }
 
   // Packets of the first message that a look covers.
-  GYRE_DEVICE uint32_t looked() const {
+  GYRE_DEVICE uint32_t window_packets() const {
     const uint32_t threads = width_ < PollGroup::size() ? width_ : PollGroup::size();
     return threads < shape_.packets() ? threads : shape_.packets();
   }
   // A message that is longer than the one before it, or, where a look takes long, one that was seen before it
   // was whole.
-  GYRE_DEVICE Decision look_for_rest() {
+  GYRE_DEVICE PollOutcome load_rest() {
     const bool first = request_word_ == 0;
-    seen_ = 0;
-    if (!first) return Decision::nothing;  // the next look begins with it
-    const uint32_t known = is_whole(there_, looked(), looked()) ? looked() : 1;
+    window_left_ = 0;
+    if (!first) return PollOutcome::nothing;  // the next look begins with it
+    const uint32_t known = is_whole(present_, window_packets(), window_packets()) ? window_packets() : 1;
     const ReceiveOutcome outcome =
         receive_rest<Memory>(PollGroup{}, &cell(0), next_.stamp(), shape_, known, memory_);
     head_ = RequestHead::load(memory_);
-    if (outcome == ReceiveOutcome::nothing) return Decision::nothing;
-    seen_ = 1;
-    return outcome == ReceiveOutcome::message ? Decision::message : Decision::corrupt;
+    if (outcome == ReceiveOutcome::nothing) return PollOutcome::nothing;
+    window_left_ = 1;
+    return outcome == ReceiveOutcome::message ? PollOutcome::message : PollOutcome::corrupt;
   }
 
   // Sizes that no body has: of no message, of one that one look is not enough for, and what no message is
   // like.
-  static constexpr uint32_t no_body_bytes = 4, several_looks = 3, none_remembered = 5;
+  static constexpr uint32_t no_body_bytes = 4, several_loads = 3, no_match = 5;
 
   RingShape shape_;
   const CommandLine* command_line_;
@@ -565,14 +565,14 @@ class Inbox {
   uint32_t* memory_;
   uint32_t* place_;            // of this thread's packet in it
   uint32_t request_word_ = 0;  // in it, where the message in hand begins
-  LookDelay delay_;
+  PollDelay delay_;
   RequestHead head_;
-  Lookout lookout_;
-  uint32_t empty_looks_ = 0;
-  uint32_t last_body_bytes_ = no_body_bytes;  // that width_ is for
-  uint32_t usual_packets_ = 0xffffffff;       // bit k: a message of that size has a packet k
-  uint32_t most_more_looks_;                  // after the first, at once
-  uint32_t more_looks_ = 0;                   // of them, that the next glimpse takes
+  CommandWatch command_watch_;
+  uint32_t empty_polls_ = 0;
+  uint32_t expected_bytes_ = no_body_bytes;  // that width_ is for
+  uint32_t expected_packets_ = 0xffffffff;       // bit k: a message of that size has a packet k
+  uint32_t most_more_polls_;                  // after the first, at once
+  uint32_t more_polls_ = 0;                   // of them, that the next glimpse takes
   uint32_t log_width_;
   uint32_t width_;            // packets of each message that a look covers: 4, 8, 16 or 32
   uint32_t message_;          // that this thread looks for a packet of, of those that a look is for
@@ -581,16 +581,16 @@ class Inbox {
   uint32_t window_ = 1;       // messages that the next look is for
   uint32_t most_;             // of them
   uint32_t taken_ = 0;        // messages since the last glimpse
-  int32_t in_a_row_ = 0;      // messages that were there at the first look
-  uint32_t seen_ = 0;         // messages from the message in hand on that the last look was for
-  uint32_t there_ = 0;        // bit k: packet k from the message in hand on is there
+  int32_t hits_in_a_row_ = 0;      // messages that were there at the first look
+  uint32_t window_left_ = 0;         // messages from the message in hand on that the last look was for
+  uint32_t present_ = 0;        // bit k: packet k from the message in hand on is there
   // Where messages are compared by packets.
-  Resemblance resemblance_;
-  uint32_t remembered_bytes_ = none_remembered;  // the size of a message that is alike
-  uint32_t expected_ = 0;                        // all bits: such messages are what looks are for
-  uint32_t alike_ = 0;           // bit k: packet k from the message in hand on may be such a message's
-  uint32_t row_ = 0;             // usual_in_a_row(), where a look for more than seen_ found it: that was for
-  uint32_t row_looked_for_ = 0;  // so many
+  PacketMatch match_;
+  uint32_t match_bytes_ = no_match;  // the size of a message that is alike
+  uint32_t match_mask_ = 0;                        // all bits: such messages are what looks are for
+  uint32_t matching_ = 0;           // bit k: packet k from the message in hand on may be such a message's
+  uint32_t batch_ready_ = 0;             // usual_in_a_row(), where a look for more than seen_ found it: that was for
+  uint32_t batch_polled_ = 0;  // so many
 };
 
 }  // namespace gyre

@@ -12,8 +12,8 @@ namespace gyre {
 
 /// Between looks: an idle worker leaves the bus to others.
 struct DevicePause {
-  __device__ void operator()(uint32_t empty_looks) const {
-    if (empty_looks > 200) __nanosleep(500);
+  __device__ void operator()(uint32_t empty_polls) const {
+    if (empty_polls > 200) __nanosleep(500);
   }
 };
 

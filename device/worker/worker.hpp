@@ -23,10 +23,10 @@ class Worker {
                      WorkerShared& shared)
       : bridge_(bridge),
         actors_(memory.actors + WorkingMemory::of<Actors...>().bytes()),
-        inbox_(bridge, request),
-        responses_(kept(response)),
+        requests_(bridge, request),
+        responses_(pin_pointer(response)),
         response_(responses_),
-        shared_(kept(&shared)),
+        shared_(pin_pointer(&shared)),
         replies_(bridge.d2h, bridge.shape),
         credits_(bridge.worker_line->h2d_credit, bridge.shape.slots),
         meter_(memory.counts, handler_count<Actors...> + 1) {
@@ -49,14 +49,14 @@ class Worker {
   template <class Pause>
   GYRE_DEVICE void run(Pause pause) {
     if (!start()) return;
-    while (turn(pause) != Decision::stop) {
+    while (turn(pause) != PollOutcome::stop) {
     }
     finish();
   }
 
   /// One poll, and the message it found, if any. For engines that step their workers; the group must be one
   /// thread.
-  GYRE_DEVICE Decision step() {
+  GYRE_DEVICE PollOutcome step() {
     return turn([](uint32_t) {});
   }
 
@@ -66,15 +66,15 @@ class Worker {
   /// Says that the worker runs. False, and it is not to run, if its handlers are not those that the host
   /// takes them for.
   GYRE_DEVICE bool start() {
-    const uint32_t dispute = first_handler_in_dispute<Actors...>(bridge_.handler_types, bridge_.handlers);
-    const bool agreed = dispute == bridge_.handlers;
+    const uint32_t mismatch = first_mismatched_handler<Actors...>(bridge_.handler_types, bridge_.handlers);
+    const bool agreed = mismatch == bridge_.handlers;
     if (agreed && polls() && !bridge_.inbound_in_region && SlotPages::pages(bridge_.shape) != 0) {
-      const uint64_t pages = inbox_.choose_slot_pages();
+      const uint64_t pages = requests_.choose_slot_pages();
       if (PollGroup::rank() == 0) Memory::store_relaxed(bridge_.worker_line->slot_pages, pages);
     }
     if (HandlerGroup::rank() == 0) {
       if (!agreed) Memory::store_release(bridge_.worker_line->stopped, 1);
-      Memory::store_release(bridge_.worker_line->started, agreed ? 1 : uint64_t(2) + dispute);
+      Memory::store_release(bridge_.worker_line->started, agreed ? 1 : uint64_t(2) + mismatch);
     }
     return agreed;
   }
@@ -103,89 +103,89 @@ class Worker {
       detail::ContextAccess::begin_hook<Actor>(context);
       actor.on_stop(context);
       HandlerGroup::sync();
-      if (HandlerGroup::rank() == 0) worker.shared_->notes = WorkerNotes{};  // the next one's ctx.ok()
+      if (HandlerGroup::rank() == 0) worker.shared_->verdict = MessageVerdict{};  // the next one's ctx.ok()
       HandlerGroup::sync();
     }
   };
 
   template <class Pause>
-  GYRE_DEVICE Decision turn(Pause pause) {
+  GYRE_DEVICE PollOutcome turn(Pause pause) {
     if constexpr (compares_packets) return warp_turn(pause);
-    Decision decision = Decision::nothing;
+    PollOutcome outcome = PollOutcome::nothing;
     if constexpr (HandlerGroup::only_polls()) {
-      decision = poll();
+      outcome = poll();
     } else {
       if (polls()) {
-        while ((decision = poll()) == Decision::nothing) pause(inbox_.empty_looks());
+        while ((outcome = poll()) == PollOutcome::nothing) pause(requests_.empty_polls());
       }
-      decision = agree(decision);
+      outcome = share_outcome(outcome);
     }
-    if (decision == Decision::message) take_message(unlike_last() == 0 || prepare());
-    if (decision == Decision::corrupt) skip();
-    if (decision == Decision::nothing) pause(inbox_.empty_looks());
-    return decision;
+    if (outcome == PollOutcome::message) handle_message(mismatch_bits() == 0 || admit_to_fast_path());
+    if (outcome == PollOutcome::corrupt) skip();
+    if (outcome == PollOutcome::nothing) pause(requests_.empty_polls());
+    return outcome;
   }
 
   // The same by one warp of a GPU, where a branch takes as long as ten additions: one question leads to the
   // handler, where all is as usual.
   template <class Pause>
-  GYRE_DEVICE Decision warp_turn(Pause pause) {
-    if (attends_to_command()) return Decision::stop;
-    const uint32_t unusual = inbox_.glance(reply_room());
-    Inbox::Ahead<1> ahead;
+  GYRE_DEVICE PollOutcome warp_turn(Pause pause) {
+    if (stop_requested()) return PollOutcome::stop;
+    const uint32_t unusual = requests_.poll(reply_room());
+    RequestReader::Prefetch<1> prefetched;
     bool plain = true;
-    if ((unusual | uint32_t(inbox_.in_stream())) != 0) {
+    if ((unusual | uint32_t(requests_.in_stream())) != 0) {
       if (unusual == 0) {
         if constexpr (any_side_by_side<Actors...>) {
-          if (last_side_by_side_ && inbox_.seen() > 1 && take_side_by_side()) return Decision::message;
+          if (last_in_batches_ && requests_.window_left() > 1 && handle_batch()) return PollOutcome::message;
         }
-        ahead = inbox_.look_ahead(1);
+        prefetched = requests_.prefetch(1);
       } else {
-        const Decision decision = inbox_.missing() == 0 ? Decision::message : look_closer();
-        if (decision != Decision::message) {
-          if (decision == Decision::corrupt) {
+        const PollOutcome outcome = requests_.size_mismatch() == 0 ? PollOutcome::message : classify();
+        if (outcome != PollOutcome::message) {
+          if (outcome == PollOutcome::corrupt) {
             skip();
           } else {
-            pause(inbox_.empty_looks());
+            pause(requests_.empty_polls());
           }
-          return decision;
+          return outcome;
         }
-        plain = prepare();
+        plain = admit_to_fast_path();
       }
     }
-    take_message(plain);
-    inbox_.see(ahead);
-    return Decision::message;
+    handle_message(plain);
+    requests_.adopt(prefetched);
+    return PollOutcome::message;
   }
 
   // Polling threads only.
-  GYRE_DEVICE Decision poll() {
-    if (!looks_at_each_poll && attends_to_command()) return Decision::stop;
-    const Decision decision = inbox_.glance(reply_room()) == 0 ? Decision::message : look_closer();
-    inbox_.ask_at_each_poll();
+  GYRE_DEVICE PollOutcome poll() {
+    if (!samples_command_each_poll && stop_requested()) return PollOutcome::stop;
+    const PollOutcome outcome = requests_.poll(reply_room()) == 0 ? PollOutcome::message : classify();
+    requests_.ask_at_each_poll();
     // On the CPU the answer is in the cache: a message found beside a stop is not taken.
-    if (looks_at_each_poll && attends_to_command()) return Decision::stop;
-    return decision;
+    if (samples_command_each_poll && stop_requested()) return PollOutcome::stop;
+    return outcome;
   }
-  GYRE_DEVICE Decision look_closer() {
-    const Decision decision = inbox_.look_closer();
-    if (decision == Decision::nothing && inbox_.empty_looks() >= Inbox::looks_before_credit &&
-        credits_.behind(inbox_.ticket()) && PollGroup::rank() == 0) {
+  GYRE_DEVICE PollOutcome classify() {
+    const PollOutcome outcome = requests_.classify();
+    if (outcome == PollOutcome::nothing && requests_.empty_polls() >= RequestReader::empty_polls_before_credit &&
+        credits_.behind(requests_.ticket()) && PollGroup::rank() == 0) {
       publish_credit();
     }
-    return decision;
+    return outcome;
   }
 
   // What the last look found of the host's command; true if the worker is to stop.
-  GYRE_DEVICE bool attends_to_command() {
-    if (inbox_.looked_out()) {
-      const bool other = command_.word != inbox_.lookout().command().word;
-      command_ = inbox_.lookout().command();
-      if (command_.command() != Command::run) inbox_.forget();
+  GYRE_DEVICE bool stop_requested() {
+    if (requests_.take_command_sample()) {
+      const bool other = command_.word != requests_.command_watch().command().word;
+      command_ = requests_.command_watch().command();
+      if (command_.command() != Command::run) requests_.forget();
       if (other && PollGroup::rank() == 0) acknowledge_command();
       report();
       // Of that the handler's time holds nothing.
-      if constexpr (looks_at_each_poll) inbox_.read_clock_again();
+      if constexpr (samples_command_each_poll) requests_.read_clock_again();
     }
     return stop_seen_ || command_.command() == Command::stop;
   }
@@ -193,7 +193,7 @@ class Worker {
   // Now and then: that the worker is there, and what it counted.
   GYRE_DEVICE void report() {
     WorkerReports& reports = shared_->reports;
-    const uint32_t now_us = inbox_.lookout().now_us();
+    const uint32_t now_us = requests_.command_watch().now_us();
     if (now_us - reports.heartbeat_us < heartbeat_interval_us) return;
     const auto clocks = HandlerMeter::ClockPair::now();
     const bool counts_due = now_us - reports.counts_us >= counts_interval_us;
@@ -208,15 +208,15 @@ class Worker {
         shared_->tick = meter_.tick();
       }
     }
-    if (uniform(counts_due)) publish_counts();
+    if (assert_warp_uniform(counts_due)) publish_counts();
     PollGroup::sync();
   }
 
   // Polling threads.
   GYRE_DEVICE void publish_counts() {
-    if (shared_->reports.counts_ticket == inbox_.ticket()) return;
+    if (shared_->reports.counts_ticket == requests_.ticket()) return;
     meter_.publish(bridge_.counts);
-    if (PollGroup::rank() == 0) shared_->reports.counts_ticket = inbox_.ticket();
+    if (PollGroup::rank() == 0) shared_->reports.counts_ticket = requests_.ticket();
     PollGroup::sync();
   }
 
@@ -236,33 +236,33 @@ class Worker {
   }
 
   // What the polling threads found is the whole group's, with what they know besides.
-  GYRE_DEVICE Decision agree(Decision decision) {
+  GYRE_DEVICE PollOutcome share_outcome(PollOutcome outcome) {
     if (HandlerGroup::rank() == 0) {
-      shared_->decision = decision;
+      shared_->outcome = outcome;
       shared_->command = command_.word;
-      shared_->now_us = inbox_.lookout().now_us();
-      shared_->request = inbox_.request();
+      shared_->now_us = requests_.command_watch().now_us();
+      shared_->request = requests_.request();
     }
     HandlerGroup::sync();
     command_.word = shared_->command;
     now_us_ = shared_->now_us;
     request_ = shared_->request;
-    if (shared_->decision == Decision::message) head_ = RequestHead::load(request_);
-    return shared_->decision;
+    if (shared_->outcome == PollOutcome::message) head_ = RequestHead::load(request_);
+    return shared_->outcome;
   }
 
   // Of the message in hand.
   GYRE_DEVICE const uint32_t* request() const {
-    if constexpr (HandlerGroup::only_polls()) return inbox_.request();
+    if constexpr (HandlerGroup::only_polls()) return requests_.request();
     return request_;
   }
   GYRE_DEVICE const RequestHead& head() const {
-    if constexpr (HandlerGroup::only_polls()) return inbox_.head();
+    if constexpr (HandlerGroup::only_polls()) return requests_.head();
     return head_;
   }
   // Lookout::now_us.
   GYRE_DEVICE uint32_t now_us() const {
-    if constexpr (HandlerGroup::only_polls()) return inbox_.lookout().now_us();
+    if constexpr (HandlerGroup::only_polls()) return requests_.command_watch().now_us();
     return now_us_;
   }
 
@@ -274,19 +274,19 @@ class Worker {
   }
   GYRE_DEVICE void next(uint32_t n = 1) {
     if (!polls()) return;
-    inbox_.next(n);
+    requests_.next(n);
     // All of a warp store the same, in one access: a branch for one of them would keep them apart.
-    if (credits_.due(inbox_.ticket(), n)) publish_credit();
+    if (credits_.due(requests_.ticket(), n)) publish_credit();
   }
 
   // `plain`: whether it may go the short way.
-  GYRE_DEVICE void take_message(bool plain) {
-    Taken taken = Taken::no;
-    if (plain) taken = take_plain();
-    if (taken == Taken::no) take_special();
-    if (taken == Taken::noted) {
+  GYRE_DEVICE void handle_message(bool plain) {
+    Handling taken = Handling::no;
+    if (plain) taken = handle_on_fast_path();
+    if (taken == Handling::no) handle_special();
+    if (taken == Handling::exceptional) {
       if constexpr (any_rolls_back<Actors...>) {
-        if (shared_->notes.status != Status::ok) put_back(last_rollback_bytes_, last_state_);
+        if (shared_->verdict.status != Status::ok) restore_state(last_rollback_bytes_, last_state_);
       }
       conclude(shared_->response_bytes, false);
     }
@@ -297,77 +297,77 @@ class Worker {
   // 0 where the message in hand may go the short way, because the one before it did, which it resembles.
   // Where packets are compared the inbox says that. This and the next are bits, not truths: a lone warp waits
   // longer for a predicate than for a word.
-  GYRE_DEVICE uint32_t unlike_last() const {
+  GYRE_DEVICE uint32_t mismatch_bits() const {
     const uint32_t stopped = uint32_t(command_.command()) ^ uint32_t(Command::run);
-    return oddness(head()) | stopped | head().difference(last_);
+    return fast_path_blockers(head()) | stopped | head().difference(last_);
   }
   // Not 0 where it is late, or more than an ask or a tell whose bodies are in their slots.
-  GYRE_DEVICE uint32_t oddness(const RequestHead& head) const {
+  GYRE_DEVICE uint32_t fast_path_blockers(const RequestHead& head) const {
     return head.lateness(now_us()) | (head.flags() & ~(uint32_t(envelope_flags::ask) << 24));
   }
 
   // After a usual message was found: it and those like it that the same look found, side by side; false, and
   // nothing done, where there are none. Each gets an equal part of the warp, of no more threads than loaded
   // its packets.
-  GYRE_DEVICE bool take_side_by_side() {
+  GYRE_DEVICE bool handle_batch() {
     const bool is_ask = this->head().flags() != 0;
-    uint32_t most = inbox_.usual_in_a_row();
+    uint32_t most = requests_.batch_size();
     if (most > message_memory_.replies()) most = message_memory_.replies();
     if (is_ask && most > replies_left_) most = replies_left_;
     if (is_ask && most > replies_.left_of_lap()) most = replies_.left_of_lap();
     if (most < 2 || replies_.stamps_whole_slot()) return false;
     uint32_t log_size = most > 16 ? 0 : most > 8 ? 1 : most > 4 ? 2 : most > 2 ? 3 : 4;
-    if (log_size > inbox_.log_width()) log_size = inbox_.log_width();
+    if (log_size > requests_.log_width()) log_size = requests_.log_width();
     const uint32_t team_number = PollGroup::rank() >> log_size;
     const Team team = Team::part(log_size);
-    const uint32_t* const request = inbox_.request_behind(team_number);
+    const uint32_t* const request = requests_.request_after(team_number);
     const RequestHead head = RequestHead::load(request);
     const bool late = head.lateness(now_us()) != 0, same_way = (head.flags() != 0) == is_ask;
     const uint32_t count = PollGroup::leading((team_number < most) & !late & same_way) >> log_size;
     if (count < 2) return false;
 
-    const bool all = count == inbox_.looked_for();
-    Inbox::Ahead<Inbox::most_loads> ahead;
-    if (all) ahead = inbox_.look_ahead_of_many(count);
+    const bool all = count == requests_.polled_messages();
+    RequestReader::Prefetch<RequestReader::most_loads> prefetched;
+    if (all) prefetched = requests_.prefetch_batch(count);
     if (PollGroup::rank() == 0) shared_->team_log_size = log_size;
     PollGroup::sync();
-    uint32_t* const response = response_beside(team_number);
-    WorkerNotes& notes = shared_->side_notes[team_number];
+    uint32_t* const response = batch_response(team_number);
+    MessageVerdict& verdict = shared_->batch_verdicts[team_number];
     const bool takes_part = team_number < count;
     uint32_t response_bytes = 0;
     if (takes_part) {
-      Context context(last_.key(), is_ask, *shared_, notes, team);
-      dispatch_side_by_side(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head,
+      Context context(last_.key(), is_ask, *shared_, verdict, team);
+      dispatch_in_batch(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head,
                             request + envelope_words, last_.body_bytes(), response + envelope_words,
                             bridge_.shape.body_capacity(), [&](const Ending& ending) {
-                              if (ending.trouble() != 0) detail::note_failure(notes, ending.handled());
+                              if (ending.failure_bits() != 0) detail::note_failure(verdict, ending.handled());
                               response_bytes = ending.response_bytes();
-                              return Taken::done;
+                              return Handling::done;
                             });
     }
     PollGroup::sync();
-    const bool noted = takes_part && notes.any != 0, done = takes_part && !noted;
-    if (is_ask) replies_beside(count, log_size, done ? uint32_t(sizeof(Envelope)) + response_bytes : 0);
+    const bool exceptional = takes_part && verdict.exceptional != 0, done = takes_part && !exceptional;
+    if (is_ask) send_batch_replies(count, log_size, done ? uint32_t(sizeof(Envelope)) + response_bytes : 0);
     if (done) meter_.processed(last_counts_, ticks_since_found(), team.rank() == 0);
     PollGroup::sync();
     if (done) clear(team, response, response_bytes);
     if (PollGroup::rank() == 0) shared_->team_log_size = log_warp_size;
-    const uint32_t noted_threads = PollGroup::ballot(noted);
+    const uint32_t exceptional_threads = PollGroup::ballot(exceptional);
     PollGroup::sync();
-    if (noted_threads == 0) {
-      concluded_beside(count, is_ask);
+    if (exceptional_threads == 0) {
+      count_batch_answers(count, is_ask);
       next(count);
     } else {
-      conclude_one_by_one(count, log_size, is_ask, noted_threads, response_bytes);
+      conclude_one_by_one(count, log_size, is_ask, exceptional_threads, response_bytes);
     }
-    inbox_.end_row(all);
-    inbox_.see(ahead);
+    requests_.finish_batch(all);
+    requests_.adopt(prefetched);
     return true;
   }
-  GYRE_DEVICE uint32_t* response_beside(uint32_t n) const {
+  GYRE_DEVICE uint32_t* batch_response(uint32_t n) const {
     return responses_ + n * message_memory_.reply_stride();
   }
-  GYRE_DEVICE void concluded_beside(uint32_t count, bool is_ask) {
+  GYRE_DEVICE void count_batch_answers(uint32_t count, bool is_ask) {
     if (is_ask) {
       answered_ += count;
       replies_.advance(bridge_.shape, count);
@@ -378,21 +378,21 @@ class Worker {
   }
   // Where some end in another way than by the reply that was sent: those one after the other. `noted`: bits
   // of the threads whose messages they are.
-  GYRE_DEVICE void conclude_one_by_one(uint32_t count, uint32_t log_size, bool is_ask, uint32_t noted,
+  GYRE_DEVICE void conclude_one_by_one(uint32_t count, uint32_t log_size, bool is_ask, uint32_t exceptional,
                                        uint32_t response_bytes) {
     for (uint32_t k = 0; k < count; ++k) {
       const uint32_t bytes = PollGroup::broadcast_from(response_bytes, k << log_size);
-      if ((noted >> (k << log_size) & 1) != 0) {
+      if ((exceptional >> (k << log_size) & 1) != 0) {
         if (PollGroup::rank() == 0) {
-          shared_->notes = shared_->side_notes[k];
-          shared_->side_notes[k] = WorkerNotes{};
+          shared_->verdict = shared_->batch_verdicts[k];
+          shared_->batch_verdicts[k] = MessageVerdict{};
         }
         PollGroup::sync();
-        response_ = response_beside(k);
+        response_ = batch_response(k);
         conclude(bytes, false);
         response_ = responses_;
       } else {
-        concluded_beside(1, is_ask);
+        count_batch_answers(1, is_ask);
       }
       next();
     }
@@ -400,15 +400,15 @@ class Worker {
   // The answers of `count` messages that are handled side by side, in the ring's next slots, by the whole
   // warp: what it stores at once lies together. `bytes`: of the calling thread's team's, envelope and body;
   // 0: none is sent.
-  GYRE_DEVICE void replies_beside(uint32_t count, uint32_t log_size, uint32_t bytes) const {
-    const uint32_t log_width = inbox_.log_width(), width = 1u << log_width;
+  GYRE_DEVICE void send_batch_replies(uint32_t count, uint32_t log_size, uint32_t bytes) const {
+    const uint32_t log_width = requests_.log_width(), width = 1u << log_width;
     for (uint32_t begin = 0; begin < count << log_width; begin += PollGroup::size()) {
       const uint32_t place = begin + PollGroup::rank(), n = place >> log_width;
       const uint32_t bytes_of_n = PollGroup::broadcast_from(bytes, (n << log_size) & (PollGroup::size() - 1));
       if (n >= count) continue;
       auto* const slot = replies_.slot() + n * bridge_.shape.packets();
       for (uint32_t k = place & (width - 1); k * data_bytes_a_packet < bytes_of_n; k += width) {
-        Memory::store(slot[k], reply_packet({k, inbox_.request_behind(n), response_beside(n)},
+        Memory::store(slot[k], reply_packet({k, requests_.request_after(n), batch_response(n)},
                                             bytes_of_n - uint32_t(sizeof(Envelope))));
       }
     }
@@ -416,52 +416,52 @@ class Worker {
 
   // The short way of a message that is in time, for a handler of an actor that is there, and whose root and
   // lists lie as they usually do. What it has in common with last_ is taken from there: it is known sooner.
-  GYRE_DEVICE Taken take_plain() {
-    if constexpr (any_rolls_back<Actors...>) keep(last_rollback_bytes_, last_state_);
+  GYRE_DEVICE Handling handle_on_fast_path() {
+    if constexpr (any_rolls_back<Actors...>) save_state(last_rollback_bytes_, last_state_);
     Context context(last_.key(), head().flags() != 0, *shared_);
-    return dispatch_plain(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head(),
+    return dispatch_fast(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head(),
                           request() + envelope_words, last_.body_bytes(), response_ + envelope_words,
-                          bridge_.shape.body_capacity(), ConcludePlain{*this});
+                          bridge_.shape.body_capacity(), ConcludeFast{*this});
   }
 
   // Whether another message than the usual may go the short way: the next that resembles it then may too.
   // Where not, nothing was done but perhaps to look for the actor.
-  GYRE_DEVICE bool prepare() {
-    if (oddness(head()) != 0 || command_.command() != Command::run) return false;
+  GYRE_DEVICE bool admit_to_fast_path() {
+    if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
     const bool same_actor = head().types() == last_.types() && head().key() == last_.key();
-    if (!same_actor && !look_up()) return false;
+    if (!same_actor && !look_up_actor()) return false;
     last_ = head();
-    const uint64_t words = words_if_plain(ActorList<Actors...>{}, 0, head(), request() + envelope_words,
+    const uint64_t words = fast_path_words(ActorList<Actors...>{}, 0, head(), request() + envelope_words,
                                           bridge_.shape.body_capacity());
     if (words != 0) {
-      inbox_.remember(words);
+      requests_.remember(words);
       return true;
     }
     last_.forget_size();
-    inbox_.forget();
+    requests_.forget();
     return false;
   }
-  GYRE_DEVICE void forget_last() {
+  GYRE_DEVICE void forget_last_actor() {
     last_.forget_actor();
-    inbox_.forget();
+    requests_.forget();
   }
 
   // For another actor than the last one: whether it is there.
-  GYRE_DEVICE bool look_up() {
+  GYRE_DEVICE bool look_up_actor() {
     looked_up_ = true;
     if (HandlerGroup::rank() == 0) find_actor(*reinterpret_cast<const Envelope*>(request()));
     HandlerGroup::sync();
-    const WorkerNotes& notes = shared_->notes;
-    forget_last();
+    const MessageVerdict& verdict = shared_->verdict;
+    forget_last_actor();
     last_counts_ = counts_of(head().types());
-    last_state_ = notes.state;
+    last_state_ = verdict.state;
     if constexpr (any_side_by_side<Actors...>) {
-      last_side_by_side_ = is_side_by_side(ActorList<Actors...>{}, head().types() & 0xffff);
+      last_in_batches_ = is_batched(ActorList<Actors...>{}, head().types() & 0xffff);
     }
     if constexpr (any_rolls_back<Actors...>) {
       last_rollback_bytes_ = rollback_bytes(ActorList<Actors...>{}, head().types() & 0xffff);
     }
-    return notes.refused == Status::ok && notes.created == 0;
+    return verdict.refused == Status::ok && verdict.new_actor == 0;
   }
 
   GYRE_DEVICE HandlerCounts* counts_of(uint32_t types) const {
@@ -469,23 +469,23 @@ class Worker {
   }
 
   // After a handler on the short way.
-  struct ConcludePlain {
+  struct ConcludeFast {
     Worker& worker;
-    GYRE_DEVICE Taken operator()(const Ending& ending) const { return worker.conclude_plain(ending); }
+    GYRE_DEVICE Handling operator()(const Ending& ending) const { return worker.conclude_fast(ending); }
   };
   // Whether the handler failed in this thread is, in a worker of one warp, a vote until it is known that the
   // message does not simply end well: a branch for it would stand before every reply.
-  GYRE_DEVICE Taken conclude_plain(const Ending& ending) {
-    const bool ok = ending.trouble() == 0;
+  GYRE_DEVICE Handling conclude_fast(const Ending& ending) {
+    const bool ok = ending.failure_bits() == 0;
     // Where the reply's words lie is worked out before the vote, which waits for `ok`.
-    ReplyPlace place(PollGroup::rank(), kept_address(request()), kept_address(response_));
-    place.first_two = kept_address(place.first_two);
-    place.third = kept_address(place.third);
+    ReplyPlace place(PollGroup::rank(), pin_shared_address(request()), pin_shared_address(response_));
+    place.first_two = pin_shared_address(place.first_two);
+    place.third = pin_shared_address(place.third);
     uint32_t failed = 0;
     if constexpr (HandlerGroup::only_polls()) {
       failed = PollGroup::ballot(!ok);
     } else if (!ok) {
-      detail::note_failure(shared_->notes, ending.handled());
+      detail::note_failure(shared_->verdict, ending.handled());
     }
     HandlerGroup::sync();
     const uint32_t response_bytes = ending.response_bytes();
@@ -493,26 +493,26 @@ class Worker {
     // What a reply needs is loaded beside what decides whether it is sent, and a worker of one warp does not
     // branch before it is.
     const Packet first = reply_packet(place, response_bytes);
-    const uint32_t noted_or_failed = load_now(&shared_->notes.any) | failed;
-    const bool noted = noted_or_failed != 0;
+    const uint32_t exceptional_or_failed = load_here(&shared_->verdict.exceptional) | failed;
+    const bool exceptional = exceptional_or_failed != 0;
     if (polls()) {
       const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
-      const uint32_t sends_none = settled(!(is_ask & (k * data_bytes_a_packet < bytes)));
-      Memory::store_if((sends_none | noted_or_failed) == 0, replies_.slot()[k], first);
+      const uint32_t sends_none = materialize(!(is_ask & (k * data_bytes_a_packet < bytes)));
+      Memory::store_if((sends_none | exceptional_or_failed) == 0, replies_.slot()[k], first);
     }
-    if ((!noted) & is_ask) {
+    if ((!exceptional) & is_ask) {
       if (polls()) {
         reply_rest(response_bytes);
         reply_sent();
       }
       ++answered_;
-    } else if (noted) {
+    } else if (exceptional) {
       if constexpr (HandlerGroup::only_polls()) {
-        if (!ok) detail::note_failure(shared_->notes, ending.handled());
+        if (!ok) detail::note_failure(shared_->verdict, ending.handled());
       }
       if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
       HandlerGroup::sync();
-      return Taken::noted;
+      return Handling::exceptional;
     } else {
       ++tells_processed_;
     }
@@ -521,15 +521,15 @@ class Worker {
       clear(PollGroup{}, response_, response_bytes);
       PollGroup::sync();
     }
-    return Taken::done;
+    return Handling::done;
   }
 
   // Of a handler's time: since its message was found. Polling threads' alone; of others any number.
-  GYRE_DEVICE uint64_t ticks_since_found() const { return clock_ticks_here() - inbox_.lookout().ticks(); }
+  GYRE_DEVICE uint64_t ticks_since_found() const { return clock_ticks_here() - requests_.command_watch().ticks(); }
 
   // One thread.
   GYRE_DEVICE void find_actor(const Envelope& envelope) {
-    locate(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope, shared_->notes);
+    locate(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope, shared_->verdict);
     const uint32_t types = uint32_t(envelope.actor_type) | uint32_t(envelope.message_type) << 16;
     Memory::store(bridge_.last_words->packet,
                   Packet{{uint32_t(envelope.key), uint32_t(envelope.key >> 32), types}, 1});
@@ -537,12 +537,12 @@ class Worker {
 
   // Copies an actor's state before a message is handled that may end in an error, and back. The copy lies at
   // the front of the worker's memory. The whole group, behind a barrier; one is at the end.
-  GYRE_DEVICE void keep(uint32_t bytes, const void* state) const {
+  GYRE_DEVICE void save_state(uint32_t bytes, const void* state) const {
     if (bytes == 0) return;
     copy_by_group(shared_->memory.actors, state, bytes);
     HandlerGroup::sync();
   }
-  GYRE_DEVICE void put_back(uint32_t bytes, void* state) const {
+  GYRE_DEVICE void restore_state(uint32_t bytes, void* state) const {
     if (bytes == 0) return;
     copy_by_group(state, shared_->memory.actors, bytes);
     HandlerGroup::sync();
@@ -550,7 +550,7 @@ class Worker {
 
   // Control messages, those with bodies out of line, for actors that are new or not there, refused or
   // malformed ones.
-  GYRE_DEVICE void take_special() {
+  GYRE_DEVICE void handle_special() {
     const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
     if ((envelope.flags & envelope_flags::control) != 0) {
       acknowledge(envelope);
@@ -558,43 +558,43 @@ class Worker {
       return;
     }
     if (HandlerGroup::rank() == 0) {
-      shared_->notes.any = 1;
-      if (!looked_up_) decide(envelope);
+      shared_->verdict.exceptional = 1;
+      if (!looked_up_) admit(envelope);
     }
-    if (!looked_up_) forget_last();  // the last words are of another now
+    if (!looked_up_) forget_last_actor();  // the last words are of another now
     HandlerGroup::sync();
     Bodies bodies{request() + envelope_words, envelope.body_bytes, response_ + envelope_words,
                   bridge_.shape.body_capacity(), false};
     const bool out_of_line = (envelope.flags & envelope_flags::out_of_line) != 0;
     const bool found = !out_of_line || find_bodies(envelope, bodies);
-    const WorkerNotes& notes = shared_->notes;
-    const Status refused = notes.refused;
-    uint32_t to_roll_back = 0;  // bytes
+    const MessageVerdict& verdict = shared_->verdict;
+    const Status refused = verdict.refused;
+    uint32_t rollback_bytes_of_actor = 0;  // bytes
     if constexpr (any_rolls_back<Actors...>) {
       if (refused == Status::ok) {
-        to_roll_back = rollback_bytes(ActorList<Actors...>{}, envelope.actor_type);
-        if (notes.created == 0) keep(to_roll_back, notes.state);
+        rollback_bytes_of_actor = rollback_bytes(ActorList<Actors...>{}, envelope.actor_type);
+        if (verdict.new_actor == 0) save_state(rollback_bytes_of_actor, verdict.state);
       }
     }
 
     Handled handled{};
     if (found && refused == Status::ok) {
       Context context(envelope.key, (envelope.flags & envelope_flags::ask) != 0, *shared_);
-      handled = dispatch(ActorList<Actors...>{}, shared_->notes, context, envelope.actor_type,
+      handled = dispatch(ActorList<Actors...>{}, shared_->verdict, context, envelope.actor_type,
                          envelope.message_type, bodies.request, bodies.request_bytes, bodies.response,
                          bodies.response_capacity);
-      detail::note_failure(shared_->notes, handled);
+      detail::note_failure(shared_->verdict, handled);
     } else if (HandlerGroup::rank() == 0) {  // the one thread that wrote detail and where
-      detail::note_failure(shared_->notes, {refused != Status::ok ? refused : Status::malformed, notes.detail,
-                                            notes.where, 0});
+      detail::note_failure(shared_->verdict, {refused != Status::ok ? refused : Status::malformed, verdict.detail,
+                                            verdict.where, 0});
     }
     if (HandlerGroup::rank() == 0) {
       shared_->response_bytes = handled.response_bytes;
-      if (notes.created != 0 && !found) shared_->notes.gone = 1;
+      if (verdict.new_actor != 0 && !found) shared_->verdict.remove_actor = 1;
     }
     HandlerGroup::sync();
     if constexpr (any_rolls_back<Actors...>) {
-      if (to_roll_back != 0 && notes.status != Status::ok) roll_back(to_roll_back);
+      if (rollback_bytes_of_actor != 0 && verdict.status != Status::ok) roll_back(rollback_bytes_of_actor);
     }
     conclude(shared_->response_bytes, bodies.response_in_block);
   }
@@ -602,21 +602,21 @@ class Worker {
   // Of a message in the worker's notes that ended in an error: the state is as it was, and an actor that it
   // made is not there. The whole group, behind a barrier; one is at the end.
   GYRE_DEVICE void roll_back(uint32_t bytes) const {
-    WorkerNotes& notes = shared_->notes;
-    if (notes.created == 0) return put_back(bytes, notes.state);
-    if (HandlerGroup::rank() == 0) notes.gone = 1;
+    MessageVerdict& verdict = shared_->verdict;
+    if (verdict.new_actor == 0) return restore_state(bytes, verdict.state);
+    if (HandlerGroup::rank() == 0) verdict.remove_actor = 1;
     HandlerGroup::sync();
   }
 
   // One thread: whether the message gets a handler, and of which actor.
-  GYRE_DEVICE void decide(const Envelope& envelope) {
-    WorkerNotes& notes = shared_->notes;
+  GYRE_DEVICE void admit(const Envelope& envelope) {
+    MessageVerdict& verdict = shared_->verdict;
     if (command_.command() == Command::inactive) {
-      notes.refused = Status::inactive;
+      verdict.refused = Status::inactive;
     } else if (const uint32_t late_us = lateness_us(envelope); late_us != 0) {
-      notes.refused = Status::expired;
-      notes.detail = late_us;
-      notes.where = envelope.key;
+      verdict.refused = Status::expired;
+      verdict.detail = late_us;
+      verdict.where = envelope.key;
     } else {
       find_actor(envelope);
     }
@@ -641,16 +641,16 @@ class Worker {
   // answered.
   GYRE_DEVICE void conclude(uint32_t response_bytes, bool response_in_block) {
     const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
-    const WorkerNotes& notes = shared_->notes;
+    const MessageVerdict& verdict = shared_->verdict;
     // What any thread wrote there, before the packets and the credit that the polling threads store, whatever
     // became of the message: the host may then use that memory again.
-    if ((response_in_block || notes.buffers_used != 0) && polls()) Memory::fence();
-    stop_seen_ |= notes.command_seen == uint32_t(Command::stop);
-    if (notes.gone != 0 || notes.created != 0) forget_last();
-    if (notes.gone != 0 && HandlerGroup::rank() == 0) {
+    if ((response_in_block || verdict.buffers_used != 0) && polls()) Memory::fence();
+    stop_seen_ |= verdict.command_seen == uint32_t(Command::stop);
+    if (verdict.remove_actor != 0 || verdict.new_actor != 0) forget_last_actor();
+    if (verdict.remove_actor != 0 && HandlerGroup::rank() == 0) {
       remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key);
     }
-    const Status status = notes.status;
+    const Status status = verdict.status;
     const bool is_ask = (envelope.flags & envelope_flags::ask) != 0;
     if (HandlerGroup::rank() == 0) {
       HandlerCounts* const counts = counts_of(head().types());
@@ -660,7 +660,7 @@ class Worker {
         meter_.failed(counts, status, is_ask);
       }
     }
-    if (uniform(is_ask)) {
+    if (assert_warp_uniform(is_ask)) {
       answer(envelope, response_bytes, response_in_block);
     } else {
       ++(status == Status::ok ? tells_processed_ : tells_failed_);
@@ -672,7 +672,7 @@ class Worker {
     if (dirty_bytes < sizeof(ErrorBody)) dirty_bytes = sizeof(ErrorBody);
     if (status != Status::ok) dirty_bytes = bridge_.shape.body_capacity();
     HandlerGroup::sync();
-    if (HandlerGroup::rank() == 0) shared_->notes = WorkerNotes{};
+    if (HandlerGroup::rank() == 0) shared_->verdict = MessageVerdict{};
     const uint32_t dirty_words = envelope_words + dirty_bytes / sizeof(uint32_t);
     for (uint32_t i = HandlerGroup::rank(); i < dirty_words; i += HandlerGroup::size()) response_[i] = 0;
     HandlerGroup::sync();
@@ -724,12 +724,12 @@ class Worker {
   }
 
   GYRE_DEVICE void answer(const Envelope& envelope, uint32_t response_bytes, bool response_in_block) {
-    const WorkerNotes& notes = shared_->notes;
+    const MessageVerdict& verdict = shared_->verdict;
     void* const body = response_ + envelope_words;
-    if (notes.status != Status::ok) {
+    if (verdict.status != Status::ok) {
       ++error_replies_;
       if (HandlerGroup::rank() == 0) {
-        *static_cast<ErrorBody*>(body) = {notes.status, notes.detail, notes.where};
+        *static_cast<ErrorBody*>(body) = {verdict.status, verdict.detail, verdict.where};
       }
       reply(envelope, envelope_flags::error, sizeof(ErrorBody));
     } else if (response_in_block) {
@@ -772,7 +772,7 @@ class Worker {
   };
   GYRE_DEVICE Packet reply_packet(const ReplyPlace& place, uint32_t body_bytes) const {
     const uint32_t k = place.k;
-    Packet packet{{load_now(place.first_two), load_now(place.first_two + 1), load_now(place.third)},
+    Packet packet{{load_here(place.first_two), load_here(place.first_two + 1), load_here(place.third)},
                   replies_.stamp()};
     if (k == 2) packet.data[1] &= 0x00ffffff;
     if (k == 0) packet.data[2] = body_bytes;
@@ -807,10 +807,10 @@ class Worker {
 
   GYRE_DEVICE void log_failed_tell(const Envelope& envelope) {
     const uint32_t stamp = uint32_t(tells_failed_);
-    const uint64_t where = shared_->notes.where;
+    const uint64_t where = shared_->verdict.where;
     Packet* entry = bridge_.failure_log + FailureLog::first_packet(bridge_.shape, tells_failed_);
     Memory::store(*entry++,
-                  Packet{{uint32_t(shared_->notes.status), shared_->notes.detail, uint32_t(where)}, stamp});
+                  Packet{{uint32_t(shared_->verdict.status), shared_->verdict.detail, uint32_t(where)}, stamp});
     Memory::store(*entry++, Packet{{uint32_t(where >> 32), 0, 0}, stamp});
     for (uint32_t k = 0; k < packets_for(envelope.body_bytes); ++k) {
       const uint32_t* const words = request() + k * words_a_packet;
@@ -826,12 +826,12 @@ class Worker {
     Memory::store_relaxed(line.tells_processed, tells_processed_);
     Memory::store_relaxed(line.tells_failed, tells_failed_);
     Memory::store_relaxed(line.corrupt, corrupt_);
-    credits_.publish(inbox_.ticket());
+    credits_.publish(requests_.ticket());
   }
 
   Bridge bridge_;
   uint8_t* actors_;  // the worker's tables
-  Inbox inbox_;      // polling threads'
+  RequestReader requests_;      // polling threads'
   uint32_t* responses_;
   MessageMemory message_memory_ = message_memory(bridge_.shape);
   uint32_t* response_;  // of the message in hand: the first, but where one of several ends unlike the others
@@ -849,7 +849,7 @@ class Worker {
   RequestHead last_ = RequestHead::of_none();
   void* last_state_ = nullptr;
   HandlerCounts* last_counts_ = nullptr;
-  bool last_side_by_side_ = false;    // its actor's messages may be handled side by side
+  bool last_in_batches_ = false;    // its actor's messages may be handled side by side
   uint32_t last_rollback_bytes_ = 0;  // of its actor's state
   uint64_t answered_ = 0;
   uint64_t error_replies_ = 0;

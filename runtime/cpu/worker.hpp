@@ -19,7 +19,7 @@ class CpuWorker {
   /// What run() begins with, for who steps the worker. False: it is not to be stepped.
   virtual bool start() = 0;
   /// At most one message.
-  virtual Decision step() = 0;
+  virtual PollOutcome step() = 0;
   /// Publishes final counters, after step() said stop.
   virtual void finish() = 0;
 };
@@ -43,9 +43,9 @@ class CpuWorkerOf final : public CpuWorker {
     bool yielded = false;   // since the last message
     for (;;) {
       const uint64_t sent = worker_.replies_sent();
-      const Decision decision = worker_.step();
-      if (decision == Decision::stop) break;
-      if (decision == Decision::nothing) {
+      const PollOutcome decision = worker_.step();
+      if (decision == PollOutcome::stop) break;
+      if (decision == PollOutcome::nothing) {
         if (spins && !backoff.spun()) {
           backoff.pause();
         } else if (!spins && !yielded) {
@@ -70,7 +70,7 @@ class CpuWorkerOf final : public CpuWorker {
     worker_.finish();
   }
   bool start() override { return worker_.start(); }
-  Decision step() override {
+  PollOutcome step() override {
     detail::worker_shared_of_this_thread = &shared_;
     return worker_.step();
   }

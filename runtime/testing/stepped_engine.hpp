@@ -56,7 +56,7 @@ class SteppedEngine final : public Engine {
     if (failure_) return true;
     bool all = true;
     for (auto& worker : workers_) {
-      const bool stopped = worker->step() == Decision::stop;
+      const bool stopped = worker->step() == PollOutcome::stop;
       if (stopped) worker->finish();
       all = all && stopped;
     }
@@ -66,7 +66,7 @@ class SteppedEngine final : public Engine {
   void leak() override {}
 
   /// One poll of one worker, and the message it finds, if any.
-  Decision step(uint32_t worker = 0) { return workers_[worker]->step(); }
+  PollOutcome step(uint32_t worker = 0) { return workers_[worker]->step(); }
   /// From now on the workers count as dead of `cause`.
   void fail(std::string cause) { failure_ = std::move(cause); }
 

@@ -726,7 +726,7 @@ struct FakeCalls {
         --s.held;
         continue;
       }
-      gyre::Decision decision = gyre::Decision::nothing;
+      gyre::PollOutcome decision = gyre::PollOutcome::nothing;
       try {
         decision = worker.step();
       } catch (...) {
@@ -734,11 +734,11 @@ struct FakeCalls {
         s.dead = true;
         return;
       }
-      if (decision == gyre::Decision::stop) {
+      if (decision == gyre::PollOutcome::stop) {
         worker.finish();
         return;
       }
-      if (decision != gyre::Decision::nothing) backoff.reset();
+      if (decision != gyre::PollOutcome::nothing) backoff.reset();
       backoff.pause();
     }
   }

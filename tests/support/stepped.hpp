@@ -59,7 +59,7 @@ struct Stepped {
   /// Until the worker has found nothing to do so often that it has published its counters.
   void work(uint32_t worker = 0) {
     for (int nothing = 0; nothing < 16;) {
-      nothing = engine->step(worker) == gyre::Decision::nothing ? nothing + 1 : 0;
+      nothing = engine->step(worker) == gyre::PollOutcome::nothing ? nothing + 1 : 0;
     }
   }
   auto try_ask(uint64_t argument, std::chrono::nanoseconds timeout = 10s) {

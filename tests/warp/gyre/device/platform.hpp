@@ -42,16 +42,16 @@ class Team {
 
 inline bool polls() { return true; }
 template <class T>
-T* kept(T* pointer) {
+T* pin_pointer(T* pointer) {
   return pointer;
 }
 template <class T>
-T* kept_address(T* pointer) {
+T* pin_shared_address(T* pointer) {
   return pointer;
 }
-inline uint32_t load_now(const uint32_t* address) { return *address; }
-inline uint32_t settled(bool truth) { return truth; }
-inline bool uniform(bool truth) {
+inline uint32_t load_here(const uint32_t* address) { return *address; }
+inline uint32_t materialize(bool truth) { return truth; }
+inline bool assert_warp_uniform(bool truth) {
   const uint32_t threads = Warp::ballot(truth);
   if (threads != 0 && threads != 0xffffffff) {
     std::fprintf(stderr, "a warp's threads do not see alike what they should: %#x\n", threads);
@@ -71,10 +71,10 @@ inline uint64_t now_ns() {
   at_barrier[lane] = passed;
   return worker_clock_ahead_ns + 1'000'000'000 + passed * 400 + ++readings[lane];
 }
-inline constexpr uint32_t look_interval = 50'000;
+inline constexpr uint32_t command_poll_interval = 50'000;
 inline uint64_t clock_ticks() { return now_ns() * 2; }
 inline uint64_t clock_ticks_here() { return clock_ticks(); }
-inline constexpr bool looks_at_each_poll = false, shares_host_clock = false, delays_first_look = true;
+inline constexpr bool samples_command_each_poll = false, shares_host_clock = false, delays_first_poll = true;
 inline void wait_ticks(uint32_t) {}
 
 inline void add_soon(uint64_t& word, uint64_t n) { word += n; }

@@ -22,9 +22,9 @@ Packet packet(const Message& message, uint32_t k) {
 bool is_like(const Message& message, const Message& other, uint64_t body_words) {
   bool alike = true;
   for (uint32_t k = 0; k < packets; ++k) {
-    Resemblance resemblance;
-    resemblance.take(message.data(), k, body_words);
-    alike = alike && resemblance.difference(packet(other, k), now_us) == 0;
+    PacketMatch match;
+    match.take(message.data(), k, body_words);
+    alike = alike && match.difference(packet(other, k), now_us) == 0;
   }
   return alike;
 }
@@ -41,7 +41,7 @@ TEST_CASE("a message is alike where size, key, types, flags and the words that d
   std::mt19937_64 random(3);
   for (int round = 0; round < 200; ++round) {
     const Message message = any_message(random);
-    const uint64_t body_words = (random() | 1) & ((uint64_t(1) << Resemblance::body_words) - 1);
+    const uint64_t body_words = (random() | 1) & ((uint64_t(1) << PacketMatch::body_words) - 1);
     REQUIRE(is_like(message, message, body_words));
     for (uint32_t w = 0; w < words; ++w) {
       Message other = message;
