@@ -39,7 +39,9 @@ set(GYRE_DEVICE_HEADERS
   bridge/group.hpp bridge/packet.hpp bridge/ring.hpp bridge/slot_pages.hpp bridge/handler_counts.hpp bridge/region.hpp
   device/buffer.hpp device/context.hpp device/parallel.hpp device/platform.hpp
   device/actor/description.hpp device/actor/dispatch.hpp device/actor/table.hpp device/actor/working_memory.hpp
-  device/read/near_pages.hpp device/read/request_reader.hpp
+  device/compiler_steering.hpp device/read/command_watch.hpp device/read/inbound_ring.hpp device/read/local_slices.hpp
+  device/read/match.hpp device/read/poll_delay.hpp device/read/poll_window.hpp device/read/request_head.hpp
+  device/read/request_reader.hpp
   device/worker/engine_memory.hpp device/worker/handler_meter.hpp device/worker/kernel.hpp device/worker/worker.hpp
   CACHE INTERNAL "What a kernel includes of Gyre itself")
 

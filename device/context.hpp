@@ -21,8 +21,8 @@ struct MessageVerdict {
   uint64_t where;
   void* state;            ///< of the actor it is for; null where its type has none, or nobody looked
   uint32_t command_seen;  ///< the Command that Context::should_stop last read
-  uint32_t new_actor;      ///< 1: the actor is new
-  uint32_t remove_actor;        ///< 1: the actor is to be removed
+  uint32_t new_actor;     ///< 1: the actor is new
+  uint32_t remove_actor;  ///< 1: the actor is to be removed
   uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
 };
 
@@ -67,7 +67,7 @@ class MessageMemory {
  private:
   static constexpr uint32_t most_packets = 64;  // a slot: more would take too much shared memory
   // And what is read behind the last message with its head.
-  static constexpr uint32_t side_by_side_words = RequestReader::most_loads * 32 * words_a_packet + 4;
+  static constexpr uint32_t side_by_side_words = PollWindow::most_loads * 32 * words_a_packet + 4;
 
   uint32_t message_words_;
   uint32_t replies_;
@@ -85,7 +85,7 @@ struct WorkerReports {
 struct WorkerShared {
   MessageVerdict verdict;
   MessageVerdict batch_verdicts[most_side_by_side];  ///< of messages that are handled side by side
-  uint32_t team_log_size;                     ///< of the teams that do; log_warp_size between
+  uint32_t team_log_size;                            ///< of the teams that do; log_warp_size between
   WorkerReports reports;
   TickLength tick;  ///< of the clock that handlers are timed by, as of the last report of counts
   // What the polling threads found, for the rest of a group that has others.
@@ -138,7 +138,8 @@ class Context {
   GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared)
       : Context(key, is_ask, shared, shared.verdict, Team::whole()) {}
   /// The same for a part of the group, `team`, and a message with notes of its own.
-  GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared, MessageVerdict& verdict, const Team& team)
+  GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared, MessageVerdict& verdict,
+                      const Team& team)
       : key_(key), shared_(&shared), verdict_(&verdict), team_(team), is_ask_(is_ask) {}
 
   /// This thread's number in the team, below size().

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/bridge/group.hpp>
+#include <gyre/device/compiler_steering.hpp>
 #include <gyre/messages/fixed_width.hpp>
 
 #if !defined(__CUDACC_RTC__)
@@ -110,55 +111,6 @@ class Team {
 /// True in the threads that poll the ring: the group's first warp.
 __device__ inline bool polls() { return HandlerGroup::only_polls() || HandlerGroup::rank() < 32; }
 
-/// `pointer`, to the group's own memory, of which the compiler then knows only that, and that it has it: it
-/// keeps it in registers, where it would work it out anew for each access, and what it reaches by it it takes
-/// for shared memory.
-template <class T>
-__device__ inline T* pin_pointer(T* pointer) {
-  asm volatile("" : "+l"(pointer));
-#if !defined(GYRE_GRID)  // a grid's own memory is global
-  __builtin_assume(__isShared(pointer));
-#endif
-  return pointer;
-}
-/// The same for a pointer that is soon used, and there alone: its address in shared memory is kept, 32 bits.
-template <class T>
-__device__ inline T* pin_shared_address(T* pointer) {
-#if defined(GYRE_GRID)
-  return pin_pointer(pointer);
-#else
-  auto address = uint32_t(__cvta_generic_to_shared(pointer));
-  asm volatile("" : "+r"(address));
-  return static_cast<T*>(__cvta_shared_to_generic(address));
-#endif
-}
-
-/// The word at `address`, in the group's own memory, loaded where this stands: not put off until it is known
-/// whether it is needed.
-__device__ inline uint32_t load_here(const uint32_t* address) {
-  uint32_t value;
-#if defined(GYRE_GRID)
-  asm volatile("ld.u32 %0, [%1];" : "=r"(value) : "l"(address));
-#else
-  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(uint32_t(__cvta_generic_to_shared(address))));
-#endif
-  return value;
-}
-
-/// `truth`, as 1 or 0, worked out where this stands: the compiler neither puts it off to where it is used nor
-/// makes branches of it. A lone warp waits longer for a predicate than for a word.
-__device__ inline uint32_t materialize(bool truth) {
-  auto word = uint32_t(truth);
-  asm volatile("" : "+r"(word));
-  return word;
-}
-
-/// `truth`, which all threads of a warp see alike, said so that the compiler knows that they do. Where it can
-/// prove of every collective function in a kernel that its warps are together there, a warp that goes one way
-/// need not meet behind each branch; one that it cannot prove it of takes that from all the others
-/// (docs/performance.md). Collective over each warp.
-__device__ inline bool assert_warp_uniform(bool truth) { return __any_sync(0xffffffffu, truth); }
-
 /// `a` / `b`, to a few parts in ten million, without a call. `b` is not 0.
 __device__ inline float ratio(uint64_t a, uint64_t b) { return __fdividef(float(a), float(b)); }
 
@@ -232,18 +184,6 @@ struct Team : HandlerGroup {
 
 constexpr bool polls() { return true; }
 
-template <class T>
-constexpr T* pin_pointer(T* pointer) {
-  return pointer;
-}
-template <class T>
-constexpr T* pin_shared_address(T* pointer) {
-  return pointer;
-}
-
-inline uint32_t load_here(const uint32_t* address) { return *address; }
-constexpr uint32_t materialize(bool truth) { return truth; }
-constexpr bool assert_warp_uniform(bool truth) { return truth; }
 constexpr float ratio(uint64_t a, uint64_t b) { return float(a) / float(b); }
 
 /// Nanoseconds of the steady clock.

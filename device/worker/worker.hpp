@@ -132,14 +132,14 @@ class Worker {
   GYRE_DEVICE PollOutcome warp_turn(Pause pause) {
     if (stop_requested()) return PollOutcome::stop;
     const uint32_t unusual = requests_.poll(reply_room());
-    RequestReader::Prefetch<1> prefetched;
+    Prefetch<1> next;
     bool plain = true;
     if ((unusual | uint32_t(requests_.in_stream())) != 0) {
       if (unusual == 0) {
         if constexpr (any_side_by_side<Actors...>) {
           if (last_in_batches_ && requests_.window_left() > 1 && handle_batch()) return PollOutcome::message;
         }
-        prefetched = requests_.prefetch(1);
+        next = requests_.prefetch<1>(1);
       } else {
         const PollOutcome outcome = requests_.size_mismatch() == 0 ? PollOutcome::message : classify();
         if (outcome != PollOutcome::message) {
@@ -154,7 +154,7 @@ class Worker {
       }
     }
     handle_message(plain);
-    requests_.adopt(prefetched);
+    requests_.adopt(next);
     return PollOutcome::message;
   }
 
@@ -162,14 +162,15 @@ class Worker {
   GYRE_DEVICE PollOutcome poll() {
     if (!samples_command_each_poll && stop_requested()) return PollOutcome::stop;
     const PollOutcome outcome = requests_.poll(reply_room()) == 0 ? PollOutcome::message : classify();
-    requests_.ask_at_each_poll();
+    requests_.request_cached_command();
     // On the CPU the answer is in the cache: a message found beside a stop is not taken.
     if (samples_command_each_poll && stop_requested()) return PollOutcome::stop;
     return outcome;
   }
   GYRE_DEVICE PollOutcome classify() {
     const PollOutcome outcome = requests_.classify();
-    if (outcome == PollOutcome::nothing && requests_.empty_polls() >= RequestReader::empty_polls_before_credit &&
+    if (outcome == PollOutcome::nothing &&
+        requests_.empty_polls() >= RequestReader::empty_polls_before_credit &&
         credits_.behind(requests_.ticket()) && PollGroup::rank() == 0) {
       publish_credit();
     }
@@ -270,11 +271,11 @@ class Worker {
   GYRE_DEVICE void skip() {
     ++corrupt_;
     HandlerGroup::sync();
-    next();
+    advance();
   }
-  GYRE_DEVICE void next(uint32_t n = 1) {
+  GYRE_DEVICE void advance(uint32_t n = 1) {
     if (!polls()) return;
-    requests_.next(n);
+    requests_.advance(n);
     // All of a warp store the same, in one access: a branch for one of them would keep them apart.
     if (credits_.due(requests_.ticket(), n)) publish_credit();
   }
@@ -291,7 +292,7 @@ class Worker {
       conclude(shared_->response_bytes, false);
     }
     looked_up_ = false;
-    next();
+    advance();
   }
 
   // 0 where the message in hand may go the short way, because the one before it did, which it resembles.
@@ -299,7 +300,7 @@ class Worker {
   // longer for a predicate than for a word.
   GYRE_DEVICE uint32_t mismatch_bits() const {
     const uint32_t stopped = uint32_t(command_.command()) ^ uint32_t(Command::run);
-    return fast_path_blockers(head()) | stopped | head().difference(last_);
+    return fast_path_blockers(head()) | stopped | head().mismatch_bits(last_);
   }
   // Not 0 where it is late, or more than an ask or a tell whose bodies are in their slots.
   GYRE_DEVICE uint32_t fast_path_blockers(const RequestHead& head) const {
@@ -327,8 +328,8 @@ class Worker {
     if (count < 2) return false;
 
     const bool all = count == requests_.polled_messages();
-    RequestReader::Prefetch<RequestReader::most_loads> prefetched;
-    if (all) prefetched = requests_.prefetch_batch(count);
+    Prefetch<PollWindow::most_loads> next;
+    if (all) next = requests_.prefetch<PollWindow::most_loads>(count);
     if (PollGroup::rank() == 0) shared_->team_log_size = log_size;
     PollGroup::sync();
     uint32_t* const response = batch_response(team_number);
@@ -338,12 +339,12 @@ class Worker {
     if (takes_part) {
       Context context(last_.key(), is_ask, *shared_, verdict, team);
       dispatch_in_batch(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head,
-                            request + envelope_words, last_.body_bytes(), response + envelope_words,
-                            bridge_.shape.body_capacity(), [&](const Ending& ending) {
-                              if (ending.failure_bits() != 0) detail::note_failure(verdict, ending.handled());
-                              response_bytes = ending.response_bytes();
-                              return Handling::done;
-                            });
+                        request + envelope_words, last_.body_bytes(), response + envelope_words,
+                        bridge_.shape.body_capacity(), [&](const Ending& ending) {
+                          if (ending.failure_bits() != 0) detail::note_failure(verdict, ending.handled());
+                          response_bytes = ending.response_bytes();
+                          return Handling::done;
+                        });
     }
     PollGroup::sync();
     const bool exceptional = takes_part && verdict.exceptional != 0, done = takes_part && !exceptional;
@@ -356,12 +357,12 @@ class Worker {
     PollGroup::sync();
     if (exceptional_threads == 0) {
       count_batch_answers(count, is_ask);
-      next(count);
+      advance(count);
     } else {
       conclude_one_by_one(count, log_size, is_ask, exceptional_threads, response_bytes);
     }
     requests_.finish_batch(all);
-    requests_.adopt(prefetched);
+    requests_.adopt(next);
     return true;
   }
   GYRE_DEVICE uint32_t* batch_response(uint32_t n) const {
@@ -394,7 +395,7 @@ class Worker {
       } else {
         count_batch_answers(1, is_ask);
       }
-      next();
+      advance();
     }
   }
   // The answers of `count` messages that are handled side by side, in the ring's next slots, by the whole
@@ -420,8 +421,8 @@ class Worker {
     if constexpr (any_rolls_back<Actors...>) save_state(last_rollback_bytes_, last_state_);
     Context context(last_.key(), head().flags() != 0, *shared_);
     return dispatch_fast(ActorList<Actors...>{}, 0, last_.types(), last_state_, context, head(),
-                          request() + envelope_words, last_.body_bytes(), response_ + envelope_words,
-                          bridge_.shape.body_capacity(), ConcludeFast{*this});
+                         request() + envelope_words, last_.body_bytes(), response_ + envelope_words,
+                         bridge_.shape.body_capacity(), ConcludeFast{*this});
   }
 
   // Whether another message than the usual may go the short way: the next that resembles it then may too.
@@ -432,7 +433,7 @@ class Worker {
     if (!same_actor && !look_up_actor()) return false;
     last_ = head();
     const uint64_t words = fast_path_words(ActorList<Actors...>{}, 0, head(), request() + envelope_words,
-                                          bridge_.shape.body_capacity());
+                                           bridge_.shape.body_capacity());
     if (words != 0) {
       requests_.remember(words);
       return true;
@@ -525,7 +526,9 @@ class Worker {
   }
 
   // Of a handler's time: since its message was found. Polling threads' alone; of others any number.
-  GYRE_DEVICE uint64_t ticks_since_found() const { return clock_ticks_here() - requests_.command_watch().ticks(); }
+  GYRE_DEVICE uint64_t ticks_since_found() const {
+    return clock_ticks_here() - requests_.command_watch().ticks();
+  }
 
   // One thread.
   GYRE_DEVICE void find_actor(const Envelope& envelope) {
@@ -585,8 +588,8 @@ class Worker {
                          bodies.response_capacity);
       detail::note_failure(shared_->verdict, handled);
     } else if (HandlerGroup::rank() == 0) {  // the one thread that wrote detail and where
-      detail::note_failure(shared_->verdict, {refused != Status::ok ? refused : Status::malformed, verdict.detail,
-                                            verdict.where, 0});
+      detail::note_failure(shared_->verdict, {refused != Status::ok ? refused : Status::malformed,
+                                              verdict.detail, verdict.where, 0});
     }
     if (HandlerGroup::rank() == 0) {
       shared_->response_bytes = handled.response_bytes;
@@ -809,8 +812,9 @@ class Worker {
     const uint32_t stamp = uint32_t(tells_failed_);
     const uint64_t where = shared_->verdict.where;
     Packet* entry = bridge_.failure_log + FailureLog::first_packet(bridge_.shape, tells_failed_);
-    Memory::store(*entry++,
-                  Packet{{uint32_t(shared_->verdict.status), shared_->verdict.detail, uint32_t(where)}, stamp});
+    Memory::store(
+        *entry++,
+        Packet{{uint32_t(shared_->verdict.status), shared_->verdict.detail, uint32_t(where)}, stamp});
     Memory::store(*entry++, Packet{{uint32_t(where >> 32), 0, 0}, stamp});
     for (uint32_t k = 0; k < packets_for(envelope.body_bytes); ++k) {
       const uint32_t* const words = request() + k * words_a_packet;
@@ -830,8 +834,8 @@ class Worker {
   }
 
   Bridge bridge_;
-  uint8_t* actors_;  // the worker's tables
-  RequestReader requests_;      // polling threads'
+  uint8_t* actors_;         // the worker's tables
+  RequestReader requests_;  // polling threads'
   uint32_t* responses_;
   MessageMemory message_memory_ = message_memory(bridge_.shape);
   uint32_t* response_;  // of the message in hand: the first, but where one of several ends unlike the others
@@ -849,7 +853,7 @@ class Worker {
   RequestHead last_ = RequestHead::of_none();
   void* last_state_ = nullptr;
   HandlerCounts* last_counts_ = nullptr;
-  bool last_in_batches_ = false;    // its actor's messages may be handled side by side
+  bool last_in_batches_ = false;      // its actor's messages may be handled side by side
   uint32_t last_rollback_bytes_ = 0;  // of its actor's state
   uint64_t answered_ = 0;
   uint64_t error_replies_ = 0;

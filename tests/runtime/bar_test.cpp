@@ -217,7 +217,7 @@ TEST_CASE("over BAR terminate buries what a stopped worker never took, with its 
   auto answered = s.ask(Action::ANSWER, 1);
   auto buried = s.ask(Action::ANSWER, 2);
   REQUIRE(s.client->try_tell<ProbeNote>(probe, noting(77)));
-  REQUIRE(s.engine->step() == Decision::message);
+  REQUIRE(s.engine->step() == PollOutcome::message);
   // Whatever device memory holds by then.
   std::memset(
       static_cast<char*>(s.engine->bar_inbound().address) + s.core->layout().inbound_ring_elsewhere(0), 0xee,

@@ -211,7 +211,7 @@ TEST_CASE("an actor known by name alone is asked and told, and its handlers are 
   auto core = detail::make_core(ActorSet::from_source("", {"my::Probe"}), options, std::move(made));
   Client client{core};
   const auto work = [&engine] {
-    for (int nothing = 0; nothing < 16;) nothing = engine.step() == Decision::nothing ? nothing + 1 : 0;
+    for (int nothing = 0; nothing < 16;) nothing = engine.step() == PollOutcome::nothing ? nothing + 1 : 0;
   };
   const NamedAddress probe_by_name{"my::Probe", 7};
   auto answer = client.ask<ProbeRequest, ProbeResponse>(probe_by_name, asking(Action::ANSWER, 20));

@@ -1,5 +1,6 @@
-// Which messages a worker of a warp takes for another like the last: packet by packet, as its threads do.
-#include <gyre/device/read/request_reader.hpp>
+// Which messages match the last one of the fast path, packet by packet, as the threads of a warp compare
+// them.
+#include <gyre/device/read/match.hpp>
 
 #include <random>
 #include <vector>
@@ -18,15 +19,15 @@ Packet packet(const Message& message, uint32_t k) {
   return {{message[3 * k], message[3 * k + 1], message[3 * k + 2]}, 0};
 }
 
-// Whether all threads say that it is alike.
-bool is_like(const Message& message, const Message& other, uint64_t body_words) {
-  bool alike = true;
+// Whether every thread finds that its packet matches.
+bool matches(const Message& message, const Message& other, uint64_t body_words) {
+  bool all_match = true;
   for (uint32_t k = 0; k < packets; ++k) {
     PacketMatch match;
-    match.take(message.data(), k, body_words);
-    alike = alike && match.difference(packet(other, k), now_us) == 0;
+    match.remember(message.data(), k, body_words);
+    all_match = all_match && match.mismatch_bits(packet(other, k), now_us) == 0;
   }
-  return alike;
+  return all_match;
 }
 
 Message any_message(std::mt19937_64& random) {
@@ -37,41 +38,41 @@ Message any_message(std::mt19937_64& random) {
   return message;
 }
 
-TEST_CASE("a message is alike where size, key, types, flags and the words that decide are the same") {
+TEST_CASE("a message matches where its size, key, types, flags and the compared words are equal") {
   std::mt19937_64 random(3);
   for (int round = 0; round < 200; ++round) {
     const Message message = any_message(random);
     const uint64_t body_words = (random() | 1) & ((uint64_t(1) << PacketMatch::body_words) - 1);
-    REQUIRE(is_like(message, message, body_words));
+    REQUIRE(matches(message, message, body_words));
     for (uint32_t w = 0; w < words; ++w) {
       Message other = message;
       other[w] ^= uint32_t(1) << random() % 32;
       if (w == 3) other[w] = now_us;  // a deadline that is not past
       INFO("word " << w);
       const bool in_envelope = w == 2 || w == 4 || w == 5 || w == 6;
-      const bool decides = w < 8 ? in_envelope : (body_words >> (w - 8) / 2 & 1) != 0;
+      const bool is_compared = w < 8 ? in_envelope : (body_words >> (w - 8) / 2 & 1) != 0;
       // The one flag that may differ is whether it is an ask.
       const bool same_flags = ((other[7] ^ message[7]) & ~(uint32_t(envelope_flags::ask) << 24)) == 0;
-      REQUIRE(is_like(message, other, body_words) == (!decides && same_flags));
+      REQUIRE(matches(message, other, body_words) == (!is_compared && same_flags));
     }
   }
 }
 
-TEST_CASE("a message whose deadline is past is like no other, also where the clock passes 2^32") {
+TEST_CASE("a message whose deadline is past matches no other, also where the clock passes 2^32") {
   std::mt19937_64 random(4);
   const Message message = any_message(random);
-  const auto alike_with_deadline = [&](uint32_t deadline_us) {
+  const auto matches_with_deadline = [&](uint32_t deadline_us) {
     Message other = message;
     other[3] = deadline_us;
-    return is_like(message, other, 1);
+    return matches(message, other, 1);
   };
-  CHECK(alike_with_deadline(0));  // none
-  CHECK(alike_with_deadline(now_us));
-  CHECK(alike_with_deadline(now_us + 1));
-  CHECK(alike_with_deadline(now_us + 0x7fffffff));
-  CHECK_FALSE(alike_with_deadline(now_us - 1));
-  CHECK_FALSE(alike_with_deadline(1));
-  CHECK_FALSE(alike_with_deadline(uint32_t(now_us - 0x7fffffff)));
+  CHECK(matches_with_deadline(0));  // none
+  CHECK(matches_with_deadline(now_us));
+  CHECK(matches_with_deadline(now_us + 1));
+  CHECK(matches_with_deadline(now_us + 0x7fffffff));
+  CHECK_FALSE(matches_with_deadline(now_us - 1));
+  CHECK_FALSE(matches_with_deadline(1));
+  CHECK_FALSE(matches_with_deadline(uint32_t(now_us - 0x7fffffff)));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// When a worker looks for the host's next message.
-#include <gyre/device/read/request_reader.hpp>
+// When a worker polls for the host's next message.
+#include <gyre/device/read/poll_delay.hpp>
 
 #include "support/catch.hpp"
 
@@ -7,20 +7,20 @@ namespace {
 
 using gyre::PollDelay;
 
-// A conversation whose next message comes `turn` ticks after the reply, over a bus where a look takes
-// `crossing`: the looks that found nothing.
+// A conversation whose next message comes `turn` ticks after the reply, over a bus where a poll takes
+// `crossing`: the polls that found nothing.
 uint32_t empty_polls(uint32_t delay, uint32_t turn, uint32_t crossing) {
   return delay >= turn ? 0 : (turn - delay + crossing - 1) / crossing;
 }
 
-TEST_CASE("the first look comes to wait for the next message of a conversation, and rarely misses it") {
+TEST_CASE("the first poll comes to wait for the next message of a conversation, and rarely misses it") {
   for (const uint32_t turn : {50u, 700u, 1500u}) {
     PollDelay delay(true);
     uint32_t misses = 0;
     for (int message = 0; message < 10'000; ++message) {
       const uint32_t missed = empty_polls(delay.ticks(), turn, 2000);
       misses += missed;
-      delay.found(missed, false);
+      delay.adapt(missed, false);
     }
     CHECK(delay.ticks() + 1 >= turn);
     CHECK(delay.ticks() <= turn + PollDelay::miss_step);
@@ -28,28 +28,28 @@ TEST_CASE("the first look comes to wait for the next message of a conversation, 
   }
 }
 
-TEST_CASE("messages that come late, or not in time for any wait, leave the first look as it is") {
+TEST_CASE("messages that come late, or not in time for any wait, leave the first poll as it is") {
   PollDelay delay(true);
-  for (int message = 0; message < 100; ++message) delay.found(2 + message % 50, false);
+  for (int message = 0; message < 100; ++message) delay.adapt(2 + message % 50, false);
   CHECK(delay.ticks() == 0);
-  for (int message = 0; message < 100; ++message) delay.found(1, false);
+  for (int message = 0; message < 100; ++message) delay.adapt(1, false);
   CHECK(delay.ticks() == PollDelay::longest);
 }
 
 TEST_CASE("a stream ends the wait at once, and hits without misses end it in time") {
   PollDelay delay(true);
-  for (int message = 0; message < 5; ++message) delay.found(1, false);
+  for (int message = 0; message < 5; ++message) delay.adapt(1, false);
   CHECK(delay.ticks() == 5 * PollDelay::miss_step);
-  delay.found(0, true);
+  delay.adapt(0, true);
   CHECK(delay.ticks() == 0);
-  delay.found(1, false);
-  for (uint32_t message = 0; message < PollDelay::miss_step; ++message) delay.found(0, false);
+  delay.adapt(1, false);
+  for (uint32_t message = 0; message < PollDelay::miss_step; ++message) delay.adapt(0, false);
   CHECK(delay.ticks() == 0);
 }
 
-TEST_CASE("where looks do not cross a bus they never wait") {
+TEST_CASE("where polls do not cross a bus they never wait") {
   PollDelay delay(false);
-  for (int message = 0; message < 100; ++message) delay.found(1, false);
+  for (int message = 0; message < 100; ++message) delay.adapt(1, false);
   CHECK(delay.ticks() == 0);
 }
 

@@ -31,7 +31,7 @@ class WatchedEngine final : public Engine {
   bool finished() override { return engine_.finished(); }
   std::optional<std::string> failure() override { return std::nullopt; }
   void leak() override {}
-  Decision step() { return engine_.step(); }
+  PollOutcome step() { return engine_.step(); }
 
  private:
   SteppedEngine engine_;
@@ -55,7 +55,7 @@ struct Watched {
     return Client(core).ask<ProbeRequest>(probe, asking(Action::ANSWER, argument), 10s);
   }
   void work() {
-    for (int nothing = 0; nothing < 4;) nothing = engine->step() == Decision::nothing ? nothing + 1 : 0;
+    for (int nothing = 0; nothing < 4;) nothing = engine->step() == PollOutcome::nothing ? nothing + 1 : 0;
   }
   // Answered, and not taken yet.
   std::vector<Asked> ask(size_t count) {

@@ -100,7 +100,7 @@ TEST_CASE("asks are admitted only while their replies have room: the reply ring 
     auto future = s.try_ask(i);
     REQUIRE(future);
     futures.push_back(std::move(future.value()));
-    REQUIRE(s.engine->step() == Decision::message);
+    REQUIRE(s.engine->step() == PollOutcome::message);
   }
   // No one has read a reply. try_ask itself drains, so the next is accepted only because it made room.
   auto fourth = s.try_ask(3);
@@ -295,7 +295,7 @@ TEST_CASE("a request too large for a slot is refused with both sizes, and nothin
   CHECK(refused.error().limit == 16);
   CHECK(refused.error().asked > 16);
   CHECK(s.core->books().asks.accepted == 0);
-  CHECK(s.engine->step() == Decision::nothing);
+  CHECK(s.engine->step() == PollOutcome::nothing);
 }
 
 TEST_CASE("what a fill function throws passes through, and the next message is as if nothing had been") {
@@ -348,9 +348,9 @@ TEST_CASE("a handler sees the key it was addressed by, and a key always goes to 
     auto future = s.client->ask<ProbeRequest>(Address<Probe>{key}, asking(Action::ANSWER, 0));
     const auto worker = uint32_t(key % 3);
     for (uint32_t other = 0; other < 3; ++other) {
-      if (other != worker) CHECK(s.engine->step(other) == Decision::nothing);
+      if (other != worker) CHECK(s.engine->step(other) == PollOutcome::nothing);
     }
-    CHECK(s.engine->step(worker) == Decision::message);
+    CHECK(s.engine->step(worker) == PollOutcome::message);
     CHECK(future.get().value()->getKey() == key);
   }
 }
@@ -426,7 +426,7 @@ TEST_CASE("terminate dead-letters what no worker took, asks and tells, and every
   REQUIRE(s.client->try_tell<ProbeNote>(probe, noting(1)));
   auto abandoned = s.ask(Action::ANSWER, 3);
   { auto dropped = std::move(abandoned); }
-  REQUIRE(s.engine->step() == Decision::message);
+  REQUIRE(s.engine->step() == PollOutcome::message);
   const Termination report = s.core->terminate(1s);
   CHECK_FALSE(report.worker_stuck);
   CHECK(answered.get().value()->getValue() == 3);
@@ -495,7 +495,7 @@ TEST_CASE("a future outlives its runtime: it completes with terminated") {
   auto future = s->ask(Action::ANSWER, 1);
   auto answered = s->ask(Action::ANSWER, 2);
   Client client = *s->client;
-  REQUIRE(s->engine->step() == Decision::message);
+  REQUIRE(s->engine->step() == PollOutcome::message);
   s.reset();
   CHECK(future.get().value()->getValue() == 3);  // it was answered before the end
   CHECK(answered.get().error().status == Status::terminated);

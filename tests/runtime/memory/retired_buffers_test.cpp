@@ -27,7 +27,7 @@ struct SteppedAbacus {
   }
   void work(uint32_t worker = 0) {
     for (int nothing = 0; nothing < 16;) {
-      nothing = engine->step(worker) == Decision::nothing ? nothing + 1 : 0;
+      nothing = engine->step(worker) == PollOutcome::nothing ? nothing + 1 : 0;
     }
   }
   Ledger::Count freed(MemoryKind kind = MemoryKind::device) { return core->buffers().ledger().freed(kind); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/bridge/group.hpp>
+#include <gyre/device/compiler_steering.hpp>
 
 #include <atomic>
 #include <cstdio>
@@ -41,24 +42,6 @@ class Team {
 };
 
 inline bool polls() { return true; }
-template <class T>
-T* pin_pointer(T* pointer) {
-  return pointer;
-}
-template <class T>
-T* pin_shared_address(T* pointer) {
-  return pointer;
-}
-inline uint32_t load_here(const uint32_t* address) { return *address; }
-inline uint32_t materialize(bool truth) { return truth; }
-inline bool assert_warp_uniform(bool truth) {
-  const uint32_t threads = Warp::ballot(truth);
-  if (threads != 0 && threads != 0xffffffff) {
-    std::fprintf(stderr, "a warp's threads do not see alike what they should: %#x\n", threads);
-    std::abort();
-  }
-  return threads != 0;
-}
 inline float ratio(uint64_t a, uint64_t b) { return float(a) / float(b); }
 
 // Ahead of the host's clock by this much.
