@@ -105,7 +105,7 @@ void Terminator::settle(Termination& report, int64_t deadline_ns) {
     }
   }
   receiver_.end_calls_in_flight();
-  if (!host_.calls.settle(late)) report.reader_stuck = true;
+  if (!host_.calls.wait_for_begun_outcomes(late)) report.reader_stuck = true;
   accounts_.collect_failed_tells_until(deadline_ns);
   report.books = accounts_.books();
   if (failed || report.worker_stuck || report.sender_stuck || report.reader_stuck)
