@@ -60,6 +60,12 @@ class Worker {
     return turn([](uint32_t) {});
   }
 
+  /// Publishes the credit of all messages handled so far, if it is not published yet: before a worker that is
+  /// a thread yields or sleeps. One thread.
+  GYRE_DEVICE void publish_pending_credit() {
+    if (credits_.behind(requests_.ticket())) publish_credit();
+  }
+
   /// Messages that it has sent to the host. Polling threads' alone.
   GYRE_DEVICE uint64_t replies_sent() const { return replies_.ticket(); }
 

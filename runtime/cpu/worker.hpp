@@ -50,8 +50,10 @@ class CpuWorkerOf final : public CpuWorker {
           backoff.pause();
         } else if (!spins && !yielded) {
           yielded = true;
+          worker_.publish_pending_credit();
           sleep.yield();
         } else if (!prepared) {
+          worker_.publish_pending_credit();
           prepared = sleep.prepare_sleep();  // and polls once more
         } else if (prepared = sleep.sleep(); !prepared) {
           backoff.reset();

@@ -48,6 +48,11 @@ class WorkerThatSleeps final : public WorkerSleep {
     bridge.publish(ticket, {payload, 0});
   }
   void sleeps_somebody(bool does) { sleepers_ = does ? 1 : 0; }
+  void spin_pays(bool does) { spin_pays_ = does; }
+  // Requests whose slots, and whose memory, the worker has given back.
+  uint64_t given_back() const {
+    return Memory::load_acquire(Bridge::of(region_.address(), layout_, 0).worker_line->h2d_credit);
+  }
 
   void wake(uint64_t correlation) override { woken.push_back(correlation); }
   bool prepare_sleep() override {
@@ -58,17 +63,21 @@ class WorkerThatSleeps final : public WorkerSleep {
     did += "sleep, ";
     return on_sleep();
   }
-  void yield() override { did += "yield, "; }
+  void yield() override {
+    did += "yield, ";
+    on_yield();
+  }
   void end_sleep() override { did += "end, "; }
 
   std::string did;
   std::vector<uint64_t> woken;
   std::function<bool()> on_prepare = [] { return true; };
+  std::function<void()> on_yield = [] {};
   std::function<bool()> on_sleep;
 
  private:
   const ActorSet actors_ = probe_actors();
-  const Options options_{.slots = 4};
+  const Options options_{.slots = 64};  // so many that a quarter of the ring is more than the tests send
   const RegionLayout layout_ = options_.region_layout(actors_.handlers().size());
   HeapRegion region_;
   ActorMemory memory_;
@@ -88,6 +97,29 @@ TEST_CASE("a worker that finds nothing prepares to sleep, polls once more and sl
   };
   w.run();
   CHECK(w.did == "prepare, sleep, ");
+}
+
+TEST_CASE("a worker gives back the slots of what it handled before it yields or sleeps") {
+  WorkerThatSleeps w;
+  w.spin_pays(false);
+  std::vector<uint64_t> at_yield, at_prepare;
+  w.on_yield = [&] { at_yield.push_back(w.given_back()); };
+  w.on_prepare = [&] {
+    at_prepare.push_back(w.given_back());
+    return true;
+  };
+  int sleeps = 0;
+  w.on_sleep = [&] {
+    if (++sleeps == 3) {
+      w.bridge.command(Command::stop);
+    } else {
+      w.ask(uint64_t(sleeps));
+    }
+    return false;
+  };
+  w.run();
+  CHECK(at_yield == std::vector<uint64_t>{1, 2});
+  CHECK(at_prepare == std::vector<uint64_t>{0, 1, 2});
 }
 
 TEST_CASE("a worker that wakes by itself polls, and sleeps again without preparing anew") {
