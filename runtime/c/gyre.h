@@ -173,7 +173,8 @@ GYRE_API gyre_status gyre_message_from_json(gyre_schema schema, uint64_t type_id
                                             size_t json_length, gyre_encoding encoding, void* buffer,
                                             size_t capacity, size_t* size);
 /** The message as JSON, all its fields but null pointers; 64-bit integers, NaN and infinities as strings.
-   Text (6). GYRE_UNKNOWN_TYPE, GYRE_MALFORMED. */
+   Pointers are followed as far as a worker follows them by default: 64 times the message, and 65,536 words at
+   least, an element without a size counting as one. Text (6). GYRE_UNKNOWN_TYPE, GYRE_MALFORMED. */
 GYRE_API gyre_status gyre_message_to_json(gyre_schema schema, uint64_t type_id, const void* bytes,
                                           size_t bytes_size, gyre_encoding encoding, char* buffer,
                                           size_t capacity, size_t* size);

@@ -9,6 +9,7 @@
 #include <gyre/messages/compiler/refusals.hpp>
 #include <gyre/messages/compiler/schema.hpp>
 #include <gyre/messages/compiler/view_writer.hpp>
+#include <gyre/messages/reader.hpp>
 #include <gyre/runtime/actors/actor_schemas.hpp>
 #include <gyre/runtime/c/schema.hpp>
 #include <gyre_c_schemas_sources.hpp>
@@ -647,6 +648,21 @@ std::string difference_of(capnp::Schema ours, capnp::Schema theirs) {
   return {};
 }
 
+// Why the official library refused to read a message. It tells its reasons apart by their texts alone.
+std::string unreadable(const kj::Exception& error, const capnp::ReaderOptions& options) {
+  const std::string_view said = error.getDescription().cStr();
+  if (said.find("traversal limit") != std::string_view::npos) {
+    return fmt::format(
+        "it leads through more than {} words, 64 times its size or 65,536; elements without a size count one "
+        "each: make such lists shorter, and let fewer pointers lead to one object",
+        options.traversalLimitInWords);
+  }
+  if (said.find("nested") != std::string_view::npos) {
+    return fmt::format("it nests deeper than {} structs and lists; make it flatter", options.nestingLimit);
+  }
+  return "a pointer in it leads out of it, or to another kind of thing than its field's; check who made it";
+}
+
 }  // namespace
 
 Schema::Schema(std::span<const SourceText> files) : parsed_(parse(files, {})) {}
@@ -777,18 +793,21 @@ std::string Schema::to_json(uint64_t type_id, const Encoded& message) const {
                        what);
   };
   const Quiet quiet;
+  capnp::ReaderOptions options;
   try {
     detail::Frame frame(message);
     if (const Failure failure = frame.open(); failure.status != Status::ok)
       throw BadMessage(why(failure.message()));
     std::vector<kj::ArrayPtr<const capnp::word>> segments;
     if (!frame.take_segments(segments)) throw BadMessage(why("its segments are not what its table claims"));
-    capnp::SegmentArrayMessageReader reader(kj::arrayPtr(segments.data(), segments.size()),
-                                            frame.reading_once());
+    // A worker's budget: what a worker reads, and answers, is read here too.
+    options.traversalLimitInWords = wire::Message::default_traversal_words(
+        uint32_t(std::min<uint64_t>(frame.total_bytes(), std::numeric_limits<uint32_t>::max())));
+    capnp::SegmentArrayMessageReader reader(kj::arrayPtr(segments.data(), segments.size()), options);
     const auto text = parsed_->json.encode(reader.getRoot<capnp::DynamicStruct>(type));
     return std::string(text.cStr(), text.size());
   } catch (const kj::Exception& error) {
-    throw BadMessage(why(error.getDescription().cStr()));
+    throw BadMessage(why(unreadable(error, options)));
   }
 }
 

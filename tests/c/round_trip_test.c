@@ -163,6 +163,58 @@ static void wrong_json_is_named(void) {
   EXPECT_STATUS(GYRE_OK, gyre_schema_release(schema));
 }
 
+/* A list of elements without a size is read as a worker reads it: 65,536 elements, or 64 times the message.
+ */
+static void lists_of_nothing_are_read_as_workers_read_them(void) {
+  static const char text[] =
+      "@0xf1e2d3c4b5a69798;\n"
+      "using Cxx = import \"/capnp/c++.capnp\";\n"
+      "$Cxx.namespace(\"test\");\n"
+      "struct Empty {}\n"
+      "struct Deep { next @0 :Deep; }\n"
+      "struct Lists { voids @0 :List(Void); empties @1 :List(Empty); }\n";
+  const gyre_text file = {"lists.capnp", text, sizeof text - 1};
+  static char json[1 << 20];
+  gyre_schema schema;
+  size_t size;
+  REQUIRE_OK(gyre_schema_parse(&file, 1, &schema));
+  const uint64_t id = type_id(schema, "Lists");
+  /* The root pointer, two pointers; the lists' sizes lie in the pointers. Of empty structs a tag is there. */
+  const struct {
+    uint64_t voids, empties;
+    gyre_status status;
+  } cases[] = {{1025, 0, GYRE_OK},
+               {0, 1025, GYRE_OK},
+               {30000, 30000, GYRE_OK},
+               {65537, 0, GYRE_MALFORMED},
+               {0, (uint64_t)1 << 28, GYRE_MALFORMED}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    const uint64_t words[] = {(uint64_t)2 << 48, 1 | cases[i].voids << 35, 1 | (uint64_t)7 << 32,
+                              cases[i].empties << 2};
+    EXPECT_STATUS(cases[i].status,
+                  gyre_message_to_json(schema, id, words, sizeof words, GYRE_BODY, json, sizeof json, &size));
+    if (cases[i].status != GYRE_OK) {
+      EXPECT(strstr(gyre_last_error(), "reading 32 bytes as Lists: it leads through more than 65536 words") !=
+             NULL);
+      continue;
+    }
+    uint64_t nulls = 0, objects = 0;
+    for (const char* at = json; (at = strstr(at, "null")) != NULL; at += 4) ++nulls;
+    for (const char* at = json; (at = strstr(at, "{}")) != NULL; at += 2) ++objects;
+    EXPECT(nulls == cases[i].voids && objects == cases[i].empties);
+  }
+  /* What cannot be read at all is said in Gyre's words: a pointer out of the message, and one to itself. */
+  const uint64_t outside[] = {(uint64_t)2 << 48, 401 | (uint64_t)6 << 32 | (uint64_t)5 << 35, 0};
+  EXPECT_STATUS(GYRE_MALFORMED, gyre_message_to_json(schema, id, outside, sizeof outside, GYRE_BODY, json,
+                                                     sizeof json, &size));
+  EXPECT(strstr(gyre_last_error(), "reading 24 bytes as Lists: a pointer in it leads out of it") != NULL);
+  const uint64_t circle[] = {(uint64_t)1 << 48, 0xfffffffc | (uint64_t)1 << 48};
+  EXPECT_STATUS(GYRE_MALFORMED, gyre_message_to_json(schema, type_id(schema, "Deep"), circle, sizeof circle,
+                                                     GYRE_BODY, json, sizeof json, &size));
+  EXPECT(strstr(gyre_last_error(), "reading 16 bytes as Deep: it nests deeper than 64") != NULL);
+  EXPECT_STATUS(GYRE_OK, gyre_schema_release(schema));
+}
+
 static const char* text_of(const char* folder, const char* name) {
   char path[4096];
   snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -479,6 +531,7 @@ int main(int argc, char** argv) {
 
   json_messages_come_back_as_they_were();
   wrong_json_is_named();
+  lists_of_nothing_are_read_as_workers_read_them();
   views_are_those_of_the_compiler(argv[1], argv[2]);
   const gyre_runtime runtime = launch(&options);
   what_a_runtime_says_of_itself(runtime, own);
