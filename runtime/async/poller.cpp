@@ -36,7 +36,7 @@ void Poller::start() {
                     error.what()));
   }
   pthread_setname_np(thread_.native_handle(), "gyre-poller");
-  started_.store(true, std::memory_order_release);
+  started_.store(true, std::memory_order_release);  // pairs with the loads in expect() and end()
 }
 
 bool Poller::expect() {
@@ -47,7 +47,10 @@ bool Poller::expect() {
     expected_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
-  // Loaded first: threads that ask again and again after the end must not keep the count from zero.
+  // Each seq_cst operation on expected_ pairs with those in sleep_until_expected() and sleep_for_replies():
+  // the poller sees the promise, or completed().wake() sees it asleep. With end(): a promise is counted
+  // before `closed`, or refused. Loaded first: threads that ask again and again after the end must not keep
+  // the count from zero.
   if (expected_.load(std::memory_order_acquire) >= closed) return false;
   if (expected_.fetch_add(1, std::memory_order_seq_cst) >= closed) {
     expected_.fetch_sub(1, std::memory_order_relaxed);
@@ -71,6 +74,7 @@ void Poller::deliver(Deliverable& ready) { core_.calls().completed().push(ready)
 void Poller::due_at(int64_t deadline_ns) {
   int64_t next = next_due_ns_.load(std::memory_order_relaxed);
   while (deadline_ns < next &&
+         // Pairs with the store in check_deadlines(): that search sees the call, or this deadline stays.
          !next_due_ns_.compare_exchange_weak(next, deadline_ns, std::memory_order_seq_cst)) {
   }
 }
@@ -127,7 +131,7 @@ void Poller::run() {
   std::optional<WaitedSleep> sleep;  // since there was something to do
   uint32_t busy_turns = 0;
   for (;;) {
-    const uint64_t expected = expected_.load(std::memory_order_acquire);
+    const uint64_t expected = expected_.load(std::memory_order_acquire);  // pairs with expect() and end()
     const bool ending = expected >= closed;
     if ((expected & ~closed) == 0) {
       if (ending) break;
@@ -162,7 +166,7 @@ void Poller::run() {
     }
     backoff.pause();
   }
-  finished_.store(true, std::memory_order_release);
+  finished_.store(true, std::memory_order_release);  // pairs with the load in end()
 }
 
 // Reads the clock, does the due work, and times out watched calls whose deadline has passed. Returns the
@@ -171,7 +175,7 @@ int64_t Poller::check_deadlines() {
   const int64_t now_ns = host_now_ns();
   core_.receiver().do_due_work(now_ns);
   if (now_ns < next_due_ns_.load(std::memory_order_relaxed)) return now_ns;
-  next_due_ns_.store(INT64_MAX, std::memory_order_seq_cst);
+  next_due_ns_.store(INT64_MAX, std::memory_order_seq_cst);  // pairs with the exchange in due_at()
   core_.calls().for_each_in_flight([&](CallId call) {
     const int64_t deadline_ns = core_.calls().deadline_ns(call);
     if (deadline_ns <= now_ns) {
@@ -210,7 +214,7 @@ void Poller::deliver_one(Deliverable& ready) noexcept {
   } catch (...) {
     failed("what is no std::exception");
   }
-  expected_.fetch_sub(1, std::memory_order_acq_rel);
+  expected_.fetch_sub(1, std::memory_order_acq_rel);  // pairs with the load in run(): the delivery is done
 }
 
 bool Poller::end(int64_t deadline_ns) {

@@ -15,6 +15,7 @@ struct ThreadsNumber {
   ~ThreadsNumber() {
     const uint32_t number = known_thread_number;
     known_thread_number = thread_numbers;
+    // Pairs with the exchange in take_thread_number(): the next owner sees what was written under the number.
     if (number < thread_numbers) taken.fetch_and(~(uint64_t(1) << number), std::memory_order_release);
   }
 };

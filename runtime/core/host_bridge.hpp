@@ -6,6 +6,7 @@
 #include <gyre/runtime/core/packing.hpp>
 #include <gyre/runtime/cpu/doorbell.hpp>
 #include <gyre/runtime/memory/arena.hpp>
+#include <gyre/runtime/system/assert.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -105,19 +106,22 @@ class HostBridge {
   /// too.
   uint32_t replies_allowed() const { return bridge_.shape.slots - control_reserve; }
 
-  /// Prepays up to `most` replies: how many, 0 when every D2H slot is promised already.
+  /// Prepays up to `most` replies: how many, 0 when every D2H slot is promised already. Invariant, asserted
+  /// in debug builds: replies that are prepaid and have not come are at most replies_allowed().
   uint32_t try_prepay_replies(uint32_t most) {
+    // The counts are relaxed but for `returned_`: they guard no memory but the slots behind that count.
     uint32_t prepaid = prepaid_.load(std::memory_order_relaxed);
     for (;;) {
       // Signed: `prepaid` may be stale, and more have come back than that; then the exchange fails.
       int32_t owed = int32_t(prepaid - returned_seen_.load(std::memory_order_relaxed));
       if (owed + int32_t(most) > int32_t(replies_allowed())) {
-        const uint32_t returned = returned_.load(std::memory_order_acquire);
+        const uint32_t returned = returned_.load(std::memory_order_acquire);  // pairs with return_reply()
         returned_seen_.store(returned, std::memory_order_relaxed);
         owed = int32_t(prepaid - returned);
         if (owed >= int32_t(replies_allowed())) return 0;
       }
       const uint32_t count = std::min(most, uint32_t(int32_t(replies_allowed()) - owed));
+      GYRE_ASSERT(count != 0);
       if (prepaid_.compare_exchange_weak(prepaid, prepaid + count, std::memory_order_relaxed)) return count;
     }
   }
@@ -125,7 +129,10 @@ class HostBridge {
   void return_prepaid(uint32_t count) { prepaid_.fetch_sub(count, std::memory_order_relaxed); }
   /// The reply that drain() hands out was a prepaid one: there is room for another.
   void return_reply() {
+    // The drainer alone stores it; pairs with the load in try_prepay_replies().
     returned_.store(returned_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    GYRE_ASSERT(
+        int32_t(prepaid_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_relaxed)) >= 0);
   }
 
   /// `before_reuse()` is called before slots that the worker is done with are given out again.
@@ -146,7 +153,7 @@ class HostBridge {
   Depth sample_depth() const {
     const uint64_t consumed = this->consumed();
     const uint64_t taken = std::min<uint64_t>(claimed() - consumed, bridge_.shape.slots);
-    uint64_t most = depth_high_water_.load(std::memory_order_relaxed);
+    uint64_t most = depth_high_water_.load(std::memory_order_relaxed);  // a number alone: nothing to order
     while (taken > most && !depth_high_water_.compare_exchange_weak(most, taken, std::memory_order_relaxed)) {
     }
     return {taken, std::max(taken, most)};
@@ -205,7 +212,7 @@ class HostBridge {
     if (!over_bar()) return ring();
     Memory::store_fence();  // see publish_run
     store_over_bar(at, message.body_bytes());
-    Memory::store_fence();
+    Memory::store_fence();  // sends what the processor combines
   }
   /// Message i with ticket `first` + i. All those tickets must have been claimed, and the bodies fit slots.
   /// `message_of(i)` is called once for each, in their order: what it gives is read before it is called
@@ -231,7 +238,7 @@ class HostBridge {
       store_over_bar(at, std::min(body_bytes, bridge_.shape.body_capacity()));
       at.advance(bridge_.shape);
     }
-    Memory::store_fence();
+    Memory::store_fence();  // sends what the processor combines
   }
 
   /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
@@ -239,16 +246,18 @@ class HostBridge {
   template <class Free>
   void keep_tell_block(uint64_t ticket, BlockId block, Free&& free) {
     TellBlock& entry = tell_blocks_[ticket & (bridge_.shape.slots - 1)];
+    // Pairs with the exchange in take_tell_blocks(): one thread gets the old block.
     if (const BlockId old = entry.block.exchange(0, std::memory_order_acq_rel); old != 0) free(old);
     entry.ticket.store(ticket, std::memory_order_relaxed);
-    entry.block.store(block, std::memory_order_release);
+    entry.block.store(block, std::memory_order_release);  // pairs with the load in take_tell_blocks()
   }
   /// Hands the blocks of all tells that the worker is done with to `free(BlockId)`. Any thread.
   template <class Free>
   void take_tell_blocks(Free&& free) {
     const uint64_t done = consumed();
     for (TellBlock& entry : tell_blocks_) {
-      BlockId block = entry.block.load(std::memory_order_acquire);
+      BlockId block =
+          entry.block.load(std::memory_order_acquire);  // pairs with keep_tell_block(): its ticket
       if (block == 0 || entry.ticket.load(std::memory_order_relaxed) >= done) continue;
       if (entry.block.compare_exchange_strong(block, 0, std::memory_order_acq_rel)) free(block);
     }
@@ -263,7 +272,8 @@ class HostBridge {
   uint64_t claimed() const { return claim_.claimed(); }
   /// False if the worker has said that it is done with all that was claimed.
   bool may_have_work() const { return claimed() > consumed(); }
-  /// Tickets the worker is done with, as last published.
+  /// Returns how many tickets the worker is done with, as last published.
+  /// Pairs with the worker's store of its credit.
   uint64_t consumed() const { return Memory::load_acquire(bridge_.worker_line->h2d_credit); }
 
   /// Unpacks the request of a ticket that the worker never took; `nothing` if its producer has not published
@@ -295,8 +305,10 @@ class HostBridge {
                              std::memory_order_release);  // a message sent after this is read after it
   }
   /// The last published time.
+  /// Pairs with the store in publish_time().
   int64_t published_time_ns() const { return published_time_ns_.load(std::memory_order_acquire); }
-  /// The last command that the worker obeys.
+  /// Returns the last command that the worker obeys. Pairs with the worker's store, before which it stored
+  /// its clock.
   CommandWord acknowledged() const {
     return {uint32_t(Memory::load_acquire(bridge_.worker_line->acknowledged))};
   }
@@ -313,13 +325,14 @@ class HostBridge {
     return Memory::load(*slot).stamp == next_stamp_.load(std::memory_order_relaxed);
   }
 
-  /// Whether another thread is at the messages of the D2H ring.
+  /// Whether another thread is at the messages of the D2H ring. Pairs with the end of its drain().
   bool draining() const { return draining_.load(std::memory_order_acquire); }
   /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
   /// unless another thread is doing that; some dozens at the most, so that nobody serves others without end.
   /// `take` must not throw. Returns how many.
   template <class Take>
   uint32_t drain(Take&& take) {
+    // The exchange pairs with the store below, of the last thread that drained: next_reply_ is that thread's.
     if (!has_reply() || draining_.load(std::memory_order_relaxed) ||
         draining_.exchange(true, std::memory_order_acquire)) {
       return 0;
@@ -332,7 +345,7 @@ class HostBridge {
   /// another still is when `give_up()` says so: then nothing was taken.
   template <class Take, class GiveUp>
   bool drain_after_others(Take&& take, GiveUp&& give_up) {
-    while (draining_.exchange(true, std::memory_order_acquire)) {
+    while (draining_.exchange(true, std::memory_order_acquire)) {  // as in drain()
       if (give_up()) return false;
       std::this_thread::yield();
     }
@@ -383,6 +396,7 @@ class HostBridge {
   // Makes of CommandLine::command what `change` says; that. Lock-free.
   template <class Change>
   uint64_t change_line(Change&& change) {
+    // Acquire and release pair with each other: threads that command see each other's last line.
     uint64_t last = commanded_.load(std::memory_order_acquire), changed;
     do {
       changed = change(last);
@@ -400,7 +414,7 @@ class HostBridge {
   }
   void store_line(uint64_t command) {
     CommandLine* const line = bar_.command_line != nullptr ? bar_.command_line : bridge_.command_line;
-    Memory::store_release(line->command, command);
+    Memory::store_release(line->command, command);  // pairs with the worker's load of its command line
     if (bar_.command_line != nullptr) Memory::store_fence();
     ring();
   }
@@ -415,7 +429,8 @@ class HostBridge {
   static constexpr uint32_t most_at_once = 64;
   static constexpr uint32_t prefetch_slots = 6;
 
-  // The drainer's: says to all where next_reply_ is.
+  // The drainer's: publishes where next_reply_ is. Relaxed: a thread that reads an old pair finds no reply,
+  // or one that drain() classifies again.
   void expect_reply() {
     next_slot_.store(next_reply_.slot(), std::memory_order_relaxed);
     next_stamp_.store(next_reply_.stamp(), std::memory_order_relaxed);
@@ -436,7 +451,13 @@ class HostBridge {
     return (_mm_movemask_epi8(same) & stamp_bits) != 0 ? ReceiveOutcome::message : ReceiveOutcome::nothing;
   }
 
-  void give_credit() { Memory::store_release(bridge_.host_line->d2h_credit, next_reply_.ticket()); }
+  // Pairs with the worker's load of the credit: it writes to these slots again only after they were read.
+  // Invariant, asserted in debug builds: the worker sends at most a ring beyond the credit.
+  void give_credit() {
+    Memory::Word& credit = bridge_.host_line->d2h_credit;
+    GYRE_ASSERT(next_reply_.ticket() - Memory::load_relaxed(credit) <= bridge_.shape.slots);
+    Memory::store_release(credit, next_reply_.ticket());
+  }
   void fetch(uint64_t ticket) const {
     _mm_prefetch(bridge_.d2h + bridge_.shape.first_packet(ticket), _MM_HINT_T0);
   }

@@ -63,6 +63,7 @@ void WorkerControl::wait_until_started() {
   Backoff backoff(host_.options.wait);
   for (uint32_t worker = 0; worker < host_.layout.workers; ++worker) {
     uint64_t started = 0;
+    // Pairs with the worker's store, before which it stored where its slots lie.
     while ((started = Memory::load_acquire(host_.bridges[worker].bridge().worker_line->started)) == 0) {
       if (backoff.should_read_clock()) {
         if (const auto cause = host_.engine->failure()) throw Error("launching the workers: " + *cause);
@@ -181,7 +182,7 @@ Result<void> WorkerControl::wait_for_workers(const Buffers& buffers, std::chrono
   const Tickets sent = buffers.sent();
   const auto waited =
       wait_until([&] { return buffers.past(sent); }, deadline_ns, timeout, Terminating::is_ignored);
-  if (waited) Memory::fence();
+  if (waited) Memory::fence();  // what workers wrote comes before what the caller does next
   return waited;
 }
 

@@ -60,6 +60,7 @@ void Receiver::sleep_for_reply(CallId call, const HostBridge& bridge, int64_t no
       calls_.sleep(call, until_ns);  // another thread that completes the call ends it
     } else {
       bell->add_sleeper();
+      // Pairs with asymmetric_fence_light() between a worker's reply and its load of the bell's sleepers.
       const bool fenced = asymmetric_fence_heavy();
       // A thread that drains now may have polled before the reply was there.
       const bool busy = bridge.draining();
@@ -130,8 +131,8 @@ void Receiver::take_special_reply(HostBridge& bridge, const ArrivedReply& reply)
   bridge.return_reply();
   const bool wanted = calls_.begin_outcome(call);
   if (!wanted) accounts_.add(Count::asks_late);
-  // The worker is done with the block, whatever it answered: what it wrote there comes before what is done
-  // there next.
+  // The worker is done with the block, whatever it answered. Pairs with the worker's fence before its reply:
+  // what it wrote there comes before what is done there next.
   if ((envelope.flags & envelope_flags::out_of_line) != 0) Memory::fence();
   if ((envelope.flags & envelope_flags::reply_in_block) != 0) {
     take_reply_in_block(envelope, reply.body_as<OutOfLineReply>(), wanted);
@@ -201,6 +202,7 @@ void Receiver::expire(CallId call) {
 }
 
 void Receiver::do_due_work(int64_t now_ns) {
+  // Relaxed, as below: the times only choose one thread; what it does is thread-safe by itself.
   int64_t next = next_due_work_ns_.load(std::memory_order_relaxed);
   if (now_ns < next || !next_due_work_ns_.compare_exchange_strong(next, now_ns + due_work_interval_ns,
                                                                   std::memory_order_relaxed)) {

@@ -114,7 +114,7 @@ HostBridge::Message Sender::with_block_heads(Envelope envelope, Outgoing message
   std::memcpy(body, &head, sizeof head);
   envelope.flags |= envelope_flags::out_of_line;
   envelope.body_bytes = uint32_t(sizeof head) + (room.request_bytes != 0 ? 0 : message.bytes());
-  Memory::fence();
+  Memory::fence();  // pairs with the worker's acquire of the message: it finds the block's bytes
   uint64_t first_word;
   std::memcpy(&first_word, &head, sizeof first_word);
   return {envelope, body, first_word};

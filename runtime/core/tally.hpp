@@ -18,6 +18,7 @@ class Tally {
     const uint32_t thread = thread_number();
     std::atomic<uint64_t>& count = stripes_[thread].counts[size_t(what)];
     if (thread < thread_numbers) {
+      // Pairs with the load in sum(), as the next one: a sum that has it sees what was done before.
       count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_release);
     } else {
       count.fetch_add(n, std::memory_order_release);

@@ -25,7 +25,7 @@ void Watcher::start() {
                     error.what()));
   }
   pthread_setname_np(thread_.native_handle(), "gyre-watcher");
-  started_.store(true, std::memory_order_release);
+  started_.store(true, std::memory_order_release);  // pairs with the load in end(): it sees the thread
 }
 
 void Watcher::run() {
@@ -35,14 +35,14 @@ void Watcher::run() {
     core_.engine_failure().check();
     if (core_.state() == Lifecycle::failed) break;
   }
-  finished_.store(true, std::memory_order_release);
+  finished_.store(true, std::memory_order_release);  // pairs with the load in end()
 }
 
 // Not under the thread's lock: a notification that comes just before it sleeps is lost, and it sleeps for an
 // interval more.
 bool Watcher::end(int64_t deadline_ns) {
   if (!started_.load(std::memory_order_acquire)) return true;
-  ending_.store(true, std::memory_order_release);
+  ending_.store(true, std::memory_order_release);  // pairs with the load in run()
   wake_.notify_one();
   if (watcher_of_this_thread == this) return true;
   Backoff backoff(WaitPolicy::polite);

@@ -71,7 +71,7 @@ std::optional<ArenaBlock> Arena::allocate(uint32_t request_bytes, uint32_t reply
   head.reply_capacity = reply_capacity;
   const uint64_t generation = (head.use.load(std::memory_order_relaxed) >> 32) + 1;
   const uint64_t kept = std::max<uint64_t>(uint32_t(generation), 1);
-  head.use.store(kept << 32 | units, std::memory_order_release);
+  head.use.store(kept << 32 | units, std::memory_order_release);  // pairs with find(): it sees the head
   return ArenaBlock{kept << 32 | *first, *first * unit_bytes, (*first + request_units) * unit_bytes,
                     reply_capacity};
 }
@@ -80,7 +80,7 @@ std::optional<ArenaBlock> Arena::find(BlockId id) const {
   const uint64_t first = id & units_mask;
   if (first >= heads_.size()) return std::nullopt;
   const Head& head = heads_[first];
-  const uint64_t use = head.use.load(std::memory_order_acquire);
+  const uint64_t use = head.use.load(std::memory_order_acquire);  // pairs with the store in allocate()
   if (use >> 32 != id >> 32 || (use & units_mask) == 0) return std::nullopt;
   return ArenaBlock{id, first * unit_bytes, (first + head.request_units) * unit_bytes, head.reply_capacity};
 }
@@ -93,7 +93,8 @@ bool Arena::free(BlockId id, uint64_t reply_bytes) {
   const uint64_t units = head.use.load(std::memory_order_relaxed) & units_mask;
   const uint64_t request_units = head.request_units;
   const uint64_t reply_units = units_for(std::min<uint64_t>(reply_bytes, head.reply_capacity));
-  // From here on nobody else can find it; who frees it twice is told so.
+  // From here on find() does not find it; a second free() fails. Pairs with itself, and with the next
+  // allocate() of the unit through used_.
   uint64_t in_use = (id & ~units_mask) | units;
   if (!head.use.compare_exchange_strong(in_use, id & ~units_mask, std::memory_order_acq_rel)) return false;
   mark_dirty(first, request_units + reply_units);
@@ -114,6 +115,7 @@ std::optional<uint64_t> Arena::take(uint64_t units) {
 std::optional<uint64_t> Arena::take_within_a_word(uint64_t units) {
   for (uint64_t w = 0; w < used_.size(); ++w) {
     uint64_t seen = used_[w].load(std::memory_order_relaxed);
+    // Pairs with give_back().
     for (uint32_t bit; (bit = find_zeros(seen, units)) < 64;) {
       if (used_[w].compare_exchange_weak(seen, seen | low_bits(units) << bit, std::memory_order_acquire,
                                          std::memory_order_relaxed)) {
@@ -150,6 +152,7 @@ bool Arena::take_exactly(uint64_t first_word, uint64_t units) {
     std::atomic<uint64_t>& word = used_[first_word + taken / 64];
     uint64_t seen = word.load(std::memory_order_relaxed);
     bool mine = false;
+    // Pairs with give_back().
     while ((seen & mask) == 0 && !mine) {
       mine =
           word.compare_exchange_weak(seen, seen | mask, std::memory_order_acquire, std::memory_order_relaxed);
@@ -164,11 +167,13 @@ bool Arena::take_exactly(uint64_t first_word, uint64_t units) {
 }
 
 void Arena::give_back(uint64_t first_unit, uint64_t units) {
+  // Pairs with the exchanges that take units: their new owner sees the head and the dirty bits.
   for_each_word(first_unit, units, [this](uint64_t word, uint64_t mask) {
     used_[word].fetch_and(~mask, std::memory_order_release);
   });
 }
 
+// Relaxed, as in zero(): the units' owner alone touches their bits; used_ orders one owner after another.
 void Arena::mark_dirty(uint64_t first_unit, uint64_t units) {
   for_each_word(first_unit, units, [this](uint64_t word, uint64_t mask) {
     dirty_[word].fetch_or(mask, std::memory_order_relaxed);

@@ -24,6 +24,7 @@ const bool membarrier_registered = [] {
 }  // namespace
 
 bool asymmetric_fence_heavy() noexcept {
+  // Pairs with asymmetric_fence_light(): by its fence where must_fence, else by membarrier in its place.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (must_fence.load(std::memory_order_relaxed)) return true;
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return true;

@@ -24,7 +24,7 @@ constinit std::atomic<uint64_t> key_and_1{0};
 
 // True and `key`, or false: the process has no key left.
 bool find_key(pthread_key_t& key) noexcept {
-  uint64_t known = key_and_1.load(std::memory_order_acquire);
+  uint64_t known = key_and_1.load(std::memory_order_acquire);  // pairs with the exchange below
   if (known == 0) {
     if (pthread_key_create(&key, end_thread) != 0) return false;
     const uint64_t made = uint64_t(key) + 1;
