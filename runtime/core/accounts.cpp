@@ -1,6 +1,7 @@
 #include <gyre/runtime/core/accounts.hpp>
 
 #include <algorithm>
+#include <mutex>
 
 namespace gyre::detail {
 
