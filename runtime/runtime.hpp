@@ -70,11 +70,12 @@ class Runtime {
   /// flight completes, and its callback has returned; called from a callback, it does not wait for the
   /// others. From then on then() calls its callback itself.
   ///
-  /// Blocks at most the timeout, 250 ms at least, for workers and for threads that are sending or taking
-  /// replies, and as long again for callbacks, whatever other threads do. What it did not wait for the report
-  /// names: worker_stuck, sender_stuck, reader_stuck, callback_stuck, or unfinished beside another call that
-  /// still waits; the books count what no longer has a known outcome as inferred. Repeatable: later calls
-  /// report what the first did. Throws Error in a forked child alone.
+  /// Blocks at most the timeout, 250 ms at least, for workers and for threads that are sending, taking
+  /// replies, or allocating or freeing buffers, and as long again for callbacks, whatever other threads do.
+  /// What it did not wait for the report names: worker_stuck, sender_stuck, reader_stuck, buffers_stuck,
+  /// callback_stuck, or unfinished beside another call that still waits; the books count what no longer has a
+  /// known outcome as inferred. Repeatable: later calls report what the first did. Throws Error in a forked
+  /// child alone.
   Termination terminate(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
 
   /// Where the messages are; exact after terminate(). Any thread.

@@ -352,6 +352,9 @@ typedef struct gyre_termination {
   int32_t sender_stuck; /**< not 0: a thread did not finish sending in time */
   int32_t reader_stuck; /**< not 0: a thread did not finish taking replies in time */
   int32_t unfinished;   /**< not 0: another call was still ending the workers when the time was up */
+  /** Not 0: a thread did not finish allocating or freeing a buffer in time; memory of freed buffers stays
+   * allocated until the runtime's last holder is gone. */
+  int32_t buffers_stuck;
 } gyre_termination;
 /** Lets each worker finish the message in hand and ends them; the rest become dead letters, and every call in
    flight has its outcome. `report` or null. Blocks, at most the timeout, and 250 ms at least where that is

@@ -233,7 +233,7 @@ gyre_status gyre_terminate(gyre_runtime runtime, int64_t timeout_ns, gyre_termin
     if (report != nullptr) {
       write_struct(report,
                    gyre_termination{0, end.worker_stuck, end.books.balanced(), end.uptime_s, end.terminate_ms,
-                                    end.sender_stuck, end.reader_stuck, end.unfinished});
+                                    end.sender_stuck, end.reader_stuck, end.unfinished, end.buffers_stuck});
     }
     return GYRE_OK;
   });

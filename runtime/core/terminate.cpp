@@ -41,9 +41,13 @@ Termination Terminator::end_workers(std::chrono::nanoseconds timeout, int64_t de
   report.uptime_s = state_.uptime_s();
   stop_workers(report, deadline_ns);
   settle(report, deadline_ns);
-  if (report.worker_stuck) host_.engine->leak();
+  if (report.worker_stuck) {
+    host_.engine->leak();
+    buffers_.workers_stuck();
+  } else {
+    report.buffers_stuck = !buffers_.workers_ended(deadline_ns);
+  }
   log_report(report, timeout);
-  buffers_.workers_ended(report.worker_stuck);
   report.terminate_ms = double(host_now_ns() - begin_ns) * 1e-6;
   report_ = report;
   reported_.store(true, std::memory_order_release);  // pairs with the loads of reported_
@@ -167,6 +171,19 @@ void Terminator::log_report(const Termination& report, std::chrono::nanoseconds 
           "terminating: a thread did not finish {} within {} ms; {} messages have no outcome that is known, "
           "and count as dead letters; was it suspended, or ended in the middle?",
           report.sender_stuck ? "sending" : "taking replies", timeout_ms, report.books.inferred());
+    });
+  }
+  if (report.buffers_stuck) {
+    log(LogLevel::error, [&] {
+      uint64_t bytes = 0;
+      for (const Ledger::Count& count : buffers_.ledger().retired) bytes += count.bytes;
+      return fmt::format(
+          "terminating: a thread did not finish allocating or freeing a buffer within {} ms; {} bytes of "
+          "freed "
+          "buffers stay allocated until the last holder of the runtime is gone; was it suspended, or ended "
+          "in "
+          "the middle?",
+          timeout_ms, bytes);
     });
   }
   if (const uint64_t dropped = report.books.dead_letters_dropped; dropped != 0) {

@@ -22,6 +22,8 @@ struct Termination {
   bool sender_stuck = false;    ///< a thread did not finish sending in time: Books::inferred has its message
   bool reader_stuck = false;    ///< a thread did not finish taking replies in time: Books::inferred has what
                                 ///< lies behind it
+  bool buffers_stuck = false;   ///< a thread did not finish allocating or freeing a buffer in time: memory of
+                                ///< freed buffers stays allocated until the runtime's last holder is gone
   bool callback_stuck = false;  ///< a callback did not return in time: others may still come, or never
   bool unfinished = false;      ///< the time was up while another call was still ending the workers: the
                                 ///< books are of that moment, and a later call has the rest

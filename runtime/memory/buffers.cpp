@@ -3,6 +3,7 @@
 #include <gyre/runtime/memory/buffers.hpp>
 
 #include <algorithm>
+#include <mutex>
 
 namespace gyre::detail {
 
@@ -14,16 +15,19 @@ std::string doing(MemoryKind kind, uint64_t bytes) {
   return fmt::format("allocating a {} buffer of {} bytes: ", name(kind), bytes);
 }
 
-void add(Ledger::Count& count, const MemoryBlock& block) {
-  ++count.buffers;
-  count.bytes += block.bytes;
-}
-void take(Ledger::Count& count, const MemoryBlock& block) {
-  --count.buffers;
-  count.bytes -= block.bytes;
-}
-
 }  // namespace
+
+void Buffers::Count::add(const MemoryBlock& block) {
+  buffers.fetch_add(1, std::memory_order_relaxed);
+  bytes.fetch_add(block.bytes, std::memory_order_relaxed);
+}
+void Buffers::Count::take(const MemoryBlock& block) {
+  buffers.fetch_sub(1, std::memory_order_relaxed);
+  bytes.fetch_sub(block.bytes, std::memory_order_relaxed);
+}
+Ledger::Count Buffers::Count::read() const {
+  return {buffers.load(std::memory_order_relaxed), bytes.load(std::memory_order_relaxed)};
+}
 
 Buffers::Buffers(BufferMemory& memory, const std::deque<HostBridge>& bridges)
     : memory_(memory), bridges_(bridges), generations_(memory.entries(), 0) {
@@ -31,7 +35,7 @@ Buffers::Buffers(BufferMemory& memory, const std::deque<HostBridge>& bridges)
 }
 
 Buffers::~Buffers() {
-  if (workers_ == Workers::stuck) return;
+  if (workers_.load(std::memory_order_acquire) == Workers::stuck) return;
   for (const Retired& one : retired_) memory_.release(one.block);
 }
 
@@ -43,12 +47,7 @@ Tickets Buffers::sent() const {
 }
 
 bool Buffers::past(const Tickets& tickets) const {
-  const std::lock_guard lock(mutex_);
-  return past_locked(tickets);
-}
-
-bool Buffers::past_locked(const Tickets& tickets) const {
-  if (workers_ == Workers::ended) return true;
+  if (workers_.load(std::memory_order_acquire) == Workers::ended) return true;
   for (size_t worker = 0; worker < tickets.size(); ++worker) {
     if (bridges_[worker].consumed() < tickets[worker]) return false;
   }
@@ -58,7 +57,7 @@ bool Buffers::past_locked(const Tickets& tickets) const {
 // An entry is used again only when no message that was sent before it was freed can be read any more: a
 // worker reads its words one after the other.
 uint32_t Buffers::take_index() {
-  while (!freed_indices_.empty() && past_locked(*freed_indices_.front().sent_before)) {
+  while (!freed_indices_.empty() && past(*freed_indices_.front().sent_before)) {
     free_indices_.push_back(freed_indices_.front().index);
     freed_indices_.pop_front();
   }
@@ -81,11 +80,11 @@ MemoryBlock Buffers::reuse_retired(MemoryKind kind, uint64_t bytes, uint64_t tim
   for (auto one = retired_.begin(); one != retired_.end(); ++one) {
     if (one->block.kind != kind || one->block.bytes < bytes || one->block.bytes / times > bytes) continue;
     if (best != retired_.end() && best->block.bytes <= one->block.bytes) continue;
-    if (past_locked(*one->sent_before)) best = one;
+    if (past(*one->sent_before)) best = one;
   }
   if (best == retired_.end()) return {};
   const MemoryBlock block = best->block;
-  take(ledger_.retired[uint32_t(kind)], block);
+  retired_counts_[uint32_t(kind)].take(block);
   retired_.erase(best);
   return block;
 }
@@ -101,7 +100,7 @@ MemoryBlock Buffers::allocate_or_reuse(MemoryKind kind, uint64_t bytes) {
     throw Error(
         fmt::format("{}; {} bytes of freed {} buffers are kept until the runtime ends, none of them large "
                     "enough",
-                    error.what(), ledger_.retired[uint32_t(kind)].bytes, name(kind)));
+                    error.what(), retired_counts_[uint32_t(kind)].read().bytes, name(kind)));
   }
 }
 
@@ -126,7 +125,7 @@ Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType e
                            (bytes % granularity != 0 ? granularity : 0);
   {
     const std::lock_guard lock(mutex_);
-    if (workers_ != Workers::live) {
+    if (workers_.load(std::memory_order_acquire) != Workers::live) {
       throw Error(doing(kind, bytes) + "the runtime has terminated; launch a new one");
     }
     record.index = take_index();
@@ -144,14 +143,13 @@ Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType e
     if (record.block.bytes != 0) retire(record.block, std::make_shared<const Tickets>());
     throw;
   }
-  const std::lock_guard lock(mutex_);
-  add(ledger_.in_use[uint32_t(kind)], record.block);
+  in_use_[uint32_t(kind)].add(record.block);
   return record;
 }
 
 void Buffers::retire(const MemoryBlock& block, std::shared_ptr<const Tickets> sent_before) {
   retired_.push_back({block, std::move(sent_before)});
-  add(ledger_.retired[uint32_t(block.kind)], block);
+  retired_counts_[uint32_t(block.kind)].add(block);
 }
 
 void Buffers::free(const Record& record) noexcept {
@@ -165,14 +163,14 @@ void Buffers::free(const Record& record) noexcept {
   try {
     const auto sent_before = std::make_shared<const Tickets>(sent());
     const std::lock_guard lock(mutex_);
-    release = workers_ == Workers::ended;
+    release = workers_.load(std::memory_order_acquire) == Workers::ended;
     if (!release && !entry_cleared)
       return;  // workers may still take the handle: it stays in use, in the ledger too
     if (!release) {
       freed_indices_.push_back({record.index, sent_before});
       retire(record.block, sent_before);
     }
-    take(ledger_.in_use[uint32_t(record.block.kind)], record.block);
+    in_use_[uint32_t(record.block.kind)].take(record.block);
   } catch (const std::bad_alloc&) {
     return;  // nowhere to note that it is free: it stays in use, in the ledger too
   }
@@ -180,21 +178,25 @@ void Buffers::free(const Record& record) noexcept {
 }
 
 Ledger Buffers::ledger() const {
-  const std::lock_guard lock(mutex_);
-  return ledger_;
+  Ledger ledger;
+  for (uint32_t kind = 0; kind < memory_kinds; ++kind) {
+    ledger.in_use[kind] = in_use_[kind].read();
+    ledger.retired[kind] = retired_counts_[kind].read();
+  }
+  return ledger;
 }
 
-void Buffers::workers_ended(bool stuck) {
+bool Buffers::workers_ended(int64_t deadline_ns) {
+  workers_.store(Workers::ended, std::memory_order_release);
   std::vector<Retired> retired;
   {
-    const std::lock_guard lock(mutex_);
-    if (workers_ != Workers::live) return;
-    workers_ = stuck ? Workers::stuck : Workers::ended;
-    if (stuck) return;
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (!lock.try_lock_until(steady_time(deadline_ns))) return false;
     retired.swap(retired_);
-    for (Ledger::Count& count : ledger_.retired) count = {};
+    for (const Retired& one : retired) retired_counts_[uint32_t(one.block.kind)].take(one.block);
   }
   for (const Retired& one : retired) memory_.release(one.block);
+  return true;
 }
 
 }  // namespace gyre::detail

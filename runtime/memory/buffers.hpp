@@ -6,10 +6,11 @@
 #include <gyre/runtime/core/host_bridge.hpp>
 #include <gyre/runtime/memory/buffer_memory.hpp>
 #include <gyre/runtime/stats.hpp>
+#include <gyre/runtime/system/timed_mutex.hpp>
 
+#include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace gyre {
@@ -40,7 +41,8 @@ enum class Transfer { write, read };
 /// What was claimed of each worker's ring at one moment.
 using Tickets = std::vector<uint64_t>;
 
-/// Thread-safe; its lock is never taken on the message path.
+/// Thread-safe; its lock is never taken on the message path. Only allocate() and free() wait for a thread
+/// that holds the lock; workers_ended() does until its deadline.
 class Buffers {
  public:
   /// One buffer: its memory, and what its handles say.
@@ -66,6 +68,7 @@ class Buffers {
   void free(const Record& record) noexcept;
 
   BufferMemory& memory() { return memory_; }
+  /// Takes no lock: while another thread allocates or frees, numbers may be of times that far apart.
   Ledger ledger() const;
 
   /// A copy into a buffer, or out of one, took so long.
@@ -83,11 +86,14 @@ class Buffers {
 
   /// What has been sent so far.
   Tickets sent() const;
-  /// True once every worker is past that, or has ended.
+  /// True once every worker is past that, or has ended. Takes no lock.
   bool past(const Tickets& tickets) const;
 
-  /// The workers have ended, so all that was freed is given back; or, if `stuck`, will never, and nothing is.
-  void workers_ended(bool stuck);
+  /// The workers have ended: releases all retired memory. False where another thread held the lock until
+  /// `deadline_ns`: the memory is released with this object then. Once.
+  bool workers_ended(int64_t deadline_ns);
+  /// The workers will never end: nothing is released.
+  void workers_stuck() { workers_.store(Workers::stuck, std::memory_order_release); }
 
  private:
   struct Retired {
@@ -102,8 +108,14 @@ class Buffers {
   struct Transfers {
     std::atomic<uint64_t> copies{0}, bytes{0}, ns{0};
   };
+  // What Ledger::Count is read from, by any thread, without the lock.
+  struct Count {
+    std::atomic<uint64_t> buffers{0}, bytes{0};
+    void add(const MemoryBlock& block);
+    void take(const MemoryBlock& block);
+    Ledger::Count read() const;
+  };
 
-  bool past_locked(const Tickets& tickets) const;
   uint32_t take_index();
   MemoryBlock reuse_retired(MemoryKind kind, uint64_t bytes, uint64_t times);
   MemoryBlock allocate_or_reuse(MemoryKind kind, uint64_t bytes);
@@ -111,14 +123,16 @@ class Buffers {
 
   BufferMemory& memory_;
   const std::deque<HostBridge>& bridges_;
-  mutable std::mutex mutex_;
-  Workers workers_ = Workers::live;
+  // Pairs: stores release what the workers did before they ended, loads acquire it.
+  std::atomic<Workers> workers_{Workers::live};
+  TimedMutex mutex_;                    // held to use what follows, up to the counts
   std::vector<uint32_t> generations_;   // by index, of its last use
   std::vector<uint32_t> free_indices_;  // no worker can be at
   std::deque<FreedIndex> freed_indices_;
   std::vector<Retired> retired_;
-  Ledger ledger_;
-  Transfers transfers_[2];  // by Transfer
+  Count in_use_[memory_kinds];          // by MemoryKind
+  Count retired_counts_[memory_kinds];  // likewise
+  Transfers transfers_[2];              // by Transfer
 };
 
 }  // namespace detail

@@ -671,7 +671,7 @@ static void ends(gyre_runtime runtime, const Wrong wrong, uint64_t request) {
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_set_active(runtime, 1, -2));
   EXPECT_HANDLES_REFUSED(wrong, gyre_drain(h, -1));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_drain(runtime, INT64_MIN));
-  gyre_termination report = {sizeof report, 5, 5, 5, 5, 5, 5, 5};
+  gyre_termination report = {sizeof report, 5, 5, 5, 5, 5, 5, 5, 5};
   EXPECT_HANDLES_REFUSED(wrong, gyre_terminate(h, -1, &report));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_terminate(runtime, -2, &report));
   EXPECT_SIZES_REFUSED(report.struct_size, gyre_terminate(runtime, -1, &report));

@@ -542,10 +542,11 @@ int main(int argc, char** argv) {
   queues_bring_each_outcome_once(runtime, own);
   tells_and_dead_letters(runtime, own);
 
-  gyre_termination report_of_end = {sizeof report_of_end, 9, 9, 0, 0, 9, 9, 9};
+  gyre_termination report_of_end = {sizeof report_of_end, 9, 9, 0, 0, 9, 9, 9, 9};
   REQUIRE_OK(gyre_terminate(runtime, -1, &report_of_end));
   EXPECT(report_of_end.balanced == 1 && report_of_end.worker_stuck == 0);
-  EXPECT(report_of_end.sender_stuck == 0 && report_of_end.reader_stuck == 0 && report_of_end.unfinished == 0);
+  EXPECT(report_of_end.sender_stuck == 0 && report_of_end.reader_stuck == 0 &&
+         report_of_end.unfinished == 0 && report_of_end.buffers_stuck == 0);
   gyre_stats stats = {.struct_size = sizeof stats};
   REQUIRE_OK(gyre_runtime_stats(runtime, &stats));
   /* 18 by the queue; 3 by JSON, 16 by hand, 1 dropped, 1 large, 1 malformed; of buffers 2 each; 2 inactive, 1

@@ -1,12 +1,14 @@
 // Memory runs out once, at each place where a launch, the first messages and the end ask for some: a clean
-// error, no leak, and the next launch works. An executable of its own: it replaces the global operator new,
-// and is linked so that mmap and aligned_alloc of Gyre's own code come here first.
+// error, no leak, and the next launch works. Or a thread is suspended there. An executable of its own: it
+// replaces the global operator new, and is linked so that mmap and aligned_alloc of Gyre's own code come here
+// first.
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -28,6 +30,19 @@ thread_local uint64_t allocations_made = 0;     // of this thread
 thread_local size_t most_aligned = ~size_t(0);  // bytes that aligned_alloc gives this thread at once
 std::atomic<int64_t> outstanding{0};
 
+// Suspends a thread at one of its allocations.
+struct Suspension {
+  uint64_t allocations_left;  // of the thread, until the one that suspends it
+  std::atomic<bool> suspended{false}, goes_on{false};
+
+  void count_allocation() {
+    if (--allocations_left != 0) return;
+    suspended = true;
+    while (!goes_on) std::this_thread::yield();
+  }
+};
+thread_local Suspension* suspension = nullptr;  // of this thread; null: none
+
 // The fake driver's own memory is not Gyre's.
 bool in_fake_driver() {
 #if defined(GYRE_WITH_CUDA)
@@ -39,6 +54,7 @@ bool in_fake_driver() {
 
 bool fails() {
   if (in_fake_driver()) return false;
+  if (suspension != nullptr) suspension->count_allocation();
   ++allocations_made;
   return allocations_left != 0 && --allocations_left == 0;
 }
@@ -162,6 +178,40 @@ TEST_CASE("memory that runs out at any place on the CPU engine is a clean error,
     CHECK(next.leaked == 0);
   }
   CHECK(n > 50);
+}
+
+TEST_CASE(
+    "a thread suspended while it frees a buffer keeps neither terminate nor a view from ending: it says so") {
+  bool given_up = false, freed_whole = false;
+  for (uint64_t n = 1; !freed_whole; ++n) {
+    INFO("suspended at allocation " << n);
+    Stepped s;
+    Buffer<uint64_t> viewed(s.core, MemoryKind::unified, 10);
+    std::optional<Buffer<uint64_t>> freed(std::in_place, s.core, MemoryKind::device, 10);
+    (void)Buffer<uint64_t>(s.core, MemoryKind::device, 1000);  // retired
+    Suspension suspends{n};
+    std::atomic<bool> done{false};
+    std::thread frees([&] {
+      suspension = &suspends;
+      freed.reset();
+      suspension = nullptr;
+      done = true;
+    });
+    while (!suspends.suspended && !done) std::this_thread::yield();
+    freed_whole = !suspends.suspended;
+    CHECK(viewed.view(1ms));
+    CHECK(s.core->stats().memory.buffers_freed[uint32_t(MemoryKind::device)] >= 8000);
+    const Termination report = s.core->terminate(1ms);
+    CHECK(report.books.balanced());
+    CHECK(s.core->buffers().ledger().freed(MemoryKind::device).buffers == (report.buffers_stuck ? 1 : 0));
+    suspends.goes_on = true;
+    frees.join();
+    // Those that terminate() gave up are released with the core.
+    CHECK(s.core->buffers().ledger().freed(MemoryKind::device).buffers == (report.buffers_stuck ? 2 : 0));
+    CHECK(s.core->buffers().ledger().used(MemoryKind::device).buffers == 0);
+    given_up = given_up || report.buffers_stuck;
+  }
+  CHECK(given_up);
 }
 
 TEST_CASE("a region that the machine has no memory for is refused with all the numbers") {
