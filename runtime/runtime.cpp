@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/runtime.hpp>
+#include <gyre/runtime/system/cancellation.hpp>
 
 namespace gyre {
 
@@ -33,6 +34,7 @@ void log_launch(const Core& core) {
 }  // namespace detail
 
 Runtime Runtime::launch(ActorSet actors, const Options& options) {
+  const detail::CancellationDeferred deferred;  // a launch that fails joins threads where nothing may throw
   const int64_t begin_ns = detail::host_now_ns();
   if (const std::string problems = launch_problems(actors, options); !problems.empty()) {
     throw BadOptions("launching a runtime: these options are wrong:\n" + problems);
@@ -90,6 +92,9 @@ const std::shared_ptr<detail::Core>& Runtime::core() const {
 
 Result<void> Runtime::drain(std::chrono::nanoseconds timeout) { return core()->drain(timeout); }
 
-Termination Runtime::terminate(std::chrono::nanoseconds timeout) { return core()->terminate(timeout); }
+Termination Runtime::terminate(std::chrono::nanoseconds timeout) {
+  const detail::CancellationDeferred deferred;
+  return core()->terminate(timeout);
+}
 
 }  // namespace gyre

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/async/completion_queue.hpp>
+#include <gyre/runtime/system/cancellation.hpp>
 
 #include <cerrno>
 #include <system_error>
@@ -37,6 +38,7 @@ class CompletionQueue::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
+    const detail::CancellationDeferred deferred;
     while (take_item()) {
     }
     close(fd_);
@@ -56,6 +58,7 @@ class CompletionQueue::State {
     if (taken) return taken;
     // Nothing is there: first the descriptor is cleared, then the mark that it is set. Who adds between the
     // two finds the mark set and writes nothing, but is found by the second look.
+    const detail::CancellationDeferred deferred;
     uint64_t count = 0;
     while (read(fd_, &count, sizeof count) < 0 && errno == EINTR) {
     }
@@ -68,6 +71,7 @@ class CompletionQueue::State {
  private:
   void signal() noexcept {
     if (signalled_.exchange(true, std::memory_order_acq_rel)) return;
+    const detail::CancellationDeferred deferred;
     const uint64_t one = 1;
     while (write(fd_, &one, sizeof one) < 0 && errno == EINTR) {
     }

@@ -4,6 +4,7 @@
 #include <prometheus/metric_family.h>
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/log.hpp>
+#include <gyre/runtime/system/cancellation.hpp>
 #include <gyre/runtime/system/signals_blocked.hpp>
 #include <gyre/runtime/telemetry/prometheus_endpoint.hpp>
 
@@ -229,6 +230,7 @@ struct PrometheusEndpoint::Server {
 };
 
 PrometheusEndpoint::PrometheusEndpoint(std::function<Stats()> read, const PrometheusOptions& options) {
+  const detail::CancellationDeferred deferred;  // civetweb sleeps and joins
   try {
     const detail::SignalsBlocked blocked;
     server_ = std::make_unique<Server>(std::move(read), options);
@@ -241,9 +243,16 @@ PrometheusEndpoint::PrometheusEndpoint(std::function<Stats()> read, const Promet
   });
 }
 
-PrometheusEndpoint::~PrometheusEndpoint() = default;
+PrometheusEndpoint::~PrometheusEndpoint() {
+  const detail::CancellationDeferred deferred;
+  server_.reset();
+}
 PrometheusEndpoint::PrometheusEndpoint(PrometheusEndpoint&&) noexcept = default;
-PrometheusEndpoint& PrometheusEndpoint::operator=(PrometheusEndpoint&&) noexcept = default;
+PrometheusEndpoint& PrometheusEndpoint::operator=(PrometheusEndpoint&& other) noexcept {
+  const detail::CancellationDeferred deferred;
+  server_ = std::move(other.server_);
+  return *this;
+}
 
 int PrometheusEndpoint::port() const { return server_->exposer.GetListeningPorts().front(); }
 

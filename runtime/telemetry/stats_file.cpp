@@ -8,6 +8,7 @@
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/log.hpp>
+#include <gyre/runtime/system/cancellation.hpp>
 #include <gyre/runtime/system/signals_blocked.hpp>
 #include <gyre/runtime/telemetry/stats_file.hpp>
 
@@ -442,6 +443,7 @@ Stats read_stats(std::span<const std::byte> bytes) {
 
 std::unique_ptr<StatsPublisher> StatsPublisher::start(std::function<Stats()> read,
                                                       std::chrono::milliseconds interval) noexcept {
+  const CancellationDeferred deferred;
   try {
     return std::unique_ptr<StatsPublisher>(new StatsPublisher(std::move(read), interval));
   } catch (const std::exception& error) {
@@ -481,6 +483,7 @@ StatsPublisher::StatsPublisher(std::function<Stats()> read, std::chrono::millise
 }
 
 StatsPublisher::~StatsPublisher() {
+  const CancellationDeferred deferred;
   if (fork_.forked()) {
     (void)thread_.release();  // and the file is closed already
   } else {

@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <gyre/gyre.hpp>
+#include <gyre/runtime/async/completion_queue.hpp>
 #include <gyre/runtime/log.hpp>
+#include <gyre/runtime/telemetry/stats_file.hpp>
 
 #include <atomic>
 #include <cstdio>
@@ -17,6 +19,7 @@
 #include <string>
 #include <thread>
 
+#include "support/cancelled.hpp"
 #include "support/stepped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/thread_signals.hpp"
@@ -378,6 +381,53 @@ void cancelled_in_cpp() {
   print(answers());
 }
 
+void cancelled_in_launch() {
+  const TemporaryFolder folder;
+  const Environment there("GYRE_STATS_DIR", folder.path().c_str());
+  Options options = two_workers();
+  options.publish_stats = true;
+  print(cancelled_while([&options] {
+    Runtime own = Runtime::launch(probe_actors(), options);
+    Client asks = own.client();
+    return ask(asks, Action::ANSWER, 21).get() ? "answered" : "not answered";
+  }));
+  print(std::to_string(stats_files().size()) + " files left");
+}
+
+void cancelled_in_failed_launch() {
+  Options options = two_workers();
+  options.pin_workers = {0, 900};  // the first worker has started by then
+  print(cancelled_while([&options] {
+    try {
+      (void)Runtime::launch(probe_actors(), options);
+    } catch (const Error&) {
+      return "refused";
+    }
+    return "not refused";
+  }));
+}
+
+void cancelled_in_terminate() {
+  print(cancelled_while([] {
+    Runtime own = Runtime::launch(probe_actors(), two_workers());
+    Client asks = own.client();
+    ask(asks, Action::ANSWER, 21).then([](Result<Reply<ProbeResponse>>) {});
+    const Termination report = own.terminate();
+    return report.books.balanced() && !report.callback_stuck ? "balanced" : "not balanced";
+  }));
+}
+
+void cancelled_in_queue() {
+  launch_for_good();
+  print(cancelled_while([] {
+    CompletionQueue queue;
+    queue.watch(ask(*client, Action::ANSWER, 21), 5);
+    std::optional<Completion> taken;
+    while (!(taken = queue.take())) std::this_thread::yield();
+    return taken->tag == 5 && !queue.take() ? "taken" : "not taken";
+  }));
+}
+
 const std::map<std::string, void (*)()> ways = {
     {"static_destructor", static_destructor},
     {"thread_local_destructor", thread_local_destructor},
@@ -394,6 +444,10 @@ const std::map<std::string, void (*)()> ways = {
     {"signals_are_the_programs", signals_are_the_programs},
     {"signals_while_waiting", signals_while_waiting},
     {"cancelled_in_cpp", cancelled_in_cpp},
+    {"cancelled_in_launch", cancelled_in_launch},
+    {"cancelled_in_failed_launch", cancelled_in_failed_launch},
+    {"cancelled_in_terminate", cancelled_in_terminate},
+    {"cancelled_in_queue", cancelled_in_queue},
 };
 
 }  // namespace

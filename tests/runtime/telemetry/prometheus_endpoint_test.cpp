@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "support/cancelled.hpp"
 #include "support/catch.hpp"
 #include "support/stepped.hpp"
 #include "support/temporary_folder.hpp"
@@ -111,13 +112,23 @@ TEST_CASE("a scrape says what the stats say, under the names of the page") {
 }
 
 TEST_CASE("an endpoint's threads take none of the program's signals, and SIGPIPE stays as it was") {
-  struct sigaction before {}, after {};
+  struct sigaction before {
+  }, after{};
   REQUIRE(sigaction(SIGPIPE, nullptr, &before) == 0);
   const PrometheusEndpoint endpoint([] { return Stats{}; }, {.address = "127.0.0.1:0"});
   CHECK(scrape(endpoint.port()).find("HTTP/1.1 200") == 0);
   CHECK(threads_that_take_signals() == "");
   REQUIRE(sigaction(SIGPIPE, nullptr, &after) == 0);
   CHECK(after.sa_handler == before.sa_handler);
+}
+
+TEST_CASE("a cancelled thread starts, replaces and ends an endpoint") {
+  CHECK(cancelled_while([] {
+          const PrometheusOptions anywhere{.address = "127.0.0.1:0"};
+          PrometheusEndpoint endpoint([] { return Stats{}; }, anywhere);
+          endpoint = PrometheusEndpoint([] { return Stats{}; }, anywhere);
+          return endpoint.port() != 0 ? "listens" : "does not listen";
+        }) == "listens, then cancelled");
 }
 
 TEST_CASE("an endpoint that cannot listen says where") {
