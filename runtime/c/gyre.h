@@ -166,9 +166,10 @@ GYRE_API gyre_status gyre_schema_describe(gyre_schema schema, char* buffer, size
 GYRE_API gyre_status gyre_schema_view(gyre_schema schema, size_t index, gyre_text* view);
 GYRE_API gyre_status gyre_schema_release(gyre_schema schema);
 
-/** A message of struct `type_id` from JSON, of at most 2^28 bytes, as the official JsonCodec has it: fields
-   by name, 64-bit integers as strings (or as numbers, up to 2^53), Data as a list of numbers, enums by name;
-   what a field does not take is an error, whose text names the field, the value and what is expected. Bytes (6). GYRE_UNKNOWN_TYPE, GYRE_BAD_JSON. */
+/** A message of struct `type_id` from JSON in UTF-8, of at most 2^28 bytes and 64 brackets in brackets, as the
+   official JsonCodec has it: fields by name, each once, 64-bit integers as strings (or as numbers, below 2^53),
+   Data as a list of numbers, enums by name. What a field does not take is an error, whose text names the field,
+   the value and what is expected. Bytes (6). GYRE_UNKNOWN_TYPE, GYRE_BAD_JSON. */
 GYRE_API gyre_status gyre_message_from_json(gyre_schema schema, uint64_t type_id, const char* json,
                                             size_t json_length, gyre_encoding encoding, void* buffer,
                                             size_t capacity, size_t* size);

@@ -1,4 +1,3 @@
-#include <capnp/compat/json.capnp.h>
 #include <capnp/compat/json.h>
 #include <capnp/dynamic.h>
 #include <capnp/message.h>
@@ -15,8 +14,6 @@
 #include <gyre_c_schemas_sources.hpp>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -263,200 +260,6 @@ std::string describe(const std::map<uint64_t, capnp::Schema>& nodes) {
   return text + "}";
 }
 
-// What is wrong with a JSON value for a field of that type, with the field's path; "": nothing that shows
-// here. The official library says the rest, by its own expressions.
-class JsonProblem {
- public:
-  static std::string of(capnp::JsonValue::Reader value, capnp::StructSchema type) {
-    JsonProblem problem;
-    problem.look_at(value, type, "");
-    return problem.text_;
-  }
-
- private:
-  static std::string shown(capnp::JsonValue::Reader value) {
-    switch (value.which()) {
-      case capnp::JsonValue::NULL_:
-        return "null";
-      case capnp::JsonValue::BOOLEAN:
-        return value.getBoolean() ? "true" : "false";
-      case capnp::JsonValue::NUMBER:
-        return fmt::format("{}", value.getNumber());
-      case capnp::JsonValue::STRING:
-        return fmt::format("\"{:.40}\"", value.getString().cStr());
-      case capnp::JsonValue::ARRAY:
-        return "an array";
-      default:
-        return "an object";
-    }
-  }
-  bool wrong(const std::string& path, capnp::JsonValue::Reader value, const std::string& expected) {
-    text_ = fmt::format("{} is {}; give {}", path.empty() ? "the message" : path, shown(value), expected);
-    return true;
-  }
-
-  template <class T>
-  bool look_at_integer(capnp::JsonValue::Reader value, const std::string& path, const char* type) {
-    constexpr T lowest = std::numeric_limits<T>::min(), highest = std::numeric_limits<T>::max();
-    bool good = false;
-    if (value.isNumber()) {
-      const double number = value.getNumber();
-      // The largest of 64 bits are no doubles: below one more than the highest, which is.
-      good = number == std::floor(number) && number >= double(lowest) &&
-             number < std::ldexp(double(highest / 2 + 1), 1);
-    } else if (value.isString()) {
-      const auto text = value.getString();
-      T number{};
-      const auto result = std::from_chars(text.begin(), text.end(), number);
-      good = result.ec == std::errc() && result.ptr == text.end() && text.size() != 0;
-    }
-    return !good &&
-           wrong(path, value, fmt::format("an integer from {} to {}, for a {}", lowest, highest, type));
-  }
-
-  // True: it is wrong, and text_ says how.
-  bool look_at(capnp::JsonValue::Reader value, capnp::Type type, const std::string& path) {
-    switch (type.which()) {
-      case capnp::schema::Type::STRUCT:
-        return value.isObject()
-                   ? look_at(value, type.asStruct(), path)
-                   : wrong(path, value,
-                           "an object of fields, for a " + compiler::schema_name(type.asStruct().getProto()));
-      case capnp::schema::Type::LIST: {
-        if (!value.isArray()) return wrong(path, value, "an array, for a list");
-        uint32_t i = 0;
-        for (const auto element : value.getArray()) {
-          if (look_at(element, type.asList().getElementType(), fmt::format("{}[{}]", path, i++))) return true;
-        }
-        return false;
-      }
-      case capnp::schema::Type::ENUM: {
-        std::string names;
-        for (const auto enumerant : type.asEnum().getEnumerants()) {
-          const char* const name = enumerant.getProto().getName().cStr();
-          if (value.isString() &&
-              std::string_view(value.getString().cStr(), value.getString().size()) == name)
-            return false;
-          (names.empty() ? names : names += ", ") += name;
-        }
-        return wrong(path, value, "one of " + names);
-      }
-      case capnp::schema::Type::BOOL:
-        return !value.isBoolean() && wrong(path, value, "true or false, for a Bool");
-      case capnp::schema::Type::TEXT:
-        return !value.isString() && wrong(path, value, "a string, for a Text");
-      case capnp::schema::Type::DATA:
-        if (!value.isArray()) return wrong(path, value, "an array of bytes, for Data");
-        for (const auto byte : value.getArray()) {
-          if (look_at_integer<uint8_t>(byte, path, "byte of Data")) return true;
-        }
-        return false;
-      case capnp::schema::Type::FLOAT32:
-      case capnp::schema::Type::FLOAT64:
-        return !value.isNumber() && !value.isString() && wrong(path, value, "a number, for a float");
-      case capnp::schema::Type::INT8:
-        return look_at_integer<int8_t>(value, path, "Int8");
-      case capnp::schema::Type::INT16:
-        return look_at_integer<int16_t>(value, path, "Int16");
-      case capnp::schema::Type::INT32:
-        return look_at_integer<int32_t>(value, path, "Int32");
-      case capnp::schema::Type::INT64:
-        return look_at_integer<int64_t>(value, path, "Int64");
-      case capnp::schema::Type::UINT8:
-        return look_at_integer<uint8_t>(value, path, "UInt8");
-      case capnp::schema::Type::UINT16:
-        return look_at_integer<uint16_t>(value, path, "UInt16");
-      case capnp::schema::Type::UINT32:
-        return look_at_integer<uint32_t>(value, path, "UInt32");
-      case capnp::schema::Type::UINT64:
-        return look_at_integer<uint64_t>(value, path, "UInt64");
-      default:
-        return false;
-    }
-  }
-  bool look_at(capnp::JsonValue::Reader value, capnp::StructSchema type, const std::string& path) {
-    if (!value.isObject()) return look_at(value, capnp::Type(type), path);
-    const std::string at = path.empty() ? "" : path + ": ", of = compiler::schema_name(type.getProto());
-    const char* member = nullptr;  // of the union, that was there already
-    for (const auto given : value.getObject()) {
-      KJ_IF_MAYBE (field, type.findFieldByName(given.getName())) {
-        const auto proto = field->getProto();
-        const char* const name = proto.getName().cStr();
-        if (proto.getDiscriminantValue() != capnp::schema::Field::NO_DISCRIMINANT) {
-          if (member != nullptr) {
-            text_ =
-                fmt::format("{}{} and {} are fields of one union of {}, which holds one of them; give one",
-                            at, member, name, of);
-            return true;
-          }
-          member = name;
-        }
-        if (look_at(given.getValue(), field->getType(), path.empty() ? name : path + "." + name)) return true;
-        continue;
-      }
-      std::string names;
-      for (const auto field : type.getFields()) {
-        (names.empty() ? names : names += ", ") += field.getProto().getName().cStr();
-      }
-      text_ = fmt::format("{}{} has no field {:.80} (given {}); it has {}", at, of, given.getName().cStr(),
-                          shown(given.getValue()), names.empty() ? "none" : names);
-      return true;
-    }
-    return false;
-  }
-
-  std::string text_;
-};
-
-// JSON without escapes by number of what is no ASCII: version 0.9 of the library reads those wrongly. Throws
-// BadJson where surrogates do not come in pairs; all else that is wrong is for the library to say.
-std::string plain_escapes(std::string_view json) {
-  const auto number_at = [&](size_t at) -> int32_t {  // of \uXXXX; -1: there is none
-    if (json.size() - at < 6 || json[at] != '\\' || json[at + 1] != 'u') return -1;
-    uint32_t number = 0;
-    const auto end = std::from_chars(json.data() + at + 2, json.data() + at + 6, number, 16).ptr;
-    return end == json.data() + at + 6 ? int32_t(number) : -1;
-  };
-  std::string text;
-  text.reserve(json.size());
-  for (size_t i = 0; i < json.size();) {
-    if (json[i] != '\\') {
-      text += json[i++];
-      continue;
-    }
-    int32_t number = number_at(i);
-    if (number < 0x80) {  // or an escape of another kind: two characters at least
-      text += json.substr(i, 2);
-      i = std::min(i + 2, json.size());
-      continue;
-    }
-    i += 6;
-    if (number >= 0xd800 && number < 0xe000) {
-      const int32_t low = i < json.size() ? number_at(i) : -1;
-      if (number >= 0xdc00 || low < 0xdc00 || low >= 0xe000) {
-        throw BadJson(fmt::format(
-            "\\u{:04x}, before byte {}, is half of a character; write both halves, or UTF-8", number, i));
-      }
-      i += 6;
-      number = 0x10000 + ((number - 0xd800) << 10) + (low - 0xdc00);
-    }
-    const auto add = [&text](int32_t byte) { text += char(byte); };
-    if (number < 0x800) {
-      add(0xc0 | number >> 6);
-    } else {
-      if (number < 0x10000) {
-        add(0xe0 | number >> 12);
-      } else {
-        add(0xf0 | number >> 18);
-        add(0x80 | (number >> 12 & 0x3f));
-      }
-      add(0x80 | (number >> 6 & 0x3f));
-    }
-    add(0x80 | (number & 0x3f));
-  }
-  return text;
-}
-
 // What the library has to say of bad bytes is thrown; it must not go to the embedder's standard error.
 class Quiet final : public kj::ExceptionCallback {
   void logMessage(kj::LogSeverity, const char*, int, int, kj::String&&) override {}
@@ -694,7 +497,6 @@ std::unique_ptr<const Schema::Parsed> Schema::parse(std::span<const SourceText> 
     library->report(error.getDescription().cStr());
   }
   if (!library->problems().empty()) throw BadSchema(library->problems());
-  parsed->json.setRejectUnknownFields(true);
   return parsed;
 }
 
@@ -764,14 +566,7 @@ std::vector<std::byte> Schema::from_json(uint64_t type_id, std::string_view json
   try {
     capnp::MallocMessageBuilder message;
     const auto root = message.initRoot<capnp::DynamicStruct>(type);
-    const std::string text = plain_escapes(json);
-    capnp::MallocMessageBuilder json_message;
-    const auto value = json_message.initRoot<capnp::JsonValue>();
-    parsed_->json.decodeRaw(kj::arrayPtr(text.data(), text.size()), value);
-    if (const std::string problem = JsonProblem::of(value, type); !problem.empty()) {
-      throw BadJson(fmt::format("reading JSON as {}: {}", type.getShortDisplayName().cStr(), problem));
-    }
-    parsed_->json.decode(value.asReader(), root);
+    fill_from_json(root, json);
     // As one segment, and without what decoding left behind.
     capnp::MallocMessageBuilder one(
         uint(std::min<uint64_t>(root.asReader().totalSize().wordCount + 1, 1u << 29)));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <capnp/schema.h>
+#include <gyre/messages/json/from_json.hpp>
 #include <gyre/runtime/actors/actor_sources.hpp>
 #include <gyre/runtime/encoded.hpp>
 
@@ -23,9 +24,6 @@ class BadSchema : public std::runtime_error {
 };
 /// No struct of that name or id.
 class UnknownType : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-class BadJson : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 /// The bytes are no message of that type.

@@ -118,7 +118,9 @@ static void wrong_json_is_named(void) {
       "@0xf1e2d3c4b5a69799;\n"
       "using Cxx = import \"/capnp/c++.capnp\";\n"
       "$Cxx.namespace(\"test\");\n"
-      "struct Batch { orders @0 :List(Order); raw @1 :Data; on @2 :Bool; note @3 :Text; }\n"
+      "struct Batch { orders @0 :List(Order); raw @1 :Data; on @2 :Bool; note @3 :Text;\n"
+      "  rate @4 :Float32; scale @5 :Float64; place :group { union { x @6 :Int8; y @7 :Text; } }\n"
+      "  voids @8 :List(Void); batch @9 :Batch; tags @10 :List(List(Text)); }\n"
       "struct Order { id @0 :UInt64; price :group { cents @1 :Int16; unit @2 :Unit; }\n"
       "  union { limit @3 :Int32; market @4 :Void; } }\n"
       "enum Unit { euro @0; dollar @1; }\n";
@@ -142,7 +144,33 @@ static void wrong_json_is_named(void) {
       {"{\"raw\": [256]}", "raw is 256; give an integer from 0 to 255, for a byte of Data"},
       {"{\"on\": 1}", "on is 1; give true or false"},
       {"{\"note\": null}", "note is null; give a string"},
-      {"[]", "the message is an array; give an object of fields, for a Batch"}};
+      {"[]", "the message is an array; give an object of fields, for a Batch"},
+      /* What the official codec takes for another value. */
+      {"{\"raw\": [\"200\", \"7\"]}", "raw is \"200\"; give an integer from 0 to 255, for a byte of Data"},
+      {"{\"orders\": [{\"id\": 9007199254740993}]}",
+       "orders[0].id is 9007199254740992; give an integer from 0 to 18446744073709551615, for a UInt64, as a "
+       "string of digits where it is 2^53 or more"},
+      {"{\"orders\": [{\"id\": 1e16}]}", "as a string of digits"},
+      {"{\"rate\": 1e300}", "rate is 1e+300; give a number that a Float32 holds"},
+      {"{\"rate\": -3.4028236e38}", "rate is -3.4028236e+38; give a number that a Float32 holds"},
+      {"{\"rate\": \"1e39\"}", "rate is \"1e39\"; give a number that a Float32 holds"},
+      {"{\"rate\": \"x\"}", "rate is \"x\"; give a number that a Float32 holds"},
+      {"{\"rate\": \"\"}", "rate is \"\"; give"},
+      {"{\"rate\": null}", "rate is null; give"},
+      {"{\"scale\": 1e400}", "scale is a number beyond all floats; give a number that a Float64 holds"},
+      {"{\"scale\": \"1e400\"}", "scale is \"1e400\"; give a number that a Float64 holds"},
+      {"{\"orders\": [{\"market\": 7}]}", "orders[0].market is 7; give null, for a Void"},
+      {"{\"voids\": [null, false]}", "voids[1] is false; give null"},
+      {"{\"place\": {\"x\": 1}, \"place\": {\"y\": \"a\"}}",
+       "place stands twice, here as an object; give it once"},
+      {"{\"orders\": [{\"id\": 1, \"id\": 2}]}", "orders[0]: id stands twice, here as 2; give it once"},
+      {"{\"on\": true, \"note\": \"a\xff\"}", "byte 23, behind \"note\", is 0xff, and no UTF-8"},
+      {"{\"note\": \"\xed\xa0\x80\"}", "byte 10, behind \"note\", is 0xed, and no UTF-8"},
+      {"{\"note\": \"\xc0\x80\"}", "byte 10, behind \"note\", is 0xc0, and no UTF-8"},
+      {"{\"note\": \"\xe2\x82\"}", "byte 10, behind \"note\", is 0xe2, and no UTF-8"},
+      {"{\"note\": \"\\ud800\"}", "\\ud800, before byte 16, is half of a character"},
+      {"{\"on\": true,}", "reading JSON as Batch: it is no JSON: "},
+      {"", "it is no JSON: "}};
   gyre_schema schema;
   uint64_t id;
   char body[1024];
@@ -158,8 +186,35 @@ static void wrong_json_is_named(void) {
   static const char good[] =
       "{\"orders\": [{\"id\": \"18446744073709551615\", \"price\": {\"cents\": -32768, \"unit\": "
       "\"dollar\"}}, "
-      "{\"id\": 9007199254740992, \"market\": null}], \"raw\": [0, 255], \"on\": true, \"note\": \"\"}";
+      "{\"id\": 9007199254740991, \"market\": null}], \"raw\": [0, 255], \"on\": true, "
+      "\"note\": \"[\\\\{\\\"\xc2\x80\xed\x9f\xbf\xf4\x8f\xbf\xbf\", \"rate\": 3.4028235e38, \"scale\": "
+      "\"-Infinity\", "
+      "\"voids\": [null], \"place\": {\"x\": \"-128\"}}";
   REQUIRE_OK(gyre_message_from_json(schema, id, good, sizeof good - 1, GYRE_BODY, body, sizeof body, &size));
+  static char whole[8192];
+  REQUIRE_OK(gyre_message_to_json(schema, id, body, size, GYRE_BODY, whole, sizeof whole, &size));
+  EXPECT(strstr(whole, "\"rate\":3.4028234663852886e38,\"scale\":\"-Infinity\"") != NULL);
+  EXPECT(strstr(whole, "\"id\":\"9007199254740991\"") != NULL &&
+         strstr(whole, "\"place\":{\"x\":-128}") != NULL);
+  /* A NUL ends nothing: what is behind it would be lost. */
+  static const char two[] = "{\"on\": true}\0{\"on\": false}";
+  for (size_t length = strlen(two) + 1; length < sizeof two; length += sizeof two - strlen(two) - 2) {
+    EXPECT_STATUS(GYRE_BAD_JSON,
+                  gyre_message_from_json(schema, id, two, length, GYRE_BODY, body, sizeof body, &size));
+    EXPECT(strstr(gyre_last_error(), "reading JSON as Batch: byte 12, behind \"on\", is NUL") != NULL);
+  }
+  /* 64 brackets in brackets, and one more. */
+  static char deep[4096];
+  for (int brackets = 64; brackets <= 66; brackets += 2) {
+    char* at = deep;
+    for (int i = 0; i < brackets - 1; ++i) at += sprintf(at, "{\"batch\":");
+    at += sprintf(at, "{}");
+    for (int i = 0; i < brackets - 1; ++i) at += sprintf(at, "}");
+    const size_t length = (size_t)(at - deep);
+    EXPECT_STATUS(brackets == 64 ? GYRE_OK : GYRE_BAD_JSON,
+                  gyre_message_from_json(schema, id, deep, length, GYRE_BODY, whole, sizeof whole, &size));
+  }
+  EXPECT(strstr(gyre_last_error(), "byte 576, behind \"batch\", opens a bracket within 64 others") != NULL);
   EXPECT_STATUS(GYRE_OK, gyre_schema_release(schema));
 }
 

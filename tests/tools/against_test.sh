@@ -141,7 +141,11 @@ expect_in err 'CXX is no-such-compiler'
 printf '{"values": [1]}\n{"values": "x"}\n' >broken.jsonl
 run "${on_cpu[@]}" --actors good.so --messages-file broken.jsonl
 expect_code 1
-expect_in err 'broken.jsonl, line 2'
+expect_in err 'broken.jsonl, line 2: reading JSON as Smooth: values is "x"; give an array'
+printf '{"values": [1]}\0{"values": [2]}\n' >broken.jsonl
+run "${on_cpu[@]}" --actors good.so --messages-file broken.jsonl
+expect_code 1
+expect_in err 'broken.jsonl, line 1: reading JSON as Smooth: byte 15, behind "values", is NUL'
 echo 'not a library' >text.so
 run "${on_cpu[@]}" --actors text.so
 expect_code 1

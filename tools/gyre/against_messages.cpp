@@ -1,12 +1,13 @@
 #include "against_messages.hpp"
 
-#include <capnp/compat/json.h>
+#include <capnp/dynamic.h>
 #include <capnp/message.h>
 #include <capnp/schema.capnp.h>
 #include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <kj/io.h>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/messages/json/from_json.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -42,12 +43,9 @@ std::vector<std::vector<std::byte>> read_json(const std::string& text, capnp::St
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     capnp::MallocMessageBuilder message;
     try {
-      capnp::JsonCodec codec;
-      codec.setRejectUnknownFields(true);
-      codec.decode(kj::arrayPtr(line.data(), line.size()), message.initRoot<capnp::DynamicStruct>(schema));
-    } catch (const kj::Exception& exception) {
-      throw Error(fmt::format("reading --messages-file {}, line {}: it is no {} in JSON: {}", file, number,
-                              schema.getShortDisplayName().cStr(), exception.getDescription().cStr()));
+      fill_from_json(message.initRoot<capnp::DynamicStruct>(schema), line);
+    } catch (const BadJson& problem) {
+      throw Error(fmt::format("reading --messages-file {}, line {}: {}", file, number, problem.what()));
     }
     messages.push_back(stream_of(message));
   }
