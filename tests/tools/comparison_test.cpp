@@ -142,6 +142,15 @@ TEST_CASE("no tolerance lets a NaN or an infinity pass for a number") {
   }
 }
 
+TEST_CASE("a tolerance that is no number lets no difference pass") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  Response a{1.5f}, b{1};
+  for (const Tolerance& tolerance : {Tolerance{nan, 0}, Tolerance{0, nan}, Tolerance{nan, nan}}) {
+    CHECK_FALSE(Comparison(tolerance).add(0, a.dynamic(), b.dynamic()));
+    CHECK(Comparison(tolerance).add(0, a.dynamic(), a.dynamic()));
+  }
+}
+
 TEST_CASE(
     "integers, enumerants, flags and lengths must be equal, whatever the tolerance; ignored fields not") {
   Response a{1, 2}, b{1};

@@ -139,6 +139,11 @@ expect_in err 'multiple of 32'
 bad_usage '--transport' validate --transport pinned --engine cpu
 bad_usage '--slots 100' validate --slots 100 --block 1 # all that is wrong, at once
 expect_in err '--block 1'
+for number in nan -nan inf; do
+  bad_usage "--atol: $number is no finite number" validate --against cpu --actors a.so --atol "$number"
+  bad_usage "--rtol: $number is no finite number" validate --against cpu --actors a.so --rtol "$number"
+  bad_usage "--interval: $number is no finite number" stat --watch --interval "$number"
+done
 bad_usage 'subcommand' # none
 bad_usage 'subcommand' no-such-command
 

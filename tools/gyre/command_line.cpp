@@ -2,11 +2,25 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <utility>
 
 #include "common_options.hpp"
 
 namespace gyre::tools {
+
+namespace {
+
+// CLI11's ranges let NaN pass, which is neither less nor more than their ends.
+CLI::Option* finite(CLI::Option* option) {
+  return option->check([](const std::string& text) {
+    double number = 0;
+    if (!CLI::detail::lexical_cast(text, number) || std::isfinite(number)) return std::string();
+    return text + " is no finite number";
+  });
+}
+
+}  // namespace
 
 CommandOption CommandOption::type_name(const std::string& name) const {
   return CommandOption(option_->type_name(name));
@@ -34,12 +48,14 @@ CommandOption CommandOption::whole_range(uint64_t least, uint64_t most) const {
   return CommandOption(option_->check(CLI::Range(least, most)));
 }
 CommandOption CommandOption::range(double least, double most) const {
-  return CommandOption(option_->check(CLI::Range(least, most)));
+  return CommandOption(finite(option_)->check(CLI::Range(least, most)));
 }
 CommandOption CommandOption::not_negative() const {
-  return CommandOption(option_->check(CLI::NonNegativeNumber));
+  return CommandOption(finite(option_)->check(CLI::NonNegativeNumber));
 }
-CommandOption CommandOption::positive() const { return CommandOption(option_->check(CLI::PositiveNumber)); }
+CommandOption CommandOption::positive() const {
+  return CommandOption(finite(option_)->check(CLI::PositiveNumber));
+}
 CommandOption CommandOption::one_of(std::initializer_list<const char*> values) const {
   return CommandOption(option_->check(CLI::IsMember(std::vector<std::string>(values.begin(), values.end()))));
 }

@@ -148,9 +148,10 @@ void Comparison::floats(const std::string& path, Float tested, Float reference) 
     keep(relative_, difference / std::abs(double(reference)));
     keep(ulps_, double(ulp_distance(tested, reference)));
   }
-  // Between an infinity and anything else no tolerance helps.
+  // Between an infinity and anything else no tolerance helps; and a tolerance that is NaN allows nothing.
   const bool finite = std::isfinite(tested) && std::isfinite(reference);
-  if (!finite || difference > tolerance_.absolute + tolerance_.relative * std::abs(double(reference))) {
+  const double allowed = tolerance_.absolute + tolerance_.relative * std::abs(double(reference));
+  if (!finite || !(difference <= allowed)) {
     add_difference(message_, path, here.tested, here.reference);
   }
 }
