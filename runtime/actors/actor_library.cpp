@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <elf.h>
 #include <fmt/format.h>
 #include <gyre/runtime/c/gyre.h>
 #include <gyre/bridge/errors/error.hpp>
@@ -8,7 +9,9 @@
 #include <gyre_builtin_actors_sources.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 namespace gyre {
 
@@ -30,8 +33,36 @@ uint64_t actor_library_headers_hash() {
   return hash;
 }
 
+namespace {
+
+// dlopen maps the segments that a file's head names, wherever it ends: a byte behind the end of a copy that
+// was cut short is a SIGBUS.
+void check_whole(const std::string& file, const std::string& doing) {
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  const auto size = uint64_t(stream.tellg());
+  const auto read = [&stream](uint64_t at, auto& record) {
+    return bool(stream.seekg(std::streamoff(at)).read(reinterpret_cast<char*>(&record), sizeof record));
+  };
+  Elf64_Ehdr head;
+  if (!read(0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return;  // dlopen says what it is
+  uint64_t needed = head.e_phoff + head.e_phnum * sizeof(Elf64_Phdr);
+  for (uint16_t i = 0; i < head.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    if (!read(head.e_phoff + i * sizeof segment, segment)) break;
+    if (segment.p_type == PT_LOAD) needed = std::max(needed, segment.p_offset + segment.p_filesz);
+  }
+  if (needed > size) {
+    throw Error(
+        fmt::format("{}it is cut off: its segments end at byte {}, and the file has {}; copy it again", doing,
+                    needed, size));
+  }
+}
+
+}  // namespace
+
 const ActorLibrary& load_actor_library(const std::string& file, std::string_view name) {
   const std::string doing = fmt::format("loading the actors of {}: ", file);
+  check_whole(file, doing);
   // By its path: a bare name would be looked for on the library path.
   void* const object = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) throw Error(doing + dlerror() + "; check the path, and that it was built here");

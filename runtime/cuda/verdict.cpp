@@ -52,14 +52,15 @@ void check_without_device(const KernelCompiler& compiler, const LaunchRequest& a
                           LaunchVerdict& verdict) {
   verdict.unchecked.push_back(
       "what the device allows, how many blocks can be resident, shared memory: there is no device here");
+  constexpr int with_clusters = 90;
+  const DeviceLimits limits = limits_of(architecture == 0 ? with_clusters : architecture);
+  const LaunchRequest request = on_device(asked, limits);
+  add(verdict.problems, device_problems(request, limits));
+  add(verdict.problems, memory_problems(request, limits, host_memory()));
   if (architecture == 0) {
     verdict.unchecked.push_back("the kernel: say for which --architecture to compile it");
     return;
   }
-  const DeviceLimits limits = limits_of(architecture);
-  const LaunchRequest request = on_device(asked, limits);
-  add(verdict.problems, device_problems(request, limits));
-  add(verdict.problems, memory_problems(request, limits, host_memory()));
   const CompiledKernel kernel = compiler.compile(architecture, with_possible_block(request, limits).block);
   if (const auto reported = reported_limits(kernel.log)) {
     verdict.kernel = facts_of(compiler.name, architecture, *reported);

@@ -99,6 +99,9 @@ expect_code 0
 expect_in out '2 not equal; 0 values beyond --atol 0.25'
 run "${on_cpu[@]}" "${changed[@]}" --messages-file messages.jsonl --ignore values
 expect_code 0
+run "${on_cpu[@]}" "${changed[@]}" --messages-file messages.jsonl --ignore values --ignore value
+expect_code 2
+expect_in err '--ignore value: no reply has a field of that name; replies have .*values'
 
 # The same messages as Cap'n Proto, one behind the other; the slow one answers as the good one.
 while IFS= read -r line; do
@@ -146,6 +149,13 @@ printf '{"values": [1]}\0{"values": [2]}\n' >broken.jsonl
 run "${on_cpu[@]}" --actors good.so --messages-file broken.jsonl
 expect_code 1
 expect_in err 'broken.jsonl, line 1: reading JSON as Smooth: byte 15, behind "values", is NUL'
+for bytes in 40 4096 "$(($(stat -c %s good.so) / 2))"; do
+  head -c "$bytes" good.so >short.so
+  run "${on_cpu[@]}" --actors short.so
+  expect_code 1
+  expect_in err 'loading the actors of short.so: (.*/short.so: file too short|it is cut off: its segments end at byte [0-9]+, and the file has [0-9]+; copy it again)'
+done
+expect_in err 'it is cut off'
 echo 'not a library' >text.so
 run "${on_cpu[@]}" --actors text.so
 expect_code 1

@@ -147,6 +147,12 @@ else
   expect_code 3
   expect_in out '^verdict: it cannot be launched$'
   expect_json verdict.json 'document["verdict"]["ok"] is False and document["verdict"]["grid"] == 5'
+  if [[ $with_cuda == ON ]]; then
+    run doctor --grid 6 --block 33 --cluster 4
+    expect_code 3
+    expect_in out '33 threads a block: must be a multiple of 32'
+    expect_in out 'a grid of 6 blocks in clusters of 4: it must be a multiple of that'
+  fi
 
   if [[ $with_cuda == ON ]] && ! grep -q '^bad *toolkit' <("$gyre" doctor); then
     # Plans for a GPU that is not here: as far as compiling tells.

@@ -47,6 +47,12 @@ if [[ $with_cuda != ON ]] || "$gyre" doctor | grep -q '^bad *toolkit'; then
 fi
 expect_code 2
 expect_in err 'hopper.*sm_90'
+for block in 0 33 2048; do
+  run inspect --block "$block" --slot-bytes 100
+  expect_code 2
+  expect_in err "--block $block: must be a multiple of 32 \\(a warp\\), 32 to 1024"
+  expect_in err '--slot-bytes 100: must be a multiple of 64'
+done
 
 good=(--actors good.hpp --types debugging::Good --schema smooth.capnp --arch sm_90)
 slow=(--actors slow.hpp --types debugging::Slow --schema smooth.capnp --arch sm_90)

@@ -144,6 +144,7 @@ for number in nan -nan inf; do
   bad_usage "--rtol: $number is no finite number" validate --against cpu --actors a.so --rtol "$number"
   bad_usage "--interval: $number is no finite number" stat --watch --interval "$number"
 done
+bad_usage '--random' validate --against cpu --actors a.so --random 0
 bad_usage 'subcommand' # none
 bad_usage 'subcommand' no-such-command
 

@@ -3,10 +3,12 @@
 #include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/actors/actor_schemas.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
 
 #include "common_options.hpp"
 
@@ -60,6 +62,26 @@ const Handler& same_handler(const ActorSet& actors, const Handler& handler, cons
                   "actors of the same "
                   "messages, in the same order",
                   handler.actor_type, schemas.name_of(handler.request), schemas.name_of(handler.response)));
+}
+
+// A name that no field of a reply has is a misspelt one: ignoring it would compare what was to be ignored.
+void check_ignored(const std::vector<std::string>& ignored, const ActorSet& actors,
+                   const MessageSchemas& schemas) {
+  if (ignored.empty()) return;
+  std::vector<capnp::StructSchema> replies;
+  for (const Handler& handler : actors.handlers()) {
+    if (handler.response != 0) replies.push_back(schemas.of(handler.response));
+  }
+  std::set<std::string> names;
+  for (const auto& [id, schema] : schemas_below(replies)) {
+    if (!schema.getProto().isStruct()) continue;
+    for (const auto field : schema.asStruct().getFields()) names.insert(field.getProto().getName().cStr());
+  }
+  for (const std::string& name : ignored) {
+    if (names.count(name) != 0) continue;
+    throw BadOptions(fmt::format("--ignore {}: no reply has a field of that name; replies have {}", name,
+                                 fmt::join(names, ", ")));
+  }
 }
 
 // Answered, or how not: what must be the same on both sides. Lines and numbers of a failure may differ.
@@ -138,7 +160,9 @@ void add_against_options(ProgramCommand command, AgainstSettings& settings) {
       .type_name("FILE");
   ours(command.add_option("--request", settings.source.request, "send messages of this name only"))
       .type_name("NAME");
-  ours(command.add_option("--random", settings.source.count, "send so many random messages")).show_default();
+  ours(command.add_option("--random", settings.source.count, "send so many random messages"))
+      .show_default()
+      .positive();
   ours(command.add_option("--seed", settings.source.seed, "of the random messages")).show_default();
   ours(command.add_option("--list-length", settings.source.values.longest_list,
                           "longest list in a random message; all lists of one have one length"))
@@ -220,6 +244,7 @@ int run_against(const AgainstSettings& settings, const Options& options, const s
     other = build_and_load_actors(of_other);
   }
   const MessageSchemas schemas(actors.schemas);
+  check_ignored(settings.ignored, actors.actors, schemas);
   const std::vector<TestMessage> messages = make_messages(actors.actors, schemas, settings.source);
   Runtime tested =
       Runtime::launch(settings.grid_scoped ? actors.actors.grid_scoped() : actors.actors, tested_options);

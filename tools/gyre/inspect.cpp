@@ -132,6 +132,9 @@ bool print_ptxas(std::FILE* out, const Inspection& it) {
 }
 
 int inspect(const InspectSettings& settings) {
+  if (const std::string problems = settings.options.problems(); !problems.empty()) {
+    throw BadOptions("inspecting actors: these options are wrong:\n" + problems);
+  }
   std::FILE* const out = settings.json_file == "-" || settings.print_ptx ? stderr : stdout;
   const auto device = find_device_facts(settings.options.device);
   std::string note;
