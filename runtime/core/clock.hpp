@@ -56,7 +56,7 @@ class Clock {
   /// Returns Envelope::deadline_us for a message that is sent to the bridge's worker now.
   uint32_t worker_deadline_us(HostBridge& bridge, int64_t now_ns, int64_t deadline_ns) {
     // Never due where the worker reads the host's clock.
-    if (now_ns - bridge.published_time_ns() > time_interval_ns) [[unlikely]]
+    if (now_ns - bridge.commands().published_time_ns() > time_interval_ns) [[unlikely]]
       return publish_time_first(bridge, now_ns, deadline_ns);
     return deadline_us(now_ns, deadline_ns);
   }

@@ -2,81 +2,17 @@
 #pragma once
 
 #include <gyre/bridge/region.hpp>
-#include <gyre/runtime/core/deadline.hpp>
-#include <gyre/runtime/core/packing.hpp>
+#include <gyre/runtime/core/command_sender.hpp>
+#include <gyre/runtime/core/slot_message.hpp>
+#include <gyre/runtime/core/tell_blocks.hpp>
 #include <gyre/runtime/cpu/doorbell.hpp>
-#include <gyre/runtime/memory/arena.hpp>
 #include <gyre/runtime/system/assert.hpp>
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <mutex>
-#include <span>
 #include <thread>
-#include <vector>
 
 namespace gyre {
-
-/// The envelope in front of an unpacked message.
-inline Envelope envelope_of(const uint32_t* payload) {
-  Envelope envelope;
-  std::memcpy(&envelope, payload, sizeof envelope);
-  return envelope;
-}
-
-/// A message that lies whole in a slot of the D2H ring, for as long as HostBridge::drain hands it out.
-class ArrivedReply {
- public:
-  /// `body_capacity`: of a slot; a body that claims to be larger, because something wrote over the slot since
-  /// it was polled, is cut.
-  ArrivedReply(const Packet* slot, uint32_t body_capacity) : slot_(slot) {
-    // Bytes 0…11 and 24…35 of the envelope and what follows it.
-    const Packet first = Memory::load(slot[0]), third = Memory::load(slot[2]);
-    correlation_ = first.data[0] | uint64_t(first.data[1]) << 32;
-    body_bytes_ = std::min(body_bytes_in(first), body_capacity);
-    flags_ = uint8_t(third.data[1] >> 24);
-  }
-
-  // What nearly every reply is known by. The rest costs unpacking.
-  uint64_t correlation() const { return correlation_; }
-  uint32_t body_bytes() const { return body_bytes_; }
-  uint8_t flags() const { return flags_; }
-
-  Envelope envelope() const {
-    Envelope envelope = head().envelope;
-    envelope.body_bytes = body_bytes_;
-    return envelope;
-  }
-  /// The body's first 16 bytes: all of an ErrorBody, or of an OutOfLineReply.
-  template <class T>
-  T body_as() const {
-    static_assert(sizeof(T) <= sizeof(Head::body));
-    const Head unpacked = head();
-    T value;
-    std::memcpy(&value, unpacked.body, sizeof value);
-    return value;
-  }
-  /// Writes envelope and body to `place`, 16-aligned, and up to the next whole 48 bytes what the slot holds.
-  void unpack(std::byte* place) const { gyre::unpack(slot_, groups_for(body_bytes_), place); }
-
- private:
-  struct alignas(16) Head {
-    Envelope envelope;
-    std::byte body[16];
-  };
-  static_assert(sizeof(Head) == group_bytes);
-  Head head() const {
-    Head head;
-    gyre::unpack(slot_, 1, &head);
-    return head;
-  }
-
-  const Packet* slot_;
-  uint64_t correlation_;
-  uint32_t body_bytes_;
-  uint8_t flags_;
-};
 
 /// Thread-safe; nothing here waits.
 class HostBridge {
@@ -87,6 +23,7 @@ class HostBridge {
       : bridge_(bridge),
         bar_(bar),
         bell_(bell),
+        commands_(bridge, bar, bell),
         claim_(bridge.worker_line->h2d_credit, bridge.shape.slots),
         next_reply_(bridge.d2h, bridge.shape),
         tell_blocks_(bridge.shape.slots) {
@@ -158,53 +95,7 @@ class HostBridge {
     }
     return {taken, std::max(taken, most)};
   }
-  /// What goes into a slot: an envelope and a body.
-  class Message {
-   public:
-    Message() = default;
-    /// `body`: 8-aligned, with 8 bytes behind it that may be read; `root`: its first 8 bytes, which need not
-    /// be there yet.
-    Message(const Envelope& envelope, const void* body, uint64_t root)
-        : first_(first_group(envelope, root, word_8(body, envelope.body_bytes))),
-          body_(static_cast<const uint32_t*>(body)),
-          body_bytes_(envelope.body_bytes) {}
-    /// `payload`: envelope and body as words, padded to whole packets.
-    Message(const uint32_t* payload, uint32_t body_bytes)
-        : Message(envelope_of(payload, body_bytes), payload + words_of_envelope,
-                  word_0(payload + words_of_envelope, body_bytes)) {}
-
-    uint32_t body_bytes() const { return body_bytes_; }
-    /// Packs `packets` packets, at least 3, into a slot.
-    void pack(uint32_t packets, uint32_t stamp, Packet* slot) const {
-      gyre::pack(first_, packets, stamp, slot);
-      if (packets > packets_a_group)
-        gyre::pack(body_ + words_in_first, packets - packets_a_group, stamp, slot + packets_a_group);
-    }
-
-   private:
-    static constexpr uint32_t words_of_envelope = sizeof(Envelope) / sizeof(uint32_t);
-    static constexpr uint32_t words_in_first = (group_bytes - sizeof(Envelope)) / sizeof(uint32_t);
-    static Envelope envelope_of(const uint32_t* payload, uint32_t body_bytes) {
-      Envelope envelope = gyre::envelope_of(payload);
-      envelope.body_bytes = body_bytes;
-      return envelope;
-    }
-    static uint64_t word_0(const void* body, uint32_t body_bytes) {
-      uint64_t word = 0;
-      std::memcpy(&word, body, std::min<size_t>(body_bytes, sizeof word));
-      return word;
-    }
-    static uint64_t word_8(const void* body, uint32_t body_bytes) {
-      uint64_t word = 0;
-      if (body_bytes > sizeof word)
-        std::memcpy(&word, static_cast<const std::byte*>(body) + sizeof word, sizeof word);
-      return word;
-    }
-
-    Group48 first_;
-    const uint32_t* body_;
-    uint32_t body_bytes_;
-  };
+  using Message = SlotMessage;
   /// The ticket must have been claimed, and the body fit a slot.
   void publish(uint64_t ticket, const Message& message) {
     const RingCursor<Memory> at(bridge_.h2d, bridge_.shape, ticket);
@@ -242,25 +133,15 @@ class HostBridge {
   }
 
   /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
-  /// gets the block that this slot's last such tell had, if nobody took that yet.
+  /// gets the block that this slot's last such tell had.
   template <class Free>
   void keep_tell_block(uint64_t ticket, BlockId block, Free&& free) {
-    TellBlock& entry = tell_blocks_[ticket & (bridge_.shape.slots - 1)];
-    // Pairs with the exchange in take_tell_blocks(): one thread gets the old block.
-    if (const BlockId old = entry.block.exchange(0, std::memory_order_acq_rel); old != 0) free(old);
-    entry.ticket.store(ticket, std::memory_order_relaxed);
-    entry.block.store(block, std::memory_order_release);  // pairs with the load in take_tell_blocks()
+    tell_blocks_.keep(ticket, block, free);
   }
   /// Hands the blocks of all tells that the worker is done with to `free(BlockId)`. Any thread.
   template <class Free>
   void take_tell_blocks(Free&& free) {
-    const uint64_t done = consumed();
-    for (TellBlock& entry : tell_blocks_) {
-      BlockId block =
-          entry.block.load(std::memory_order_acquire);  // pairs with keep_tell_block(): its ticket
-      if (block == 0 || entry.ticket.load(std::memory_order_relaxed) >= done) continue;
-      if (entry.block.compare_exchange_strong(block, 0, std::memory_order_acq_rel)) free(block);
-    }
+    tell_blocks_.free_until(consumed(), free);
   }
 
   void close() { claim_.close(); }
@@ -282,40 +163,9 @@ class HostBridge {
     return receive<Memory>(bridge_.h2d, bridge_.shape, ticket, payload);
   }
 
-  /// Commands the worker; what it will acknowledge. Nothing follows Command::stop: commanded later, that is
-  /// commanded once more. Any thread; lock-free.
-  CommandWord command(Command command) {
-    return command_next([command](Command) { return command; });
-  }
-  /// Commands once more what was commanded last.
-  CommandWord command_again() {
-    return command_next([](Command last) { return last; });
-  }
-  /// Marks the time as never due: the worker reads the host's clock itself.
-  void never_publish_time() { published_time_ns_.store(INT64_MAX, std::memory_order_relaxed); }
-  /// Publishes the time to the worker, which expires messages by this time alone. Does nothing where a later
-  /// time was published, or another thread is publishing one. `now_ns`: the host's clock, now or before.
-  void publish_time(int64_t now_ns) {
-    const std::unique_lock lock(time_mutex_, std::try_to_lock);
-    if (!lock || now_ns <= published_time_ns()) return;
-    change_line([now_ns](uint64_t last) {
-      return CommandLine::both({uint32_t(last)}, uint32_t(uint64_t(now_ns) / 1000));
-    });
-    published_time_ns_.store(now_ns,
-                             std::memory_order_release);  // a message sent after this is read after it
-  }
-  /// The last published time.
-  /// Pairs with the store in publish_time().
-  int64_t published_time_ns() const { return published_time_ns_.load(std::memory_order_acquire); }
-  /// Returns the last command that the worker obeys. Pairs with the worker's store, before which it stored
-  /// its clock.
-  CommandWord acknowledged() const {
-    return {uint32_t(Memory::load_acquire(bridge_.worker_line->acknowledged))};
-  }
-  /// Whether that is `word` or a later one.
-  bool obeys(CommandWord word) const {
-    return int32_t((acknowledged().word >> 8 << 8) - (word.word >> 8 << 8)) >= 0;
-  }
+  CommandSender& commands() { return commands_; }
+  const CommandSender& commands() const { return commands_; }
+
   /// Whether a message seems to lie in the D2H ring, or to begin. Costs a read of memory that the engine
   /// alone writes; drain() checks the whole message.
   bool has_reply() const {
@@ -384,41 +234,6 @@ class HostBridge {
 #else
   static const Line& own_line(const Packet* packets) { return *reinterpret_cast<const Line*>(packets); }
 #endif
-  template <class Choose>
-  CommandWord command_next(Choose&& choose) {
-    return {uint32_t(change_line([&](uint64_t line) {
-      const CommandWord last{uint32_t(line)};
-      const Command before = last.command();
-      return CommandLine::both(last.next(before == Command::stop ? before : choose(before)),
-                               CommandLine::host_us_in(line));
-    }))};
-  }
-  // Makes of CommandLine::command what `change` says; that. Lock-free.
-  template <class Change>
-  uint64_t change_line(Change&& change) {
-    // Acquire and release pair with each other: threads that command see each other's last line.
-    uint64_t last = commanded_.load(std::memory_order_acquire), changed;
-    do {
-      changed = change(last);
-    } while (!commanded_.compare_exchange_weak(last, changed, std::memory_order_acq_rel,
-                                               std::memory_order_acquire));
-    // Another thread's later change may have been stored before this one: it is stored again then. Of two
-    // threads at least one sees the other's, by the fence between its store and its load.
-    for (uint64_t sent = changed;;) {
-      store_line(sent);
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-      const uint64_t newest = commanded_.load(std::memory_order_acquire);
-      if (newest == sent) return changed;
-      sent = newest;
-    }
-  }
-  void store_line(uint64_t command) {
-    CommandLine* const line = bar_.command_line != nullptr ? bar_.command_line : bridge_.command_line;
-    Memory::store_release(line->command, command);  // pairs with the worker's load of its command line
-    if (bar_.command_line != nullptr) Memory::store_fence();
-    ring();
-  }
-
   ClaimOutcome note_full(ClaimOutcome outcome) {
     if (outcome == ClaimOutcome::full) [[unlikely]]
       depth_high_water_.store(bridge_.shape.slots, std::memory_order_relaxed);
@@ -490,14 +305,12 @@ class HostBridge {
   Bridge bridge_;
   BarBridge bar_;
   Doorbell* bell_;
-  SlotPages slot_pages_;                // of bar_.h2d
-  std::atomic<uint64_t> commanded_{0};  // the last CommandLine::command
-  std::mutex time_mutex_;               // of publish_time; tried, never waited for
+  SlotPages slot_pages_;  // of bar_.h2d
+  CommandSender commands_;
   TicketClaim<Memory> claim_;
   alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
   std::atomic<uint32_t> returned_seen_{0};
   mutable std::atomic<uint64_t> depth_high_water_{0};
-  std::atomic<int64_t> published_time_ns_{INT64_MIN / 2};  // written each 2 ms at the most
   // Who waits reads the first of these lines at each turn; who drains writes it once a drain, and the second
   // for each reply.
   alignas(128) std::atomic<bool> draining_{false};
@@ -505,12 +318,7 @@ class HostBridge {
   std::atomic<const Packet*> next_slot_{nullptr};
   alignas(128) std::atomic<uint32_t> returned_{0};  // prepaid replies that came, ever
   RingCursor<Memory> next_reply_;                   // the drainer's
-  // Out-of-line tells by slot: their blocks are freed by credit.
-  struct TellBlock {
-    std::atomic<BlockId> block{0};
-    std::atomic<uint64_t> ticket{0};
-  };
-  alignas(64) std::vector<TellBlock> tell_blocks_;
+  alignas(64) TellBlocks tell_blocks_;
 };
 
 }  // namespace gyre

@@ -92,7 +92,7 @@ void WorkerControl::wait_until_started() {
 }
 
 void WorkerControl::abandon() noexcept {
-  for (HostBridge& bridge : host_.bridges) bridge.command(Command::stop);
+  for (HostBridge& bridge : host_.bridges) bridge.commands().command(Command::stop);
   const int64_t deadline_ns = after(host_now_ns(), host_.options.timeout);
   while (!host_.engine->finished()) {
     if (host_now_ns() >= deadline_ns) return host_.engine->leak();
@@ -135,11 +135,12 @@ Result<void> WorkerControl::set_active(bool active, std::chrono::nanoseconds tim
       return Failure{before == Lifecycle::draining ? Status::draining : Status::terminated};
     }
     for (HostBridge& bridge : host_.bridges)
-      words.push_back(bridge.command(active ? Command::run : Command::inactive));
+      words.push_back(bridge.commands().command(active ? Command::run : Command::inactive));
   }
   uint32_t obeying = 0;
   const auto all_obey = [&] {
-    while (obeying < host_.layout.workers && host_.bridges[obeying].obeys(words[obeying])) ++obeying;
+    while (obeying < host_.layout.workers && host_.bridges[obeying].commands().obeys(words[obeying]))
+      ++obeying;
     return obeying == host_.layout.workers;
   };
   return wait_until(all_obey, deadline_ns, timeout, Terminating::ends_the_wait);

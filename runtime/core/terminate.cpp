@@ -79,7 +79,7 @@ Termination Terminator::wait_for_report(int64_t deadline_ns) const {
 void Terminator::stop_workers(Termination& report, int64_t deadline_ns) {
   for (HostBridge& bridge : host_.bridges) {
     bridge.close();
-    bridge.command(Command::stop);
+    bridge.commands().command(Command::stop);
   }
   Backoff backoff(host_.options.wait);
   while (!host_.engine->finished()) {

@@ -92,10 +92,10 @@ TEST_CASE(
       REQUIRE(same(message, payload.data(), body));
       Memory::store_release(s.worker.worker_line->h2d_credit, ticket + 1);
     }
-    CHECK(s.host.command(Command::inactive).word == s.worker.command_line->command);
+    CHECK(s.host.commands().command(Command::inactive).word == s.worker.command_line->command);
     CHECK(CommandWord{uint32_t(s.worker.command_line->command)}.command() == Command::inactive);
     std::memset(static_cast<void*>(s.worker.command_line), 0xee, sizeof(CommandLine));
-    const CommandWord again = s.host.command_again();
+    const CommandWord again = s.host.commands().command_again();
     CHECK(again.word == 0x200u + uint32_t(Command::inactive));
     CHECK(s.worker.command_line->command == again.word);
   }

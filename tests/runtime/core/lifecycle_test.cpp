@@ -175,13 +175,13 @@ TEST_CASE("nothing is commanded after stop: a worker that is to end is not activ
   const auto commanded = [&] {
     return CommandWord{uint32_t(Bridge::of(region.address(), layout, 0).command_line->command)};
   };
-  host.command(Command::inactive);
-  const CommandWord stop = host.command(Command::stop);
+  host.commands().command(Command::inactive);
+  const CommandWord stop = host.commands().command(Command::stop);
   CHECK(commanded().word == stop.word);
-  const CommandWord after = host.command(Command::run);
+  const CommandWord after = host.commands().command(Command::run);
   CHECK(after.command() == Command::stop);
   CHECK(commanded().word == after.word);
-  CHECK(host.command_again().command() == Command::stop);
+  CHECK(host.commands().command_again().command() == Command::stop);
 }
 
 TEST_CASE("the last of many threads' commands is the one that a worker sees") {
@@ -193,7 +193,7 @@ TEST_CASE("the last of many threads' commands is the one that a worker sees") {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 2000; ++i) {
-        const uint32_t word = host.command(i % 2 == 0 ? Command::inactive : Command::run).word;
+        const uint32_t word = host.commands().command(i % 2 == 0 ? Command::inactive : Command::run).word;
         uint32_t seen = newest.load();
         while (seen < word && !newest.compare_exchange_weak(seen, word)) {
         }

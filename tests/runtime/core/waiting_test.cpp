@@ -92,7 +92,7 @@ class WorkerThatSleeps final : public WorkerSleep {
 TEST_CASE("a worker that finds nothing prepares to sleep, polls once more and sleeps until it is woken") {
   WorkerThatSleeps w;
   w.on_sleep = [&] {
-    w.bridge.command(Command::stop);
+    w.bridge.commands().command(Command::stop);
     return false;
   };
   w.run();
@@ -111,7 +111,7 @@ TEST_CASE("a worker gives back the slots of what it handled before it yields or 
   int sleeps = 0;
   w.on_sleep = [&] {
     if (++sleeps == 3) {
-      w.bridge.command(Command::stop);
+      w.bridge.commands().command(Command::stop);
     } else {
       w.ask(uint64_t(sleeps));
     }
@@ -126,7 +126,7 @@ TEST_CASE("a worker that wakes by itself polls, and sleeps again without prepari
   WorkerThatSleeps w;
   int sleeps = 0;
   w.on_sleep = [&] {
-    if (++sleeps == 3) w.bridge.command(Command::stop);
+    if (++sleeps == 3) w.bridge.commands().command(Command::stop);
     return sleeps != 3;
   };
   w.run();
@@ -141,7 +141,7 @@ TEST_CASE("what comes while a worker prepares to sleep it finds before it sleeps
     return true;
   };
   w.on_sleep = [&] {
-    w.bridge.command(Command::stop);
+    w.bridge.commands().command(Command::stop);
     return true;
   };
   w.run();
@@ -159,7 +159,7 @@ TEST_CASE("a worker wakes who sleeps for the reply that it sent, and nobody for 
       w.ask(42);
       w.ask(43);
     } else {
-      w.bridge.command(Command::stop);
+      w.bridge.commands().command(Command::stop);
     }
     return false;
   };
@@ -172,7 +172,7 @@ TEST_CASE("where a worker may not sleep it tries again, and takes what comes") {
   int times = 0;
   w.on_prepare = [&] {
     if (++times == 2) w.ask(9);
-    if (times == 4) w.bridge.command(Command::stop);
+    if (times == 4) w.bridge.commands().command(Command::stop);
     return false;
   };
   w.run();
