@@ -1,3 +1,4 @@
+#include <capnp/any.h>
 #include <capnp/compat/json.h>
 #include <capnp/dynamic.h>
 #include <capnp/message.h>
@@ -14,10 +15,10 @@
 #include <gyre_c_schemas_sources.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 
 namespace gyre::c {
@@ -345,67 +346,75 @@ bool same_type(capnp::Type a, capnp::Type b) {
   return true;
 }
 
-// A field's default, as bits; of pointers 0.
-uint64_t default_bits(capnp::StructSchema::Field field) {
-  const auto value = field.getProto().getSlot().getDefaultValue();
-  const auto bits = [](auto number) {
-    uint64_t found = 0;
-    std::memcpy(&found, &number, sizeof number);
-    return found;
+// A field that lies in the message itself: of a struct, or of a group in it.
+struct Leaf {
+  std::string path;  // "price.cents"
+  capnp::StructSchema::Field field;
+  struct Member {
+    uint16_t discriminant;
+    uint32_t discriminant_offset;
+    bool operator==(const Member&) const = default;
   };
-  switch (value.which()) {
-    case capnp::schema::Value::BOOL:
-      return value.getBool();
-    case capnp::schema::Value::INT8:
-      return bits(value.getInt8());
-    case capnp::schema::Value::INT16:
-      return bits(value.getInt16());
-    case capnp::schema::Value::INT32:
-      return bits(value.getInt32());
-    case capnp::schema::Value::INT64:
-      return bits(value.getInt64());
-    case capnp::schema::Value::UINT8:
-      return value.getUint8();
-    case capnp::schema::Value::UINT16:
-      return value.getUint16();
-    case capnp::schema::Value::UINT32:
-      return value.getUint32();
-    case capnp::schema::Value::UINT64:
-      return value.getUint64();
-    case capnp::schema::Value::FLOAT32:
-      return bits(value.getFloat32());
-    case capnp::schema::Value::FLOAT64:
-      return bits(value.getFloat64());
-    case capnp::schema::Value::ENUM:
-      return value.getEnum();
-    default:
-      return 0;
+  std::vector<Member> member_of;  // the unions that the field is in, the outermost first
+
+  std::optional<uint16_t> number() const {
+    const auto ordinal = field.getProto().getOrdinal();
+    return ordinal.isExplicit() ? std::optional(ordinal.getExplicit()) : std::nullopt;
+  }
+};
+
+void collect_leaves(capnp::StructSchema scope, const Leaf& around, std::vector<Leaf>& leaves) {
+  for (const auto field : scope.getFields()) {
+    const auto proto = field.getProto();
+    Leaf leaf = around;
+    leaf.field = field;
+    (leaf.path.empty() ? leaf.path : leaf.path += ".") += proto.getName().cStr();
+    if (proto.getDiscriminantValue() != capnp::schema::Field::NO_DISCRIMINANT) {
+      leaf.member_of.push_back(
+          {proto.getDiscriminantValue(), scope.getProto().getStruct().getDiscriminantOffset()});
+    }
+    if (proto.isGroup()) {
+      collect_leaves(field.getType().asStruct(), leaf, leaves);
+    } else {
+      leaves.push_back(std::move(leaf));
+    }
   }
 }
 
+// The field by its name, else by its number: a renamed one, or one that a group was made around.
+const Leaf* counterpart(const Leaf& leaf, const std::vector<Leaf>& others) {
+  const auto find = [&others](auto&& is_it) {
+    const auto found = std::find_if(others.begin(), others.end(), is_it);
+    return found == others.end() ? nullptr : &*found;
+  };
+  if (const Leaf* const named = find([&](const Leaf& other) { return other.path == leaf.path; }))
+    return named;
+  return find([&](const Leaf& other) { return leaf.number() && other.number() == leaf.number(); });
+}
+
 // Of a field that both have: what differs, or "".
-std::string difference_of(const std::string& name, capnp::StructSchema::Field ours,
-                          capnp::StructSchema::Field theirs) {
-  const auto a = ours.getProto(), b = theirs.getProto();
-  if (!same_type(ours.getType(), theirs.getType()) || a.which() != b.which()) {
-    return fmt::format("field {} of {} is {} in the schema, and the actors were built with {}",
-                       a.getName().cStr(), name, spelt(ours.getType()), spelt(theirs.getType()));
+std::string difference_of(const std::string& name, const Leaf& ours, const Leaf& theirs) {
+  if (!same_type(ours.field.getType(), theirs.field.getType())) {
+    return fmt::format("field {} of {} is {} in the schema, and the actors were built with {}", ours.path,
+                       name, spelt(ours.field.getType()), spelt(theirs.field.getType()));
   }
-  if (a.getDiscriminantValue() != b.getDiscriminantValue()) {
+  if (ours.member_of != theirs.member_of) {
     return fmt::format(
-        "field {} of {} is another field of its union, or in none, in what the actors were built with",
-        a.getName().cStr(), name);
+        "field {} of {} is another field of its union, in another union, or in none, in what the actors were "
+        "built with",
+        ours.path, name);
   }
-  if (!a.isSlot()) return {};
-  if (a.getSlot().getOffset() != b.getSlot().getOffset()) {
+  const auto a = ours.field.getProto().getSlot(), b = theirs.field.getProto().getSlot();
+  if (a.getOffset() != b.getOffset()) {
     return fmt::format(
         "field {} of {} lies elsewhere in what the actors were built with: its number, or one before it, "
         "is another there",
-        a.getName().cStr(), name);
+        ours.path, name);
   }
-  if (default_bits(ours) != default_bits(theirs)) {
-    return fmt::format("field {} of {} has another default in what the actors were built with",
-                       a.getName().cStr(), name);
+  // By content, that of texts and lists too.
+  if (capnp::AnyStruct::Reader(a.getDefaultValue()) != capnp::AnyStruct::Reader(b.getDefaultValue())) {
+    return fmt::format("field {} of {} has another default in what the actors were built with", ours.path,
+                       name);
   }
   return {};
 }
@@ -428,25 +437,14 @@ std::string difference_of(capnp::Schema ours, capnp::Schema theirs) {
     }
     return {};
   }
-  if (!ours.getProto().isStruct()) return {};
-  const auto their_fields = theirs.asStruct().getFields();
-  for (const auto field : ours.asStruct().getFields()) {
-    const auto proto = field.getProto();
-    KJ_IF_MAYBE (other, theirs.asStruct().findFieldByName(proto.getName())) {
-      if (auto difference = difference_of(name, field, *other); !difference.empty()) return difference;
-      continue;
-    }
-    // A field of the same number by another name is a renamed one.
-    for (const auto other : their_fields) {
-      if (!proto.getOrdinal().isExplicit() || !other.getProto().getOrdinal().isExplicit()) continue;
-      if (proto.getOrdinal().getExplicit() != other.getProto().getOrdinal().getExplicit()) continue;
-      if (auto difference = difference_of(name, field, other); !difference.empty()) return difference;
-    }
-  }
-  const auto a = ours.getProto().getStruct(), b = theirs.getProto().getStruct();
-  if (a.getDiscriminantCount() != 0 && b.getDiscriminantCount() != 0 &&
-      a.getDiscriminantOffset() != b.getDiscriminantOffset()) {
-    return fmt::format("the union of {} lies elsewhere in what the actors were built with", name);
+  if (!ours.getProto().isStruct() || ours.getProto().getStruct().getIsGroup()) return {};
+  std::vector<Leaf> own, other;
+  collect_leaves(ours.asStruct(), {}, own);
+  collect_leaves(theirs.asStruct(), {}, other);
+  for (const Leaf& leaf : own) {
+    const Leaf* const found = counterpart(leaf, other);
+    if (found == nullptr) continue;
+    if (auto difference = difference_of(name, leaf, *found); !difference.empty()) return difference;
   }
   return {};
 }

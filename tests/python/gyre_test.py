@@ -498,18 +498,28 @@ class Runtimes(unittest.TestCase):
             return gyre.Actors.load(path, "probes", {"support/actors/probe.capnp": text.replace(changed, to)})
 
         argument = "argument @1 :UInt64"
+        filler = "filler @2 :List(UInt64);\n}\n\nstruct ProbeResponse"
         for changed, to, says in (
             (argument, "argument @1 :Text",
              "field argument of ProbeRequest is Text in the schema, and the actors were built with UInt64"),
             (argument, "argument @1 :Int64", "field argument of ProbeRequest is Int64 in the schema"),
             (argument, "argument @1 :UInt64 = 7", "field argument of ProbeRequest has another default"),
             (argument, "renamed @1 :List(UInt64)", "field renamed of ProbeRequest is List.UInt64. in the schema"),
+            (argument + ";", "g :group { argument @1 :Float64; }",
+             "field g.argument of ProbeRequest is Float64 in the schema, and the actors were built with UInt64"),
+            (argument + ";", "g :group { h :group { a @1 :List(UInt64); } }", "field g.h.a of ProbeRequest is List"),
+            (argument + ";", "argument :union { a @1 :UInt64; b @3 :Void; }",
+             "field argument.a of ProbeRequest is another field of its union"),
+            (filler, filler.replace(";", " = [1, 2];", 1), "field filler of ProbeRequest has another default"),
         ):
             with self.subTest(to=to), self.assertRaisesRegex(gyre.BadArgument, says) as raised:
                 load(changed, to)
             self.assertEqual(raised.exception.name, "bad_schema")
         self.assertEqual(load(argument, "renamed @1 :UInt64").schema.decode("ProbeRequest", struct.pack(
             "<QQQQ", 2 << 32 | 1 << 48, 0, 5, 0))["renamed"], 5)
+        # A group around a field is a revision of it.
+        self.assertEqual(load(argument + ";", "g :group { a @1 :UInt64; b @3 :Text; }").schema.decode(
+            "ProbeRequest", struct.pack("<QQQQ", 2 << 32 | 1 << 48, 0, 5, 0))["g"], {"a": 5})
         swapped = text.replace("answer @0", "answer @1").replace("fail @1", "fail @0")
         with self.assertRaisesRegex(gyre.BadArgument, "enumerant fail of Action has the number 0 in the schema, and .* 1"):
             gyre.Actors.load(path, "probes", {"support/actors/probe.capnp": swapped})
