@@ -1,18 +1,27 @@
 // fork(): a child has the parent's memory, but none of its threads, and no CUDA.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdint>
 
 namespace gyre {
 
 namespace detail {
+
 /// How many fork()s lie between the first process and this one.
-inline std::atomic<uint32_t> fork_generation{0};
-inline const int fork_handler_installed =
-    pthread_atfork(nullptr, nullptr, [] { fork_generation.fetch_add(1, std::memory_order_relaxed); });
+extern constinit std::atomic<uint32_t> fork_generation;
+
+/// While one lives, fork() on another thread waits, at most 10 s: a child would find what this thread was at
+/// half done for good, and its mutexes locked. For what a process has once: libraries, caches, the handlers
+/// of signals. Blocks while another thread is in fork(). May be nested. Not for the message path.
+class ForkDeferred {
+ public:
+  ForkDeferred() noexcept;
+  ~ForkDeferred();
+  ForkDeferred(const ForkDeferred&) = delete;
+  ForkDeferred& operator=(const ForkDeferred&) = delete;
+};
+
 }  // namespace detail
 
 /// Knows the process that it was made in. Costs one load to ask; any thread. Children of vfork() and

@@ -16,7 +16,15 @@ namespace {
 // The interface asked of cuGetProcAddress: that of CUDA 12.0, which every function of the table still has.
 constexpr int interface_version = 12000;
 
-void* open_driver() { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); }
+// A driver that is missing stays missing for the process: launches with `--engine auto` must not search the
+// library path each time.
+void* open_driver() {
+  static constinit std::atomic<bool> missing{false};
+  if (missing.load(std::memory_order_relaxed)) return nullptr;
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) missing.store(true, std::memory_order_relaxed);
+  return library;
+}
 
 struct Loader {
   std::mutex mutex;
@@ -34,6 +42,7 @@ std::atomic<uint64_t> initialised_in{0};
 }  // namespace
 
 std::function<Driver()> Driver::replace_loader(std::function<Driver()> function) {
+  const detail::ForkDeferred deferred;
   const std::lock_guard lock(loader().mutex);
   return std::exchange(loader().function, std::move(function));
 }
@@ -50,6 +59,7 @@ void Driver::refuse_after_fork() {
 
 Driver Driver::load() {
   refuse_after_fork();
+  const detail::ForkDeferred deferred;  // a child must not find the library half loaded, or half initialised
   std::function<Driver()> replacement;
   {
     const std::lock_guard lock(loader().mutex);

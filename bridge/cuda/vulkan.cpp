@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <gyre/bridge/cuda/vulkan.hpp>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/bridge/fork.hpp>
 
 #include <atomic>
 #include <cstring>
@@ -102,11 +103,13 @@ void check(VkResult result, const std::string& doing) {
 }  // namespace
 
 std::function<Vulkan()> Vulkan::replace_loader(std::function<Vulkan()> function) {
+  const detail::ForkDeferred deferred;
   const std::lock_guard lock(loader().mutex);
   return std::exchange(loader().function, std::move(function));
 }
 
 Vulkan Vulkan::load() {
+  const detail::ForkDeferred deferred;
   std::function<Vulkan()> replacement;
   {
     const std::lock_guard lock(loader().mutex);

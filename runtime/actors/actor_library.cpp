@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gyre/runtime/c/gyre.h>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/actors/actor_library.hpp>
 #include <gyre_actor_library_text_sources.hpp>
@@ -63,6 +64,7 @@ void check_whole(const std::string& file, const std::string& doing) {
 const ActorLibrary& load_actor_library(const std::string& file, std::string_view name) {
   const std::string doing = fmt::format("loading the actors of {}: ", file);
   check_whole(file, doing);
+  const detail::ForkDeferred deferred;
   // By its path: a bare name would be looked for on the library path.
   void* const object = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) throw Error(doing + dlerror() + "; check the path, and that it was built here");

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gyre/bridge/errors/catalogue.hpp>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 
@@ -65,6 +66,7 @@ std::string Nvrtc::explain(nvrtcResult result) const {
 }
 
 Nvrtc Nvrtc::load() {
+  const detail::ForkDeferred deferred;
   void* const library = open_nvrtc();
   if (library == nullptr) {
     throw EngineUnavailable(

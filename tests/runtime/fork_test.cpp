@@ -1,11 +1,15 @@
 // What a child of fork() may do with its parent's runtime: nothing, by name.
 #include <poll.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <gyre/bridge/fork.hpp>
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "support/catch.hpp"
 #include "support/engine_under_test.hpp"
@@ -72,6 +76,14 @@ std::string in_child(const std::function<void(Findings&)>& body) {
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     text += "the child died: status " + std::to_string(status);
   return text;
+}
+
+// Set by the thread that forks, before what Gyre does there: handlers run from the last installed to the
+// first.
+std::atomic<int> forks_begun{0};
+void note_forks() {
+  static const int installed = pthread_atfork([] { ++forks_begun; }, nullptr, nullptr);
+  REQUIRE(installed == 0);
 }
 
 bool echoes(Runtime& runtime) {
@@ -208,4 +220,36 @@ TEST_CASE("a child of fork() is called back at once with `forked`, and its paren
   CHECK(completion->tag == 1);
   CHECK_FALSE(queue.take());
   CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("fork() waits until other threads have done what a child could not find half done") {
+  if (!can_fork) return;
+  note_forks();
+  const int before = forks_begun;
+  std::atomic<bool> begun{false};
+  std::atomic<int> steps{0};
+  std::thread other([&] {
+    const detail::ForkDeferred deferred;
+    begun = true;
+    while (forks_begun == before) std::this_thread::yield();
+    const detail::ForkDeferred nested;  // while the other thread is in fork()
+    for (int step = 0; step < 1000; ++step) {
+      std::this_thread::yield();
+      ++steps;
+    }
+  });
+  while (!begun) std::this_thread::yield();
+  CHECK(in_child([&](Findings& findings) {
+          findings.expect(steps == 1000, "the child has a step half done");
+          const detail::ForkDeferred own;  // the other thread's deferral ended, or is not the child's
+        }) == "");
+  other.join();
+}
+
+TEST_CASE("fork() does not wait for the thread that forks, and its deferral holds in the child") {
+  const detail::ForkDeferred deferred;
+  CHECK(in_child([&](Findings& findings) {
+          const detail::ForkDeferred nested;
+          findings.expect(in_child([](Findings&) {}).empty(), "the child's child");
+        }) == "");
 }

@@ -242,42 +242,73 @@ void exit_in_a_handler() {
   for (;;) pause();
 }
 
+// Forks while other threads do what `others` say, again and again; each child does `in_child`, which returns
+// whether all was right. "all children ended", or how the first did that did not.
+std::string forks_beside(std::vector<std::function<void()>> others, const std::function<bool()>& in_child) {
+  constexpr int forks = 100;
+  std::atomic<bool> ends{false};
+  std::atomic<size_t> began{0};
+  std::vector<std::thread> threads;
+  for (const auto& other : others) {
+    threads.emplace_back([&] {
+      for (bool first = true; !ends; first = false) {
+        other();
+        if (first) ++began;
+      }
+    });
+  }
+  while (began < others.size()) std::this_thread::yield();
+  std::string said = "all children ended";
+  for (int i = 0; i < forks && said == "all children ended"; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      _exit(in_child() ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) said = "child " + std::to_string(i) + " ended with " + std::to_string(status);
+  }
+  ends = true;
+  for (std::thread& thread : threads) thread.join();
+  return said;
+}
+
 // Everybody logs while this thread forks: each child logs too.
 void fork_while_others_log() {
   const int nowhere = open("/dev/null", O_WRONLY);
   dup2(nowhere, STDERR_FILENO);
-  static std::atomic<bool> ends{false};
-  static std::atomic<uint64_t> lines{0};
   const auto logs = [] {
-    while (!ends) {
+    for (int line = 0; line < 30; ++line)
       detail::log(LogLevel::error, [] { return "a line of the parent's"; });
-      ++lines;
-    }
   };
-  std::thread others[] = {std::thread(logs), std::thread(logs), std::thread([] {
-                            for (bool on = false; !ends; on = !on) {
-                              set_logger(on ? Logger([](LogLevel, std::string_view) { ++lines; }) : Logger{});
-                            }
-                          })};
-  while (lines < 100) std::this_thread::yield();
-  std::string wrong;
-  for (int i = 0; i < 100; ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(20);
-      set_logger({});
-      detail::log(LogLevel::error, [] { return "a line of the child's"; });
-      set_log_level(LogLevel::error);
-      _exit(log_level() == LogLevel::error ? 0 : 1);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (status != 0) wrong += " " + std::to_string(status);
-    if (!wrong.empty()) break;
-  }
-  ends = true;
-  for (std::thread& thread : others) thread.join();
-  print(wrong.empty() ? "all children ended" : "children ended with" + wrong);
+  const auto sets = [] {
+    for (const bool on : {true, false}) set_logger(on ? Logger([](LogLevel, std::string_view) {}) : Logger{});
+  };
+  print(forks_beside({logs, logs, sets}, [] {
+    set_logger({});
+    detail::log(LogLevel::error, [] { return "a line of the child's"; });
+    set_log_level(LogLevel::error);
+    return log_level() == LogLevel::error;
+  }));
+}
+
+bool launches_on_either_engine() {
+  Options options = two_workers();
+  options.engine = EngineKind::automatic;
+  Runtime own = Runtime::launch(probe_actors(), options);
+  Client asks = own.client();
+  return bool(ask(asks, Action::ANSWER, 21).get());
+}
+
+// Without a GPU: a child could not use its parent's.
+void fork_while_others_launch() {
+  const Environment no_gpu("CUDA_VISIBLE_DEVICES", "");
+  const auto launches = [] { (void)launches_on_either_engine(); };
+  const auto looks_for_a_gpu = [] {
+    for (int i = 0; i < 100; ++i) (void)chosen_engine({});
+  };
+  print(forks_beside({launches, looks_for_a_gpu, looks_for_a_gpu}, launches_on_either_engine));
 }
 
 // Of a pipe in packet mode each read() gets what one write() wrote.
@@ -440,6 +471,7 @@ const std::map<std::string, void (*)()> ways = {
     {"reply_of_a_thread_that_outlives_the_runtime", reply_of_a_thread_that_outlives_the_runtime},
     {"buffer_after_a_stuck_worker", buffer_after_a_stuck_worker},
     {"fork_while_others_log", fork_while_others_log},
+    {"fork_while_others_launch", fork_while_others_launch},
     {"a_log_line_is_one_write", a_log_line_is_one_write},
     {"signals_are_the_programs", signals_are_the_programs},
     {"signals_while_waiting", signals_while_waiting},
