@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <kj/exception.h>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/actors/actor_schemas.hpp>
 #include <gyre/runtime/options.hpp>
@@ -37,6 +38,7 @@ capnp::StructSchema find_struct(capnp::StructSchema schema, uint64_t type_id_low
 
 // A library's schemas, loaded once.
 const std::map<uint64_t, capnp::Schema>& schemas_of(const ActorLibrary& library) {
+  const detail::ForkDeferred deferred;
   static std::mutex mutex;
   static auto& loaded = *new std::map<const void*, std::map<uint64_t, capnp::Schema>>;
   const std::lock_guard lock(mutex);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/bridge/fork.hpp>
 
 #include <mutex>
 #include <set>
@@ -32,6 +33,7 @@ LiveDevices& live_devices() {
 }  // namespace
 
 DeviceLease::DeviceLease(int ordinal) : ordinal_(ordinal) {
+  const detail::ForkDeferred deferred;
   const std::lock_guard lock(live_devices().mutex);
   if (!live_devices().ordinals.insert(ordinal).second) {
     throw Error(
@@ -45,11 +47,13 @@ DeviceLease::DeviceLease(int ordinal) : ordinal_(ordinal) {
 
 DeviceLease::~DeviceLease() {
   if (kept_) return;
+  const detail::ForkDeferred deferred;
   const std::lock_guard lock(live_devices().mutex);
   live_devices().ordinals.erase(ordinal_);
 }
 
 void release_context(const Driver& driver, CUdevice device) noexcept {
+  const detail::ForkDeferred deferred;
   LiveDevices& live = live_devices();
   const std::lock_guard lock(live.mutex);
   const bool others_live = live.ordinals.size() > live.ordinals.count(int(device));

@@ -2,6 +2,7 @@
 #include <capnp/schema-loader.h>
 #include <capnp/schema.capnp.h>
 #include <capnp/serialize.h>
+#include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/actors/actor_schemas.hpp>
 
 #include <cstring>
@@ -53,6 +54,7 @@ std::map<uint64_t, capnp::Schema> load_schemas(std::span<const std::byte> bytes)
   for (const auto node : reader.getRoot<capnp::schema::CodeGeneratorRequest>().getNodes()) loader->load(node);
   std::map<uint64_t, capnp::Schema> found;
   for (const capnp::Schema& schema : loader->getAllLoaded()) found.emplace(schema.getProto().getId(), schema);
+  const detail::ForkDeferred deferred;
   static std::mutex mutex;
   static auto& kept =
       *new std::vector<std::unique_ptr<capnp::SchemaLoader>>;  // never destroyed: see the declaration

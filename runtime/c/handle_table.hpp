@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/runtime/c/gyre.h>
+#include <gyre/bridge/fork.hpp>
 
 #include <atomic>
 #include <bit>
@@ -159,6 +160,7 @@ class HandleTable {
         !free_.compare_exchange_weak(head, with_it, std::memory_order_release, std::memory_order_relaxed));
   }
   void grow() {
+    const detail::ForkDeferred deferred;
     const std::lock_guard lock(growing_);
     if (uint32_t(free_.load(std::memory_order_acquire)) != 0) return;  // another thread has
     const uint32_t chunk = grown_;

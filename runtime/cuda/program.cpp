@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/cuda/cubin_cache.hpp>
 #include <gyre/runtime/cuda/kept_program.hpp>
 #include <gyre/runtime/cuda/nvrtc.hpp>
@@ -43,6 +44,7 @@ class KeepSignals {
     static std::mutex mutex;
     return mutex;
   }
+  const detail::ForkDeferred fork_deferred_;  // a child would keep the compiler's handlers
   std::lock_guard<std::mutex> one_at_a_time_;
   static constexpr std::array signals = {SIGINT, SIGTERM, SIGHUP};
   std::array<struct sigaction, signals.size()> actions_;

@@ -18,11 +18,12 @@ std::string_view name(MemoryKind kind) {
 }
 
 namespace {
-// Begins anywhere, so that another process's handles are most likely foreign too.
+// Begins anywhere, so that another process's handles are most likely foreign too. No static object of a
+// function: a child of fork() may find the lock of its first use held.
+std::atomic<uint32_t> next_tag{std::random_device{}()};
 uint32_t next_runtime_tag() {
-  static std::atomic<uint32_t> next{std::random_device{}()};
   uint32_t tag = 0;
-  while (tag == 0) tag = next.fetch_add(1, std::memory_order_relaxed);
+  while (tag == 0) tag = next_tag.fetch_add(1, std::memory_order_relaxed);
   return tag;
 }
 }  // namespace

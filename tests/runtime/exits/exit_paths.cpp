@@ -311,6 +311,19 @@ void fork_while_others_launch() {
   print(forks_beside({launches, looks_for_a_gpu, looks_for_a_gpu}, launches_on_either_engine));
 }
 
+// Each time as from a file that was not loaded before.
+bool loads_actors() {
+  const LibraryOfActors& exported = *new LibraryOfActors(probe_actors());
+  const ActorSet loaded = ActorSet::from_library(exported.library());
+  return loaded.message_schemas().size() == probe_actors().message_schemas().size() &&
+         !loaded.message_schemas().empty();
+}
+
+void fork_while_others_load_actors() {
+  const auto loads = [] { (void)loads_actors(); };
+  print(forks_beside({loads, loads, loads}, loads_actors));
+}
+
 // Of a pipe in packet mode each read() gets what one write() wrote.
 void a_log_line_is_one_write() {
   int ends[2];
@@ -472,6 +485,7 @@ const std::map<std::string, void (*)()> ways = {
     {"buffer_after_a_stuck_worker", buffer_after_a_stuck_worker},
     {"fork_while_others_log", fork_while_others_log},
     {"fork_while_others_launch", fork_while_others_launch},
+    {"fork_while_others_load_actors", fork_while_others_load_actors},
     {"a_log_line_is_one_write", a_log_line_is_one_write},
     {"signals_are_the_programs", signals_are_the_programs},
     {"signals_while_waiting", signals_while_waiting},
