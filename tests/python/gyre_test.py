@@ -117,6 +117,12 @@ class Messages(unittest.TestCase):
     def test_a_value_that_its_field_does_not_take_is_named_by_path_value_and_what_is_expected(self):
         schema = gyre.Schema({"batch.capnp": BATCH})
 
+        class Odd:
+            def odd(self):
+                raise RuntimeError("odd")
+
+            __index__ = __float__ = __bytes__ = __repr__ = odd
+
         def order(**fields):
             return {"orders": [{}, {}, {}, fields]}
 
@@ -147,8 +153,16 @@ class Messages(unittest.TestCase):
             ({"rate": "1"}, "rate is '1'; give a number, for a Float32"),
             ({"rate": 1e300}, "rate is 1e+300; give a number that a Float32 holds"),
             ({"on": 1}, "on is 1; give True or False, for a Bool"),
+            (order(amount=5), "orders[3]: Order has no field 'amount' (given 5); it has id, price, limit"),
+            (order(id=10**5000), "orders[3].id is of type int, whose repr() raises ValueError; give an integer"),
+            (order(price={"cents": [10**5000]}), "orders[3].price.cents is of type list, whose repr() raises"),
+            (order(id=Odd()), "orders[3].id is of type Odd, whose repr() raises RuntimeError; give an integer"),
+            ({"rate": 10**5000}, "rate is of type int, whose repr() raises ValueError; give a number"),
+            ({"rate": Odd()}, "rate is of type Odd, whose repr() raises RuntimeError; give a number"),
+            ({"raw": Odd()}, "raw is of type Odd, whose repr() raises RuntimeError; give bytes"),
+            ({10**5000: 1}, "Batch has no field of type int, whose repr() raises ValueError (given 1); it has orders"),
         ):
-            with self.subTest(message=message), self.assertRaises(gyre.BadArgument) as raised:
+            with self.subTest(says=says), self.assertRaises(gyre.BadArgument) as raised:
                 schema.encode("Batch", message)
             self.assertIn("making a message Batch: " + says, str(raised.exception))
             self.assertEqual(raised.exception.name, "bad_json")
@@ -215,7 +229,7 @@ class Asks(unittest.TestCase):
             self.client.ask(ECHO, 0, "EchoRequest", b"", encoding="zipped")
 
     def test_keys_and_sizes_that_do_not_fit_are_refused_not_cut(self):
-        for key in (-1, 1 << 64):
+        for key in (-1, 1 << 64, 10**5000):
             for use in (
                 lambda: self.client.ask(ADD, key, "VectorAddRequest", {}),
                 lambda: self.client.tell(ADD, key, "VectorAddRequest", {}),

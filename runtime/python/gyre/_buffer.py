@@ -3,7 +3,7 @@
 import ctypes
 import weakref
 
-from ._errors import BadArgument, check, nanoseconds
+from ._errors import BadArgument, check, nanoseconds, shown
 from ._library import BufferHandle, Handle, lib
 
 MEMORIES = {"device": 0, "pinned": 1, "unified": 2}
@@ -19,7 +19,7 @@ class Buffer:
         import numpy
 
         if memory not in MEMORIES:
-            raise BadArgument(f"memory {memory!r}: give one of {', '.join(MEMORIES)}")
+            raise BadArgument(f"memory {shown(memory)}: give one of {', '.join(MEMORIES)}")
         array = like if isinstance(like, numpy.ndarray) else None
         dtype, size = (array.dtype, array.size) if array is not None else (numpy.dtype(like[0]), int(like[1]))
         if dtype.name not in ELEMENTS[1:] or not dtype.isnative:
@@ -107,4 +107,4 @@ class Buffer:
 
     def _check_offset(self, offset):
         if not 0 <= offset <= self.size:
-            raise BadArgument(f"element {offset} of a buffer of {self.size}: there is none")
+            raise BadArgument(f"element {shown(offset)} of a buffer of {self.size}: there is none")

@@ -73,10 +73,19 @@ def text_of(function, *arguments):
         capacity = size.value + 1
 
 
+def shown(value):
+    """A value as an error's text has it: short, and of any class."""
+    try:
+        text = repr(value)
+    except Exception as error:  # an int of too many digits, or a class's own
+        return f"of type {type(value).__name__}, whose repr() raises {type(error).__name__}"
+    return text if len(text) <= 80 else text[:77] + "…"
+
+
 def nanoseconds(seconds):
     """A timeout in seconds; None is the runtime's own."""
     if seconds is None:
         return -1
     if not 0 <= seconds <= 10**9:
-        raise BadArgument(f"a timeout of {seconds} s: give 0 to 10^9 seconds, or None for the runtime's own")
+        raise BadArgument(f"a timeout of {shown(seconds)} s: give 0 to 10^9 seconds, or None for the runtime's own")
     return int(seconds * 1_000_000_000)

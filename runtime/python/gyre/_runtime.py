@@ -12,7 +12,7 @@ import weakref
 from . import _asyncio
 from ._buffer import Buffer
 from ._errors import ARENA_FULL, CALL_TABLE_FULL, NOT_READY, OK, RING_FULL, BadArgument, Error, check, failure
-from ._errors import nanoseconds, text_of
+from ._errors import nanoseconds, shown, text_of
 from ._library import DeadLetter as _DeadLetter
 from ._library import Handle, Handler, Info, Options, SendOptions, Source, Termination, Text, lib
 from ._schema import ENCODINGS, Schema
@@ -143,14 +143,14 @@ _OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "reserv
 
 def _number(name, value, names):
     if value not in names:
-        raise BadArgument(f"{name} {value!r}: give one of {', '.join(names)}")
+        raise BadArgument(f"{name} {shown(value)}: give one of {', '.join(names)}")
     return names.index(value)
 
 
 def _in_range(name, value, field):
     # ctypes cuts what does not fit.
     if isinstance(value, int) and field(value).value != value:
-        raise BadArgument(f"launching: {name}={value} is out of range")
+        raise BadArgument(f"launching: {name}={shown(value)} is out of range")
     return value
 
 
@@ -158,7 +158,7 @@ def _number_of_bits(name, value, bits):
     # The same, of arguments: another actor would get the message.
     number = operator.index(value)
     if not 0 <= number < 1 << bits:
-        raise BadArgument(f"{name} {value}: give 0 to 2^{bits} - 1")
+        raise BadArgument(f"{name} {shown(value)}: give 0 to 2^{bits} - 1")
     return number
 
 
@@ -344,11 +344,11 @@ class Client:
         if isinstance(message, dict):
             return actor.encode(), type_id, schema.encode(type_id, message), ENCODINGS["body"]
         if encoding not in ENCODINGS:
-            raise BadArgument(f"encoding {encoding!r}: give one of {', '.join(ENCODINGS)}")
+            raise BadArgument(f"encoding {shown(encoding)}: give one of {', '.join(ENCODINGS)}")
         try:
             content = memoryview(message).tobytes()
         except TypeError:
-            raise BadArgument(f"a message is {message!r:.80}: give a dict of its fields, or bytes") from None
+            raise BadArgument(f"a message is {shown(message)}: give a dict of its fields, or bytes") from None
         return actor.encode(), type_id, content, ENCODINGS[encoding]
 
     @staticmethod

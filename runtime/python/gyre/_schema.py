@@ -7,7 +7,7 @@ import json
 import math
 import operator
 
-from ._errors import BAD_JSON, BAD_SCHEMA, TOO_SMALL, BadArgument, check, text_of
+from ._errors import BAD_JSON, BAD_SCHEMA, TOO_SMALL, BadArgument, check, shown, text_of
 from ._library import Handle, Text, lib
 
 BODY, STREAM, PACKED = 0, 1, 2
@@ -133,7 +133,7 @@ class Schema:
         except _WrongFields as wrong:
             what = f"{wrong.path}: {wrong.expected}" if wrong.path else wrong.expected
         except _Wrong as wrong:
-            what = f"{wrong.path or 'the message'} is {_shown(wrong.value)}; {wrong.expected}"
+            what = f"{wrong.path or 'the message'} is {shown(wrong.value)}; {wrong.expected}"
         raise BadArgument(f"making a message {struct['name']}: {what}", BAD_JSON, "bad_json")
 
     def _to_json(self, value, of):
@@ -162,7 +162,7 @@ class Schema:
                 raise _Wrong(value, "give bytes, for Data")
             try:
                 return list(bytes(value))
-            except (TypeError, ValueError):
+            except Exception:
                 raise _Wrong(value, "give bytes, for Data") from None
         if of == "Bool":
             if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
@@ -243,7 +243,7 @@ def _integer(value, of):
         raise _Wrong(value, expected)
     try:
         number = operator.index(value)
-    except TypeError:
+    except Exception:  # a class's own __index__ may raise anything
         raise _Wrong(value, expected) from None
     if not lowest <= number <= highest:
         raise _Wrong(value, expected)
@@ -255,7 +255,7 @@ def _float(value, of):
         raise _Wrong(value, f"give a number, for a {of}")
     try:
         number = float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:
         raise _Wrong(value, f"give a number, for a {of}") from None
     if math.isnan(number):
         return "NaN"
@@ -267,19 +267,13 @@ def _float(value, of):
 
 
 def _no_such_field(name, value, struct):
-    text = f"{struct['name']} has no field {_shown(name)} (given {_shown(value)})"
-    near = difflib.get_close_matches(str(name), struct["fields"], 1)
-    if near:
-        text += f"; is it {near[0]}?"
-    return text + f" It has {', '.join(struct['fields']) or 'none'}"
-
-
-def _shown(value):
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "…"
+    text = f"{struct['name']} has no field {shown(name)} (given {shown(value)})"
+    near = difflib.get_close_matches(name, struct["fields"], 1) if isinstance(name, str) else ()
+    text += f"; is it {near[0]}? It has" if near else "; it has"
+    return f"{text} {', '.join(struct['fields']) or 'none'}"
 
 
 def _encoding(name):
     if name not in ENCODINGS:
-        raise BadArgument(f"encoding {name!r}: give one of {', '.join(ENCODINGS)}")
+        raise BadArgument(f"encoding {shown(name)}: give one of {', '.join(ENCODINGS)}")
     return ENCODINGS[name]
