@@ -1,118 +1,14 @@
-// What a handler knows of the worker that runs it.
+// What a handler knows of the worker that runs it. The header that an actor includes.
 #pragma once
 
-#include <gyre/bridge/region.hpp>
+#include <gyre/device/actor/check.hpp>
+#include <gyre/device/actor/handlers.hpp>
+#include <gyre/device/actor/stopwatch.hpp>
 #include <gyre/device/buffer.hpp>
 #include <gyre/device/platform.hpp>
-#include <gyre/device/read/request_reader.hpp>
-#include <gyre/device/worker/engine_memory.hpp>
-#include <gyre/device/worker/handler_meter.hpp>
-#include <gyre/messages/envelope.hpp>
+#include <gyre/device/worker/shared.hpp>
 
 namespace gyre {
-
-/// What became of the message in hand, where that is not simply answered: all 0 between messages.
-struct MessageVerdict {
-  /// 1 where any of the others is set, but for `state`: the one thing to look at after a handler.
-  uint32_t exceptional;
-  Status refused;  ///< why the message gets no handler; ok: it gets one
-  Status status;   ///< what it ends with
-  uint32_t detail;
-  uint64_t where;
-  void* state;            ///< of the actor it is for; null where its type has none, or nobody looked
-  uint32_t command_seen;  ///< the Command that Context::should_stop last read
-  uint32_t new_actor;     ///< 1: the actor is new
-  uint32_t remove_actor;  ///< 1: the actor is to be removed
-  uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
-};
-
-/// Messages that a warp handles side by side at most, of up to 4 packets: each by its smallest team, of one
-/// thread.
-inline constexpr uint32_t most_side_by_side = 32;
-/// log2 of a warp's threads.
-inline constexpr uint32_t log_warp_size = 5;
-
-/// An actor that says `static constexpr bool side_by_side = true`: where several short messages to one of its
-/// handlers and one key are there together, a worker of one warp may run the handler for all of them at the
-/// same time, each by an equal part of the warp: of no more threads than it has packets, rounded up to 4, 8
-/// or 16, and of one where 17 and more of up to 4 packets are there. Longer ones are not. Its handlers change
-/// state by add_to() alone, and use no other collective functions than Context's.
-template <class Actor>
-concept HandlesSideBySide = requires {
-  requires Actor::side_by_side;
-};
-template <class... Actors>
-inline constexpr bool any_side_by_side = (HandlesSideBySide<Actors> || ...);
-
-/// The memory of its own that a worker unpacks requests into and builds replies in, in words, each part
-/// 16-aligned: requests, then replies, which begin zeroed. One of each, but where the worker is one warp of a
-/// GPU and has actors whose messages are handled side by side. A plain value, the same on both sides.
-class MessageMemory {
- public:
-  /// `is_warp`: the worker is one warp of a GPU. `side_by_side`: it has actors of which that is handled so.
-  GYRE_DEVICE constexpr MessageMemory(const RingShape& shape, bool is_warp, bool side_by_side)
-      : message_words_(message_words(shape)),
-        replies_(is_warp && side_by_side && shape.packets() <= most_packets ? most_side_by_side : 1) {}
-
-  /// Replies that are built at the same time.
-  GYRE_DEVICE constexpr uint32_t replies() const { return replies_; }
-  GYRE_DEVICE constexpr uint32_t request_words() const {
-    return replies_ == 1 || message_words_ > side_by_side_words ? message_words_ : side_by_side_words;
-  }
-  /// From one reply to the next. In most slots eight threads that write 16 bytes to one each, as many as
-  /// shared memory takes at once, meet different banks of it.
-  GYRE_DEVICE constexpr uint32_t reply_stride() const { return message_words_ + (replies_ == 1 ? 0 : 4); }
-  GYRE_DEVICE constexpr uint32_t words() const { return request_words() + replies_ * reply_stride(); }
-
- private:
-  static constexpr uint32_t most_packets = 64;  // a slot: more would take too much shared memory
-  // And what is read behind the last message with its head.
-  static constexpr uint32_t side_by_side_words = PollWindow::most_loads * 32 * words_a_packet + 4;
-
-  uint32_t message_words_;
-  uint32_t replies_;
-};
-
-/// What a worker last said of itself, and when, by its own clocks. The polling threads'.
-struct WorkerReports {
-  uint32_t heartbeat_us;
-  uint32_t counts_us;
-  uint64_t counts_ticket;  ///< messages that it had taken then
-  HandlerMeter::ClockPair clocks;
-};
-
-/// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
-struct WorkerShared {
-  MessageVerdict verdict;
-  MessageVerdict batch_verdicts[most_side_by_side];  ///< of messages that are handled side by side
-  uint32_t team_log_size;                            ///< of the teams that do; log_warp_size between
-  WorkerReports reports;
-  TickLength tick;  ///< of the clock that handlers are timed by, as of the last report of counts
-  // What the polling threads found, for the rest of a group that has others.
-  PollOutcome outcome;
-  uint32_t command;  ///< CommandWord::word
-  uint32_t now_us;   ///< Lookout::now_us
-  uint32_t response_bytes;
-  const uint32_t* request;
-  const CommandLine* command_line;
-  EngineMemory memory;
-};
-
-#if defined(__CUDACC_RTC__)
-#if defined(GYRE_GRID)
-static __device__ WorkerShared the_worker_shared;  // one worker is the whole grid
-#else
-static __shared__ WorkerShared the_worker_shared;  // one worker a block
-#endif
-/// The worker's that runs the calling thread.
-__device__ inline WorkerShared& worker_shared() { return the_worker_shared; }
-#else
-namespace detail {
-inline thread_local WorkerShared* worker_shared_of_this_thread = nullptr;
-}
-/// The worker's that runs the calling thread. Only in a handler.
-inline WorkerShared& worker_shared() { return *detail::worker_shared_of_this_thread; }
-#endif
 
 namespace wire {
 class Message;
@@ -275,61 +171,8 @@ class Context {
   uint32_t scratch_left_ = 0;
 };
 
-/// Times a piece of a handler, from its construction on, in the calling thread: by the clock of its
-/// multiprocessor or processor, which is read in some cycles and has steps of one. How long a tick is the
-/// worker measures each 32 ms: a time is as much off as that clock's frequency has changed since. A value.
-class Stopwatch {
- public:
-  GYRE_DEVICE explicit Stopwatch(const Context& ctx) : tick_(ctx.tick()), began_(clock_ticks()) {}
-
-  /// Nanoseconds since.
-  GYRE_DEVICE uint64_t ns() const { return tick_.ns_of(clock_ticks() - began_); }
-
- private:
-  TickLength tick_;
-  uint64_t began_;
-};
-
-/// Names a source file in an error reply: FNV-1a (Fowler, Noll, Vo) of what follows the last slash, so that a
-/// header has one name on both engines.
-GYRE_DEVICE constexpr uint64_t source_name_hash(const char* path) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (; *path != 0; ++path) {
-    hash = *path == '/' ? 0xcbf29ce484222325u : (hash ^ uint8_t(*path)) * 0x100000001b3u;
-  }
-  return hash;
-}
-
-namespace detail {
-/// Of the message that the calling thread's team handles.
-GYRE_DEVICE inline MessageVerdict& current_verdict() {
-  WorkerShared& shared = worker_shared();
-#if defined(__CUDACC_RTC__)
-  if (shared.team_log_size < log_warp_size) return shared.batch_verdicts[threadIdx.x >> shared.team_log_size];
-#endif
-  return shared.verdict;
-}
-
-template <uint64_t file>
-GYRE_DEVICE inline void check_failed(uint32_t line) {
-  MessageVerdict& verdict = current_verdict();
-  verdict.exceptional = 1;
-  if (!HandlerGroup::first_to_set(verdict.status, Status::check_failed)) return;
-  verdict.detail = line;
-  verdict.where = file;
-}
-}  // namespace detail
+GYRE_DEVICE inline Stopwatch::Stopwatch(const Context& ctx) : tick_(ctx.tick()), began_(clock_ticks()) {}
 
 }  // namespace gyre
 
-/// In a handler, or any function that returns nothing and is called by one: where `condition` does not hold,
-/// the message ends with Status::check_failed, the file and the line, and the function returns. One thread
-/// for which it does not hold is enough; a handler that calls Context::sync() afterwards must check what is
-/// the same in all.
-#define GYRE_CHECK(condition)                                                     \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
-      ::gyre::detail::check_failed<::gyre::source_name_hash(__FILE__)>(__LINE__); \
-      return;                                                                     \
-    }                                                                             \
-  } while (false)
+#include <gyre/device/actor/ending.hpp>  // Context::ok()

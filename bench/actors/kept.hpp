@@ -2,7 +2,7 @@
 #pragma once
 
 #include <bench/actors/ping.view.hpp>
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 
 namespace gyre_bench {
 

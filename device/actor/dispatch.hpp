@@ -1,6 +1,8 @@
-// From a message's two numbers to the handler's call: which handlers an actor has, and the call itself.
+// From a message's two numbers to the call of its handler.
 #pragma once
 
+#include <gyre/device/actor/ending.hpp>
+#include <gyre/device/actor/handlers.hpp>
 #include <gyre/device/actor/table.hpp>
 #include <gyre/device/actor/working_memory.hpp>
 #include <gyre/device/context.hpp>
@@ -12,161 +14,6 @@
 
 namespace gyre {
 
-/// The requests an actor with several handlers answers: `using Handles = gyre::Handles<view::Get,
-/// view::Add>;`. An actor with one on() needs none.
-template <class... Requests>
-struct Handles {
-  static constexpr uint32_t count = sizeof...(Requests);
-};
-
-namespace detail {
-
-struct NoResponse {};
-
-template <class Actor, class Reader, class Builder>
-struct AskHandler {
-  using Request = typename Reader::Reads;
-  using Response = typename Builder::Builds;
-};
-template <class Actor, class Reader>
-struct TellHandler {
-  using Request = typename Reader::Reads;
-  using Response = NoResponse;
-};
-
-// Overload resolution does the deduction: given the Reader, only one member of the overload set on(…) fits.
-template <class Reader, class Actor, class Builder>
-GYRE_DEVICE AskHandler<Actor, Reader, Builder> handler_of(void (Actor::*)(Context&, Reader, Builder));
-template <class Reader, class Actor>
-GYRE_DEVICE TellHandler<Actor, Reader> handler_of(void (Actor::*)(Context&, Reader));
-
-template <class Actor, class Reader, class Builder>
-GYRE_DEVICE AskHandler<Actor, Reader, Builder> only_handler_of(void (Actor::*)(Context&, Reader, Builder));
-template <class Actor, class Reader>
-GYRE_DEVICE TellHandler<Actor, Reader> only_handler_of(void (Actor::*)(Context&, Reader));
-
-template <class Actor>
-concept ListsItsHandlers = requires {
-  typename Actor::Handles;
-};
-
-template <class Actor>
-struct HandlesOf {
-  static_assert(
-      requires { detail::only_handler_of(&Actor::on); },
-      "an actor needs on(gyre::Context&, Request::Reader, Response::Builder); one with several on() lists "
-      "their requests: using Handles = gyre::Handles<view::Request, …>");
-  using type = gyre::Handles<typename decltype(detail::only_handler_of(&Actor::on))::Request>;
-};
-template <ListsItsHandlers Actor>
-struct HandlesOf<Actor> {
-  using type = typename Actor::Handles;
-};
-
-}  // namespace detail
-
-/// Handles<…> of the requests that Actor answers, in the order of their message_type numbers.
-template <class Actor>
-using HandlesOf = typename detail::HandlesOf<Actor>::type;
-
-/// The view of the response that Actor gives to the view Request; detail::NoResponse where it only takes
-/// tells.
-template <class Actor, class Request>
-using ResponseOf = typename decltype(detail::handler_of<typename Request::Reader>(&Actor::on))::Response;
-
-template <class Actor, class Request>
-inline constexpr bool answers = requires {
-  typename ResponseOf<Actor, Request>;
-};
-
-/// Cap'n Proto id of what `Actor` answers to `Request`; 0 where it only takes tells.
-template <class Actor, class Request>
-GYRE_DEVICE constexpr uint64_t response_id() {
-  if constexpr (requires { ResponseOf<Actor, Request>::type_id; }) {
-    return ResponseOf<Actor, Request>::type_id;
-  } else {
-    return 0;
-  }
-}
-
-namespace detail {
-GYRE_DEVICE constexpr uint32_t as_bytes(uint32_t bytes) { return bytes; }
-
-template <class Actor, class Request>
-GYRE_DEVICE constexpr uint32_t declared_reply_bytes() {
-  if constexpr (requires { detail::as_bytes(Actor::max_reply_bytes(Request{})); }) {
-    return Actor::max_reply_bytes(Request{});
-  } else if constexpr (requires { detail::as_bytes(Actor::max_reply_bytes); }) {
-    return Actor::max_reply_bytes;
-  } else {
-    return 0;
-  }
-}
-}  // namespace detail
-
-/// Bytes of the largest reply that `Actor` gives to `Request`, as the actor says it: for all its handlers,
-/// `static constexpr uint32_t max_reply_bytes = 4096;`, or request by request,
-/// `GYRE_DEVICE static constexpr uint32_t max_reply_bytes(view::List) { return 65536; }`. An ask makes so
-/// much room for the reply where its sender says nothing. 0: the actor does not say.
-template <class Actor, class Request>
-GYRE_DEVICE constexpr uint32_t max_reply_bytes() {
-  using Response = ResponseOf<Actor, Request>;
-  if constexpr (requires { Response::data_words; }) {
-    constexpr uint32_t bytes = detail::declared_reply_bytes<Actor, Request>();
-    static_assert(bytes == 0 || bytes >= 8 * (1 + Response::data_words + Response::pointers),
-                  "max_reply_bytes has no room for the reply's root: 8 bytes, and 8 for each of its words");
-    return bytes;
-  } else {
-    return 0;  // a tell has no reply
-  }
-}
-
-namespace detail {
-template <class Actor, class... Requests>
-GYRE_DEVICE bool handlers_agree(Handles<Requests...>, const HandlerTypes* types, uint32_t count,
-                                uint32_t& n) {
-  const auto agrees = [&](uint64_t request, uint64_t response) {
-    if (n >= count || types[n].request != request || types[n].response != response) return false;
-    ++n;
-    return true;
-  };
-  return (agrees(Requests::type_id, response_id<Actor, Requests>()) && ...);
-}
-}  // namespace detail
-
-/// The number of the first handler of `Actors` that is not of the types that the host says it is; `count` if
-/// all are, and there are no others.
-template <class... Actors>
-GYRE_DEVICE uint32_t first_mismatched_handler(const HandlerTypes* types, uint32_t count) {
-  uint32_t n = 0;
-  (void)(detail::handlers_agree<Actors>(HandlesOf<Actors>{}, types, count, n) && ...);
-  return n;
-}
-
-/// The handlers of `Actors`, all together.
-template <class... Actors>
-inline constexpr uint32_t handler_count = (0u + ... + HandlesOf<Actors>::count);
-
-/// The number among them of the handler with these numbers in envelopes; handler_count if there is none.
-template <class... Actors>
-GYRE_DEVICE uint32_t handler_number(uint32_t actor_type, uint32_t message_type) {
-  uint32_t first = 0, type = 0, number = handler_count<Actors...>;
-  const auto visit = [&](uint32_t handlers) {
-    if (type++ == actor_type && message_type < handlers) number = first + message_type;
-    first += handlers;
-  };
-  (visit(HandlesOf<Actors>::count), ...);
-  return number;
-}
-
-/// What a handler left behind.
-struct Handled {
-  Status status;
-  uint32_t detail;
-  uint64_t where;  ///< see ErrorBody::where
-  uint32_t response_bytes;
-};
-
 namespace detail {
 
 template <class Actor>
@@ -177,77 +24,6 @@ GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
     return wire::Message::default_traversal_words(body_bytes);
   }
 }
-
-// How a message ends whose handler was called. Refers to what the handler worked on. What is asked only where
-// it does not end well is worked out only there: before a reply stands no branch for it.
-class Ending {
- public:
-  GYRE_DEVICE Ending(const wire::Message& message, const Context& context, const wire::Body& reply,
-                     uint32_t response_capacity)
-      : message_(message), context_(context), reply_(reply), response_capacity_(response_capacity) {}
-
-  /// 0 where it ends well in this thread. In bits, not a truth: a lone warp waits longer for a predicate.
-  GYRE_DEVICE uint32_t failure_bits() const {
-    return uint32_t(message_.reason()) | uint32_t(context_.status()) | uint32_t(reply_.full());
-  }
-  GYRE_DEVICE uint32_t response_bytes() const { return reply_.used_bytes(); }
-  GYRE_DEVICE Handled handled() const {
-    if (message_.failed()) {
-      const wire::Field field = message_.failed_field();
-      return {Status::malformed, message_.failed_word(),
-              MalformedField::of(field.type_id, uint8_t(message_.reason()), field.index).packed,
-              response_bytes()};
-    }
-    if (context_.status() != Status::ok) {
-      return {context_.status(), context_.detail(), context_.where(), response_bytes()};
-    }
-    if (reply_.full()) return {Status::reply_too_large, response_capacity_, 0, response_bytes()};
-    return {Status::ok, 0, 0, response_bytes()};
-  }
-
- private:
-  const wire::Message& message_;
-  const Context& context_;
-  const wire::Body& reply_;
-  uint32_t response_capacity_;
-};
-
-// Any thread of the group may be one that failed: the first to say so is believed, whole.
-GYRE_DEVICE inline void note_failure(MessageVerdict& verdict, const Handled& handled) {
-  if (handled.status == Status::ok) return;
-  verdict.exceptional = 1;
-  if (!HandlerGroup::first_to_set(verdict.status, handled.status)) return;
-  verdict.detail = handled.detail;
-  verdict.where = handled.where;
-}
-
-// What a worker says to a Context of the handler, or the hook, that is called with it, and what it asks of
-// it.
-class ContextAccess {
- public:
-  template <class Actor>
-  GYRE_DEVICE static void begin_hook(Context& context) {
-    if constexpr (scratch_bytes<Actor>() != 0) {
-      const bool alone = context.verdict_ == &context.shared_->verdict;
-      const auto place = alone ? 0 : uint64_t(context.verdict_ - context.shared_->batch_verdicts);
-      context.scratch_begin_ = rollback_bytes<Actor>() + place * scratch_bytes<Actor>();
-      context.scratch_bytes_ = context.scratch_left_ = scratch_bytes<Actor>();
-    }
-  }
-  template <class Actor>
-  GYRE_DEVICE static void begin_handler(Context& context, const wire::Message& message,
-                                        const wire::Body& reply, uint32_t response_capacity) {
-    begin_hook<Actor>(context);
-    context.message_ = &message;
-    context.reply_ = &reply;
-    context.reply_capacity_ = response_capacity;
-  }
-  // How the message would end if the handler returned now.
-  GYRE_DEVICE static Handled handled(const Context& context) {
-    if (context.message_ == nullptr) return {context.status(), context.detail(), context.where(), 0};
-    return Ending(*context.message_, context, *context.reply_, context.reply_capacity_).handled();
-  }
-};
 
 // The handler's call itself.
 template <class Actor, class Request, class Root>
@@ -288,15 +64,6 @@ GYRE_DEVICE constexpr bool root_fits(uint32_t capacity_bytes) {
 
 }  // namespace detail
 
-// Nobody sets the status between the two barriers.
-GYRE_DEVICE inline bool Context::ok() {
-  detail::note_failure(*verdict_, detail::ContextAccess::handled(*this));
-  sync();
-  const bool sound = verdict_->status == Status::ok;
-  sync();
-  return sound;
-}
-
 /// Calls Actor::on for one request type. An actor that follows pointers of a request over and over, more than
 /// wire::Message::default_traversal_words, says how far it may: `static constexpr uint64_t traversal_words`.
 /// `response`: zeroed, response_capacity bytes. Run by the whole handler group.
@@ -312,8 +79,8 @@ GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uin
 
 /// What became of a message on the short way.
 enum class Handling : uint32_t {
-  no,    ///< nothing: it goes the long way
-  done,  ///< all
+  no,          ///< nothing: it goes the long way
+  done,        ///< all
   exceptional  ///< handled; what it ends with is in the worker's notes
 };
 
@@ -363,8 +130,8 @@ GYRE_DEVICE uint64_t fast_path_words(const RequestHead& head, const void* body, 
 /// `conclude(detail::Ending)` says. `head`: of the request, whose body of `body_bytes` bytes is at `body`.
 template <class Actor, class Request, class Conclude>
 GYRE_DEVICE Handling handle_fast(Actor& actor, Context& context, const RequestHead& head, const void* body,
-                               uint32_t body_bytes, void* response, uint32_t response_capacity,
-                               Conclude&& conclude) {
+                                 uint32_t body_bytes, void* response, uint32_t response_capacity,
+                                 Conclude&& conclude) {
   constexpr uint32_t words = Request::data_words + Request::pointers;
   // A small root is read from registers.
   [[maybe_unused]] uint64_t root[RequestHead::root_words];
@@ -406,7 +173,7 @@ GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context
 
 template <class Actor, class... Requests>
 GYRE_DEVICE uint64_t fast_path_words_of_message(Handles<Requests...>, uint32_t index, const RequestHead& head,
-                                            const void* body, uint32_t response_capacity) {
+                                                const void* body, uint32_t response_capacity) {
   uint64_t words = 0;
   (void)((head.types() == index
               ? (words = fast_path_words<Actor, Requests>(head, body, response_capacity), true)
@@ -418,7 +185,7 @@ GYRE_DEVICE uint64_t fast_path_words_of_message(Handles<Requests...>, uint32_t i
 // `actor` may be null where `types` is of another.
 template <class Actor, class... Requests, class... Arguments>
 GYRE_DEVICE bool dispatch_fast_message(Handles<Requests...>, Handling& taken, uint32_t index, uint32_t types,
-                                        Actor* actor, Arguments&&... arguments) {
+                                       Actor* actor, Arguments&&... arguments) {
   return ((types == index ? (taken = handle_fast<Actor, Requests>(*actor, arguments...), true)
                           : (index += 1u << 16, false)) ||
           ...);
@@ -535,7 +302,8 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, MessageVerdict& verdict,
   }
 }
 
-GYRE_DEVICE inline uint64_t fast_path_words(ActorList<>, uint32_t, const RequestHead&, const void*, uint32_t) {
+GYRE_DEVICE inline uint64_t fast_path_words(ActorList<>, uint32_t, const RequestHead&, const void*,
+                                            uint32_t) {
   return 0;
 }
 
@@ -543,7 +311,7 @@ GYRE_DEVICE inline uint64_t fast_path_words(ActorList<>, uint32_t, const Request
 /// and type. `first`: the number of the type First.
 template <class First, class... Rest>
 GYRE_DEVICE uint64_t fast_path_words(ActorList<First, Rest...>, uint32_t first, const RequestHead& head,
-                                    const void* body, uint32_t response_capacity) {
+                                     const void* body, uint32_t response_capacity) {
   if ((head.types() & 0xffff) != first) {
     return fast_path_words(ActorList<Rest...>{}, first + 1, head, body, response_capacity);
   }
@@ -561,15 +329,15 @@ GYRE_DEVICE Handling dispatch_fast(ActorList<>, uint32_t, uint32_t, void*, Argum
 /// group.
 template <class First, class... Rest, class... Arguments>
 GYRE_DEVICE Handling dispatch_fast(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
-                                 Arguments&&... arguments) {
+                                   Arguments&&... arguments) {
   Handling taken = Handling::no;
   bool found = false;
   if constexpr (detail::state_bytes<First>() == 0) {
     First actor{};
     found = detail::dispatch_fast_message(HandlesOf<First>{}, taken, first, types, &actor, arguments...);
   } else {
-    found = detail::dispatch_fast_message(HandlesOf<First>{}, taken, first, types,
-                                           static_cast<First*>(state), arguments...);
+    found = detail::dispatch_fast_message(HandlesOf<First>{}, taken, first, types, static_cast<First*>(state),
+                                          arguments...);
   }
   if (found) return taken;
   return dispatch_fast(ActorList<Rest...>{}, first + 1, types, state, arguments...);
@@ -597,7 +365,7 @@ template <class... Arguments>
 GYRE_DEVICE void dispatch_in_batch(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {}
 template <class First, class... Rest, class... Arguments>
 GYRE_DEVICE void dispatch_in_batch(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
-                                       Arguments&&... arguments) {
+                                   Arguments&&... arguments) {
   if constexpr (HandlesSideBySide<First>) {
     if (dispatch_fast(ActorList<First>{}, first, types, state, arguments...) != Handling::no) return;
   }

@@ -1,7 +1,7 @@
 // Recorder: makes samples, and measures them.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 #include <gyre/device/parallel.hpp>
 #include <recording/tone.view.hpp>
 

@@ -1,7 +1,7 @@
 // Good: smooths a list by three-point means, every thread some elements.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 
 #include "smooth.view.hpp"
 

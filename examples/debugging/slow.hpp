@@ -1,7 +1,7 @@
 // Slow: the same answers, by one thread alone, with a window that does not fit its registers.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 
 #include "smooth.view.hpp"
 

@@ -1,7 +1,7 @@
 // Wrong: takes the number of a thread for the number of an element. On the CPU, of one thread, it is right.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 
 #include "smooth.view.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <faults/faulty.view.hpp>
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 
 namespace faults {
 

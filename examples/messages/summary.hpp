@@ -1,7 +1,6 @@
 // Summary: turns readings into degrees Celsius, and finds the hottest.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
 #include <gyre/device/parallel.hpp>
 #include <station/readings.view.hpp>

@@ -1,7 +1,7 @@
 // Actors of a market: errors that leave no trace, and scratch memory. docs/actors.md explains them.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 #include <market/market.view.hpp>
 
 namespace market {

@@ -1,7 +1,6 @@
 // Clerk: answers an Order of the first revision with a Receipt.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
 #include <revisions/revision_1.view.hpp>
 

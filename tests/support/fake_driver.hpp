@@ -54,8 +54,8 @@ class FakeDriver {
   static const std::array<unsigned char, 16>& uuid();
   /// There is no Vulkan beside it: as it is from the start, and once a FakeVulkan has gone.
   static void without_vulkan();
-  /// Whether a thread that takes SIGTERM initialised it or made its context: those a driver starts there would
-  /// take it too.
+  /// Whether a thread that takes SIGTERM initialised it or made its context: those a driver starts there
+  /// would take it too.
   bool threads_take_signals() const;
   /// True while the calling thread is in one of the fake's functions.
   static bool in_call();

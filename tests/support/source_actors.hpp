@@ -12,7 +12,6 @@ namespace gyre_test {
 
 inline const char* const counter_text = R"(#pragma once
 #include <gyre/device/context.hpp>
-#include <gyre/device/actor/dispatch.hpp>
 #include <support/actors/probe.view.hpp>
 
 namespace my {

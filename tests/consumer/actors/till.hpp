@@ -3,7 +3,6 @@
 
 #include "pieces.hpp"
 
-#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
 #include <till/schemas/old/order.view.hpp>
 #include <till/schemas/order.view.hpp>

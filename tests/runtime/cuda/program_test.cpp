@@ -183,7 +183,6 @@ TEST_CASE("an actor that cannot be rolled back does not compile, and the compile
   if (!cuda::nvrtc_available()) return;
   const auto error = [](const std::string& members) {
     const std::string text = R"(#pragma once
-#include <gyre/device/actor/dispatch.hpp>
 #include <support/actors/probe.view.hpp>
 struct Undone {
   static constexpr bool rollback_on_error = true;

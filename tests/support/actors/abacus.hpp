@@ -1,7 +1,6 @@
 // Abacus: adds to what is in buffers, so that tests see both sides read and write them.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
 #include <support/actors/abacus.view.hpp>
 

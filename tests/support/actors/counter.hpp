@@ -1,7 +1,7 @@
 // Actors with state: what the tests of actors by key talk to.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 #include <gyre/device/parallel.hpp>
 #include <support/actors/counter.view.hpp>
 

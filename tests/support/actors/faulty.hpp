@@ -1,7 +1,6 @@
 // Faulty: answers, or does what its engine does not survive.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
 #include <support/actors/probe.view.hpp>
 

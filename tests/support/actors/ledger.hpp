@@ -2,7 +2,7 @@
 // state rolled back; and actors that use scratch memory.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 #include <gyre/device/parallel.hpp>
 #include <support/actors/ledger.view.hpp>
 

@@ -2,7 +2,6 @@
 // other.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
 #include <tests/messages/kinds.view.hpp>
 

@@ -1,7 +1,6 @@
 // Probe: does what it is told, so that tests can provoke every outcome on both engines.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
 #include <support/actors/probe.view.hpp>
 

@@ -1,7 +1,7 @@
 // Reduction: adds up a buffer by all threads of its group; of the whole GPU where its set is grid-scoped.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 #include <gyre/device/parallel.hpp>
 #include <support/actors/reduction.view.hpp>
 

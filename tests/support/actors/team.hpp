@@ -1,7 +1,7 @@
 // Teamster: its messages may be handled side by side, and some of them end in every way a message can.
 #pragma once
 
-#include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/context.hpp>
 #include <gyre/device/parallel.hpp>
 #include <support/actors/team.view.hpp>
 

@@ -1,0 +1,103 @@
+// How a message ends whose handler was called.
+#pragma once
+
+#include <gyre/device/actor/working_memory.hpp>
+#include <gyre/device/context.hpp>
+#include <gyre/messages/view.hpp>
+
+namespace gyre {
+
+/// What a handler left behind, in one thread.
+struct Handled {
+  Status status;
+  uint32_t detail;
+  uint64_t where;  ///< see ErrorBody::where
+  uint32_t response_bytes;
+};
+
+namespace detail {
+
+// How a message ends in the calling thread, once its handler has returned. Refers to what the handler worked
+// on. handled() computes why a message failed, apart from failure_bits(): the fast path has no branch for it.
+class Ending {
+ public:
+  GYRE_DEVICE Ending(const wire::Message& message, const Context& context, const wire::Body& reply,
+                     uint32_t response_capacity)
+      : message_(message), context_(context), reply_(reply), response_capacity_(response_capacity) {}
+
+  /// 0 where the message ends well. Bits, not a bool: a lone warp waits longer for a predicate than for a
+  /// word.
+  GYRE_DEVICE uint32_t failure_bits() const {
+    return uint32_t(message_.reason()) | uint32_t(context_.status()) | uint32_t(reply_.full());
+  }
+  GYRE_DEVICE uint32_t response_bytes() const { return reply_.used_bytes(); }
+  GYRE_DEVICE Handled handled() const {
+    if (message_.failed()) {
+      const wire::Field field = message_.failed_field();
+      return {Status::malformed, message_.failed_word(),
+              MalformedField::of(field.type_id, uint8_t(message_.reason()), field.index).packed,
+              response_bytes()};
+    }
+    if (context_.status() != Status::ok) {
+      return {context_.status(), context_.detail(), context_.where(), response_bytes()};
+    }
+    if (reply_.full()) return {Status::reply_too_large, response_capacity_, 0, response_bytes()};
+    return {Status::ok, 0, 0, response_bytes()};
+  }
+
+ private:
+  const wire::Message& message_;
+  const Context& context_;
+  const wire::Body& reply_;
+  uint32_t response_capacity_;
+};
+
+// Notes why the calling thread failed, if it did. Of several threads the first to set the status counts, with
+// all that it says.
+GYRE_DEVICE inline void note_failure(MessageVerdict& verdict, const Handled& handled) {
+  if (handled.status == Status::ok) return;
+  verdict.exceptional = 1;
+  if (!HandlerGroup::first_to_set(verdict.status, handled.status)) return;
+  verdict.detail = handled.detail;
+  verdict.where = handled.where;
+}
+
+// What a worker sets in a Context, and reads of it, around a handler or a hook.
+class ContextAccess {
+ public:
+  template <class Actor>
+  GYRE_DEVICE static void begin_hook(Context& context) {
+    if constexpr (scratch_bytes<Actor>() != 0) {
+      const bool alone = context.verdict_ == &context.shared_->verdict;
+      const auto place = alone ? 0 : uint64_t(context.verdict_ - context.shared_->batch_verdicts);
+      context.scratch_begin_ = rollback_bytes<Actor>() + place * scratch_bytes<Actor>();
+      context.scratch_bytes_ = context.scratch_left_ = scratch_bytes<Actor>();
+    }
+  }
+  template <class Actor>
+  GYRE_DEVICE static void begin_handler(Context& context, const wire::Message& message,
+                                        const wire::Body& reply, uint32_t response_capacity) {
+    begin_hook<Actor>(context);
+    context.message_ = &message;
+    context.reply_ = &reply;
+    context.reply_capacity_ = response_capacity;
+  }
+  // How the message would end if the handler returned now.
+  GYRE_DEVICE static Handled handled(const Context& context) {
+    if (context.message_ == nullptr) return {context.status(), context.detail(), context.where(), 0};
+    return Ending(*context.message_, context, *context.reply_, context.reply_capacity_).handled();
+  }
+};
+
+}  // namespace detail
+
+// No thread sets the status between the two barriers.
+GYRE_DEVICE inline bool Context::ok() {
+  detail::note_failure(*verdict_, detail::ContextAccess::handled(*this));
+  sync();
+  const bool sound = verdict_->status == Status::ok;
+  sync();
+  return sound;
+}
+
+}  // namespace gyre
