@@ -64,9 +64,10 @@ GYRE_DEVICE constexpr bool root_fits(uint32_t capacity_bytes) {
 
 }  // namespace detail
 
-/// Calls Actor::on for one request type. An actor that follows pointers of a request over and over, more than
-/// wire::Message::default_traversal_words, says how far it may: `static constexpr uint64_t traversal_words`.
-/// `response`: zeroed, response_capacity bytes. Run by the whole handler group.
+/// Calls Actor::on for one request type, on any body. An actor that follows pointers of a request over and
+/// over, more often than wire::Message::default_traversal_words, declares how far it may: `static constexpr
+/// uint64_t traversal_words`. By the whole handler group.
+/// @param response  zeroed, response_capacity bytes
 template <class Actor, class Request>
 GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uint32_t body_bytes,
                            void* response, uint32_t response_capacity) {
@@ -77,16 +78,15 @@ GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uin
   return detail::Ending(message, context, reply, response_capacity).handled();
 }
 
-/// What became of a message on the short way.
+/// What a path did with a message.
 enum class Handling : uint32_t {
-  no,          ///< nothing: it goes the long way
+  none,        ///< nothing: the special path has to take it
   done,        ///< all
-  exceptional  ///< handled; what it ends with is in the worker's notes
+  exceptional  ///< the handler ran; how the message ends is in the verdict
 };
 
 namespace detail {
-/// Of the root's lists, those that a comparison of words can vouch for; none where that is not how messages
-/// are compared.
+/// The root's lists of numbers that a comparison of packets vouches for; none where packets are not compared.
 template <class Request>
 GYRE_DEVICE constexpr wire::NumberLists known_lists() {
   wire::NumberLists known;
@@ -99,7 +99,8 @@ GYRE_DEVICE constexpr wire::NumberLists known_lists() {
   }
   return known;
 }
-/// Words of a request's body that decide, with its size, where its root and those lists lie: bit k, word k.
+/// The words of a request's body that decide, with its size, where its root and those lists lie: bit k, word
+/// k.
 template <class Request>
 GYRE_DEVICE constexpr uint64_t deciding_words() {
   uint64_t words = 1;
@@ -110,45 +111,70 @@ GYRE_DEVICE constexpr uint64_t deciding_words() {
   }
   return words;
 }
-}  // namespace detail
 
-/// Whether a request lies as it nearly always does, its root as this program's schema has it and the lists of
-/// numbers in it plain, and a response's root has room in a slot: then handle_plain() may be called, and so
-/// it may for others of its size in which the words are the same that this gives, as bits; 0 if not. `head`:
-/// of the request, whose body is at `body`.
+// Whether a request's root lies as this program's schema has it and its lists of numbers right behind their
+// pointers, and the response's root has room in a slot: then handle_fast() may be called.
+// @returns the words that must be equal in other requests of the same size, as bits, for them to be fast too;
+// 0: not fast
 template <class Actor, class Request>
-GYRE_DEVICE uint64_t fast_path_words(const RequestHead& head, const void* body, uint32_t response_capacity) {
+GYRE_DEVICE uint64_t fast_path_words_of(const RequestHead& head, const void* body,
+                                        uint32_t response_capacity) {
   const bool plain = wire::Message::is_plain_root(head.root_word(), head.body_bytes(), Request::data_words,
                                                   Request::pointers) &&
-                     detail::root_fits<ResponseOf<Actor, Request>>(response_capacity) &&
+                     root_fits<ResponseOf<Actor, Request>>(response_capacity) &&
                      wire::Message::has_plain_lists(body, head.body_bytes(), Request::data_words,
-                                                    Request::pointers, detail::known_lists<Request>());
-  return plain ? detail::deciding_words<Request>() : 0;
+                                                    Request::pointers, known_lists<Request>());
+  return plain ? deciding_words<Request>() : 0;
 }
 
-/// The same as handle() for such a request, which makes a shorter way of it, and then what
-/// `conclude(detail::Ending)` says. `head`: of the request, whose body of `body_bytes` bytes is at `body`.
+// handle() for a request of which fast_path_words_of() is not 0: a small root is read from registers, and
+// neither its place nor that of its lists is checked again.
+// @returns conclude(Ending)
 template <class Actor, class Request, class Conclude>
 GYRE_DEVICE Handling handle_fast(Actor& actor, Context& context, const RequestHead& head, const void* body,
                                  uint32_t body_bytes, void* response, uint32_t response_capacity,
                                  Conclude&& conclude) {
   constexpr uint32_t words = Request::data_words + Request::pointers;
-  // A small root is read from registers.
   [[maybe_unused]] uint64_t root[RequestHead::root_words];
   for (uint32_t k = 0; k < RequestHead::root_words; ++k) root[k] = head.behind_root_word(k);
-  wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes),
-                        detail::known_lists<Request>());
+  wire::Message message(body, body_bytes, traversal_words<Actor>(body_bytes), known_lists<Request>());
   wire::Body reply(response, response_capacity);
-  detail::call<Actor, Request>(actor, context, message,
-                               message.plain_root(Request::data_words, Request::pointers,
-                                                  words <= RequestHead::root_words ? root : nullptr),
-                               reply, response_capacity, detail::InitPlainRoot{});
-  return conclude(detail::Ending(message, context, reply, response_capacity));
+  call<Actor, Request>(actor, context, message,
+                       message.plain_root(Request::data_words, Request::pointers,
+                                          words <= RequestHead::root_words ? root : nullptr),
+                       reply, response_capacity, InitPlainRoot{});
+  return conclude(Ending(message, context, reply, response_capacity));
 }
+}  // namespace detail
 
-/// The actor types of a worker, as a value to dispatch on.
+/// The actor types of a worker, as a value to dispatch on; a type's number is its place in the list.
 template <class... Actors>
 struct ActorList {};
+/// One of them.
+template <class Actor>
+struct ActorType {};
+
+// Visitors are structs: NVRTC takes a generic lambda for a host function.
+
+/// Calls `visit(ActorType<Actor>{})` for the type with the number `actor_type`.
+/// @returns false where there is none
+template <class... Actors, class Visit>
+GYRE_DEVICE bool visit_actor(ActorList<Actors...>, uint32_t actor_type, Visit&& visit) {
+  uint32_t n = 0;
+  return ((n++ == actor_type ? (visit(ActorType<Actors>{}), true) : false) || ...);
+}
+/// Calls `visit(ActorType<Actor>{}, number, layout, table)` for each type in its order, with where its table
+/// lies.
+/// @param tables  the worker's: of the first type, and behind it of the others
+template <class... Actors, class Visit>
+GYRE_DEVICE void visit_tables(ActorList<Actors...>, const EngineMemory& memory, uint8_t* tables,
+                              Visit&& visit) {
+  uint32_t n = 0;
+  ActorTableLayout layout{};
+  ((layout = ActorTables<Actors>::first(memory.actors_per_worker),
+    visit(ActorType<Actors>{}, n++, layout, tables), tables += layout.bytes()),
+   ...);
+}
 
 namespace detail {
 
@@ -156,46 +182,56 @@ template <class... Requests>
 GYRE_DEVICE constexpr uint32_t count_of(Handles<Requests...>) {
   return sizeof...(Requests);
 }
+GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
+  return message_type == lifecycle_message::start || message_type == lifecycle_message::stop;
+}
 
 template <class Actor, class... Requests>
 GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context& context,
                                      uint32_t message_type, const void* body, uint32_t body_bytes,
                                      void* response, uint32_t capacity) {
   Handled handled{Status::unknown_message, 0, 0, 0};
-  uint32_t index = 0;
-  (void)((message_type == index++
+  uint32_t n = 0;
+  (void)((message_type == n++
               ? (handled = handle<Actor, Requests>(actor, context, body, body_bytes, response, capacity),
                  true)
               : false) ||
          ...);
   return handled;
 }
-
 template <class Actor, class... Requests>
-GYRE_DEVICE uint64_t fast_path_words_of_message(Handles<Requests...>, uint32_t index, const RequestHead& head,
+GYRE_DEVICE uint64_t fast_path_words_of_message(Handles<Requests...>, const RequestHead& head,
                                                 const void* body, uint32_t response_capacity) {
   uint64_t words = 0;
-  (void)((head.types() == index
-              ? (words = fast_path_words<Actor, Requests>(head, body, response_capacity), true)
-              : (index += 1u << 16, false)) ||
+  uint32_t n = 0;
+  (void)((head.types() >> 16 == n++
+              ? (words = fast_path_words_of<Actor, Requests>(head, body, response_capacity), true)
+              : false) ||
          ...);
   return words;
 }
-
-// `actor` may be null where `types` is of another.
+// `types`, as RequestHead::types(), is compared whole with each handler's. `actor` may be null where it is of
+// another type.
 template <class Actor, class... Requests, class... Arguments>
-GYRE_DEVICE bool dispatch_fast_message(Handles<Requests...>, Handling& taken, uint32_t index, uint32_t types,
+GYRE_DEVICE bool dispatch_fast_message(Handles<Requests...>, Handling& handling, uint32_t n, uint32_t types,
                                        Actor* actor, Arguments&&... arguments) {
-  return ((types == index ? (taken = handle_fast<Actor, Requests>(*actor, arguments...), true)
-                          : (index += 1u << 16, false)) ||
+  return ((types == n ? (handling = handle_fast<Actor, Requests>(*actor, arguments...), true)
+                      : (n += 1u << 16, false)) ||
           ...);
 }
-
-GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
-  return message_type == lifecycle_message::start || message_type == lifecycle_message::stop;
+template <class Actor, class... Arguments>
+GYRE_DEVICE bool dispatch_fast_to(Handling& handling, uint32_t actor_type, uint32_t types, void* state,
+                                  Arguments&&... arguments) {
+  if constexpr (state_bytes<Actor>() == 0) {
+    Actor actor{};
+    return dispatch_fast_message(gyre::HandlesOf<Actor>{}, handling, actor_type, types, &actor, arguments...);
+  } else {
+    return dispatch_fast_message(gyre::HandlesOf<Actor>{}, handling, actor_type, types,
+                                 static_cast<Actor*>(state), arguments...);
+  }
 }
 
-// Creates what is not there and should be. One thread; the actor's hooks come later, from the group.
+// Finds the actor in its table or creates it; the actor's hooks are called later, by the group. One thread.
 template <class Actor>
 GYRE_DEVICE void locate_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
                            MessageVerdict& verdict) {
@@ -222,65 +258,20 @@ GYRE_DEVICE void locate_in(ActorTable table, uint32_t capacity, const Envelope& 
   verdict.new_actor = 1;
 }
 
-}  // namespace detail
-
-GYRE_DEVICE inline void locate(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, const Envelope&,
-                               MessageVerdict& verdict) {
-  verdict.refused = Status::unknown_actor;
-}
-
-/// Finds the actor that a message is for, or creates it: `notes.state`, or `notes.refused`. `tables`: the
-/// worker's, of the types from First on. One thread.
-template <class First, class... Rest>
-GYRE_DEVICE void locate(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
-                        uint32_t actor_type, const Envelope& envelope, MessageVerdict& verdict) {
-  const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
-  if (actor_type != 0) {
-    return locate(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type - 1, envelope, verdict);
-  }
-  if constexpr (detail::state_bytes<First>() != 0) {
-    detail::locate_in<First>(ActorTable(tables, layout), layout.capacity, envelope, verdict);
-  }
-}
-
-GYRE_DEVICE inline void remove(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, uint64_t) {}
-
-/// Removes an actor from its table. One thread.
-template <class First, class... Rest>
-GYRE_DEVICE void remove(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
-                        uint32_t actor_type, uint64_t key) {
-  const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
-  if (actor_type != 0) {
-    return remove(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type - 1, key);
-  }
-  if constexpr (detail::state_bytes<First>() != 0) ActorTable(tables, layout).erase(key);
-}
-
-GYRE_DEVICE inline Handled dispatch(ActorList<>, MessageVerdict&, Context&, uint32_t, uint32_t, const void*,
-                                    uint32_t, void*, uint32_t) {
-  return {Status::unknown_actor, 0, 0, 0};
-}
-
-/// Hands a message to the handler with its numbers, of the actor in `notes.state`; a new actor's on_start
-/// comes first. Run by the whole handler group.
-template <class First, class... Rest>
-GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, MessageVerdict& verdict, Context& context,
-                             uint32_t actor_type, uint32_t message_type, const void* body,
-                             uint32_t body_bytes, void* response, uint32_t capacity) {
-  if (actor_type != 0) {
-    return dispatch(ActorList<Rest...>{}, verdict, context, actor_type - 1, message_type, body, body_bytes,
-                    response, capacity);
-  }
-  if constexpr (detail::state_bytes<First>() == 0) {
-    if (detail::is_lifecycle(message_type)) return {Status::ok, 0, 0, 0};
-    First actor{};
-    return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
-                                    response, capacity);
+// Calls the actor in `verdict.state`; a new actor's on_start comes first.
+template <class Actor>
+GYRE_DEVICE Handled dispatch_to(MessageVerdict& verdict, Context& context, uint32_t message_type,
+                                const void* body, uint32_t body_bytes, void* response, uint32_t capacity) {
+  if constexpr (state_bytes<Actor>() == 0) {
+    if (is_lifecycle(message_type)) return {Status::ok, 0, 0, 0};
+    Actor actor{};
+    return dispatch_message(gyre::HandlesOf<Actor>{}, actor, context, message_type, body, body_bytes,
+                            response, capacity);
   } else {
-    First& actor = *static_cast<First*>(verdict.state);
-    if constexpr (detail::HasOnStart<First>) {
+    Actor& actor = *static_cast<Actor*>(verdict.state);
+    if constexpr (HasOnStart<Actor>) {
       if (verdict.new_actor != 0) {
-        detail::ContextAccess::begin_hook<First>(context);
+        ContextAccess::begin_hook<Actor>(context);
         actor.on_start(context);
         if (!context.ok()) {
           if (HandlerGroup::rank() == 0) verdict.remove_actor = 1;
@@ -290,108 +281,191 @@ GYRE_DEVICE Handled dispatch(ActorList<First, Rest...>, MessageVerdict& verdict,
     }
     if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0};
     if (message_type == lifecycle_message::stop) {
-      if constexpr (detail::HasOnStop<First>) {
-        detail::ContextAccess::begin_hook<First>(context);
+      if constexpr (HasOnStop<Actor>) {
+        ContextAccess::begin_hook<Actor>(context);
         actor.on_stop(context);
       }
       if (HandlerGroup::rank() == 0) verdict.remove_actor = 1;
       return {context.status(), context.detail(), context.where(), 0};
     }
-    return detail::dispatch_message(HandlesOf<First>{}, actor, context, message_type, body, body_bytes,
-                                    response, capacity);
+    return dispatch_message(gyre::HandlesOf<Actor>{}, actor, context, message_type, body, body_bytes,
+                            response, capacity);
   }
 }
 
-GYRE_DEVICE inline uint64_t fast_path_words(ActorList<>, uint32_t, const RequestHead&, const void*,
-                                            uint32_t) {
-  return 0;
-}
-
-/// Whether dispatch_plain() may be called for a request, and for which others: words_if_plain() of its actor
-/// and type. `first`: the number of the type First.
-template <class First, class... Rest>
-GYRE_DEVICE uint64_t fast_path_words(ActorList<First, Rest...>, uint32_t first, const RequestHead& head,
-                                     const void* body, uint32_t response_capacity) {
-  if ((head.types() & 0xffff) != first) {
-    return fast_path_words(ActorList<Rest...>{}, first + 1, head, body, response_capacity);
-  }
-  return detail::fast_path_words_of_message<First>(HandlesOf<First>{}, first, head, body, response_capacity);
-}
-
-template <class... Arguments>
-GYRE_DEVICE Handling dispatch_fast(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {
-  return Handling::no;
-}
-
-/// The short way of what nearly every message is: for an actor that is there, `state` (null where its type
-/// has none), and a message of which words_if_plain() does not say 0. `first`: the number of the type First.
-/// `types`: actor and message type, as in the envelope. `arguments`: handle_plain's. Run by the whole handler
-/// group.
-template <class First, class... Rest, class... Arguments>
-GYRE_DEVICE Handling dispatch_fast(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
-                                   Arguments&&... arguments) {
-  Handling taken = Handling::no;
-  bool found = false;
-  if constexpr (detail::state_bytes<First>() == 0) {
-    First actor{};
-    found = detail::dispatch_fast_message(HandlesOf<First>{}, taken, first, types, &actor, arguments...);
-  } else {
-    found = detail::dispatch_fast_message(HandlesOf<First>{}, taken, first, types, static_cast<First*>(state),
-                                          arguments...);
-  }
-  if (found) return taken;
-  return dispatch_fast(ActorList<Rest...>{}, first + 1, types, state, arguments...);
-}
-
-/// Bytes that a worker copies of the state of an actor of the type `actor_type` before a message is handled:
-/// rollback_bytes() of it.
-GYRE_DEVICE inline uint32_t rollback_bytes(ActorList<>, uint32_t) { return 0; }
-template <class First, class... Rest>
-GYRE_DEVICE uint32_t rollback_bytes(ActorList<First, Rest...>, uint32_t actor_type) {
-  if (actor_type != 0) return rollback_bytes(ActorList<Rest...>{}, actor_type - 1);
-  return detail::rollback_bytes<First>();
-}
-
-/// Whether messages to the actor type `actor_type` may be handled side by side.
-GYRE_DEVICE inline bool is_batched(ActorList<>, uint32_t) { return false; }
-template <class First, class... Rest>
-GYRE_DEVICE bool is_batched(ActorList<First, Rest...>, uint32_t actor_type) {
-  if (actor_type != 0) return is_batched(ActorList<Rest...>{}, actor_type - 1);
-  return HandlesSideBySide<First>;
-}
-
-/// dispatch_plain() for such an actor type, by part of the handler group.
-template <class... Arguments>
-GYRE_DEVICE void dispatch_in_batch(ActorList<>, uint32_t, uint32_t, void*, Arguments&&...) {}
-template <class First, class... Rest, class... Arguments>
-GYRE_DEVICE void dispatch_in_batch(ActorList<First, Rest...>, uint32_t first, uint32_t types, void* state,
-                                   Arguments&&... arguments) {
-  if constexpr (HandlesSideBySide<First>) {
-    if (dispatch_fast(ActorList<First>{}, first, types, state, arguments...) != Handling::no) return;
-  }
-  dispatch_in_batch(ActorList<Rest...>{}, first + 1, types, state, arguments...);
-}
-
-/// Calls `visit(actor, key)` for each actor there is whose type has an on_stop. Run by the whole handler
-/// group.
-template <class Visit>
-GYRE_DEVICE void for_each_to_stop(ActorList<>, const EngineMemory&, uint8_t*, uint32_t, Visit&&) {}
-template <class First, class... Rest, class Visit>
-GYRE_DEVICE void for_each_to_stop(ActorList<First, Rest...>, const EngineMemory& memory, uint8_t* tables,
-                                  uint32_t actor_type, Visit&& visit) {
-  const ActorTableLayout layout = ActorTables<First>::first(memory.actors_per_worker);
-  if constexpr (detail::HasOnStop<First>) {
-    const ActorTable table(tables, layout);
-    uint32_t left = table.living();
-    for (uint32_t n = 0; left != 0 && n < table.slot_count(); ++n) {
-      uint64_t key = 0;
-      void* const state = table.at(n, key);
-      if (state == nullptr) continue;
-      visit(*static_cast<First*>(state), actor_type, key);
-      --left;
+struct Locate {
+  const Envelope& envelope;
+  MessageVerdict& verdict;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
+    if constexpr (state_bytes<Actor>() != 0) {
+      if (n == envelope.actor_type) {
+        locate_in<Actor>(ActorTable(table, layout), layout.capacity, envelope, verdict);
+      }
     }
   }
-  for_each_to_stop(ActorList<Rest...>{}, memory, tables + layout.bytes(), actor_type + 1, visit);
+};
+struct Remove {
+  uint32_t actor_type;
+  uint64_t key;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
+    if constexpr (state_bytes<Actor>() != 0) {
+      if (n == actor_type) ActorTable(table, layout).erase(key);
+    }
+  }
+};
+template <class Visit>
+struct VisitActorsToStop {
+  Visit& visit;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t, const ActorTableLayout& layout,
+                              uint8_t* table_begin) {
+    if constexpr (HasOnStop<Actor>) {
+      const ActorTable table(table_begin, layout);
+      uint32_t left = table.living();
+      for (uint32_t n = 0; left != 0 && n < table.slot_count(); ++n) {
+        uint64_t key = 0;
+        void* const state = table.at(n, key);
+        if (state == nullptr) continue;
+        visit(*static_cast<Actor*>(state), key);
+        --left;
+      }
+    }
+  }
+};
+struct Dispatch {
+  MessageVerdict& verdict;
+  Context& context;
+  uint32_t message_type;
+  const void* body;
+  uint32_t body_bytes;
+  void* response;
+  uint32_t capacity;
+  Handled handled{Status::unknown_actor, 0, 0, 0};
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>) {
+    handled = dispatch_to<Actor>(verdict, context, message_type, body, body_bytes, response, capacity);
+  }
+};
+struct FastPathWords {
+  const RequestHead& head;
+  const void* body;
+  uint32_t response_capacity;
+  uint64_t words = 0;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>) {
+    words = fast_path_words_of_message<Actor>(gyre::HandlesOf<Actor>{}, head, body, response_capacity);
+  }
+};
+// What the worker needs to know of an actor's type.
+struct Traits {
+  uint32_t rollback_bytes = 0;
+  bool in_batches = false;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>) {
+    rollback_bytes = detail::rollback_bytes<Actor>();
+    in_batches = HandlesSideBySide<Actor>;
+  }
+};
+template <class Actor, class... Arguments>
+GYRE_DEVICE bool dispatch_in_batch_to(uint32_t actor_type, uint32_t types, void* state,
+                                      Arguments&&... arguments) {
+  if constexpr (HandlesSideBySide<Actor>) {
+    Handling handling = Handling::none;
+    return dispatch_fast_to<Actor>(handling, actor_type, types, state, arguments...);
+  } else {
+    return false;
+  }
+}
+
+}  // namespace detail
+
+/// Finds the actor that a message is for, or creates it: sets `verdict.state`, or `verdict.refused`. One
+/// thread.
+/// @param tables  the worker's
+template <class... Actors>
+GYRE_DEVICE void locate(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
+                        const Envelope& envelope, MessageVerdict& verdict) {
+  if (envelope.actor_type >= sizeof...(Actors)) {
+    verdict.refused = Status::unknown_actor;
+    return;
+  }
+  visit_tables(actors, memory, tables, detail::Locate{envelope, verdict});
+}
+
+/// Removes an actor from its table. One thread.
+template <class... Actors>
+GYRE_DEVICE void remove(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
+                        uint32_t actor_type, uint64_t key) {
+  visit_tables(actors, memory, tables, detail::Remove{actor_type, key});
+}
+
+/// Calls `visit(actor, key)` for each actor whose type has an on_stop. By the whole handler group.
+template <class... Actors, class Visit>
+GYRE_DEVICE void for_each_to_stop(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
+                                  Visit&& visit) {
+  visit_tables(actors, memory, tables, detail::VisitActorsToStop<Visit>{visit});
+}
+
+/// Hands a message to the handler with its numbers, of the actor in `verdict.state`. By the whole handler
+/// group.
+template <class... Actors>
+GYRE_DEVICE Handled dispatch(ActorList<Actors...> actors, MessageVerdict& verdict, Context& context,
+                             uint32_t actor_type, uint32_t message_type, const void* body,
+                             uint32_t body_bytes, void* response, uint32_t capacity) {
+  detail::Dispatch visit{verdict, context, message_type, body, body_bytes, response, capacity};
+  visit_actor(actors, actor_type, visit);
+  return visit.handled;
+}
+
+/// Whether dispatch_fast() may be called for a request.
+/// @returns the 64-bit words of its body, as bits, that must be equal in other requests of its size, handler
+/// and
+///          actor for them to be fast too; 0: it may not
+template <class... Actors>
+GYRE_DEVICE uint64_t fast_path_words(ActorList<Actors...> actors, const RequestHead& head, const void* body,
+                                     uint32_t response_capacity) {
+  detail::FastPathWords visit{head, body, response_capacity};
+  visit_actor(actors, head.types() & 0xffff, visit);
+  return visit.words;
+}
+
+/// Handles a request of which fast_path_words() is not 0. By the whole handler group.
+/// @param types      RequestHead::types()
+/// @param state      the actor's, which exists; null where its type has none
+/// @param arguments  detail::handle_fast's
+template <class... Actors, class... Arguments>
+GYRE_DEVICE Handling dispatch_fast(ActorList<Actors...>, uint32_t types, void* state,
+                                   Arguments&&... arguments) {
+  Handling handling = Handling::none;
+  uint32_t n = 0;
+  (void)(detail::dispatch_fast_to<Actors>(handling, n++, types, state, arguments...) || ...);
+  return handling;
+}
+
+/// dispatch_fast() for an actor whose messages are handled side by side, by part of the handler group.
+template <class... Actors, class... Arguments>
+GYRE_DEVICE void dispatch_in_batch(ActorList<Actors...>, uint32_t types, void* state,
+                                   Arguments&&... arguments) {
+  uint32_t n = 0;
+  (void)(detail::dispatch_in_batch_to<Actors>(n++, types, state, arguments...) || ...);
+}
+
+/// Bytes of an actor's state that are copied before each message: detail::rollback_bytes() of its type.
+template <class... Actors>
+GYRE_DEVICE uint32_t rollback_bytes(ActorList<Actors...> actors, uint32_t actor_type) {
+  detail::Traits traits;
+  visit_actor(actors, actor_type, traits);
+  return traits.rollback_bytes;
+}
+
+/// Whether messages to actors of the type may be handled side by side.
+template <class... Actors>
+GYRE_DEVICE bool is_batched(ActorList<Actors...> actors, uint32_t actor_type) {
+  detail::Traits traits;
+  visit_actor(actors, actor_type, traits);
+  return traits.in_batches;
 }
 
 }  // namespace gyre

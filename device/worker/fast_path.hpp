@@ -1,0 +1,158 @@
+// A message for the actor and handler that the worker expects, whose root and lists lie where they lay in the
+// last one: nearly every message. No lookup, no check of the root; handler, reply, and the reply's memory
+// cleared.
+#pragma once
+
+#include <gyre/device/worker/worker.hpp>
+
+namespace gyre {
+
+// 0 where the message in hand may take the fast path. For a worker that does not compare packets. This and
+// the next are bits, not bools: a lone warp waits longer for a predicate than for a word.
+template <class... Actors>
+GYRE_DEVICE uint32_t Worker<Actors...>::mismatch_bits() const {
+  const uint32_t stopped = uint32_t(command_.command()) ^ uint32_t(Command::run);
+  return fast_path_blockers(head()) | stopped | head().mismatch_bits(expected_.head);
+}
+// Not 0 where the message is late, or has a flag other than `ask`: it is a control message, or its bodies lie
+// in the arena.
+template <class... Actors>
+GYRE_DEVICE uint32_t Worker<Actors...>::fast_path_blockers(const RequestHead& head) const {
+  return head.lateness(now_us()) | (head.flags() & ~(uint32_t(envelope_flags::ask) << 24));
+}
+
+// Makes the message in hand the expected one, if it may take the fast path: messages that match it may take
+// it too. Where it may not, nothing was done but perhaps to look the actor up.
+template <class... Actors>
+GYRE_DEVICE bool Worker<Actors...>::admit_to_fast_path() {
+  if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
+  const bool same_actor = head().types() == expected_.head.types() && head().key() == expected_.head.key();
+  if (!same_actor && !look_up_actor()) return false;
+  expected_.head = head();
+  const uint64_t words = fast_path_words(ActorList<Actors...>{}, head(), request() + envelope_words,
+                                         bridge_.shape.body_capacity());
+  if (words != 0) {
+    requests_.remember(words);
+    return true;
+  }
+  expected_.head.forget_size();
+  requests_.forget();
+  return false;
+}
+// After it no message takes the fast path before another was admitted.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::forget_expected() {
+  expected_.head.forget_actor();
+  requests_.forget();
+}
+
+// Looks up the actor of a message for another than the expected one.
+// @returns whether the actor is there already
+template <class... Actors>
+GYRE_DEVICE bool Worker<Actors...>::look_up_actor() {
+  looked_up_ = true;
+  if (HandlerGroup::rank() == 0) find_actor(*reinterpret_cast<const Envelope*>(request()));
+  HandlerGroup::sync();
+  const MessageVerdict& verdict = shared_->verdict;
+  forget_expected();
+  expected_.counts = counts_of(head().types());
+  expected_.state = verdict.state;
+  if constexpr (any_side_by_side<Actors...>) {
+    expected_.in_batches = is_batched(ActorList<Actors...>{}, head().types() & 0xffff);
+  }
+  if constexpr (any_rolls_back<Actors...>) {
+    expected_.rollback_bytes = rollback_bytes(ActorList<Actors...>{}, head().types() & 0xffff);
+  }
+  return verdict.refused == Status::ok && verdict.new_actor == 0;
+}
+// One thread.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::find_actor(const Envelope& envelope) {
+  locate(ActorList<Actors...>{}, shared_->memory, actors_, envelope, shared_->verdict);
+  const uint32_t types = uint32_t(envelope.actor_type) | uint32_t(envelope.message_type) << 16;
+  Memory::store(bridge_.last_words->packet,
+                Packet{{uint32_t(envelope.key), uint32_t(envelope.key >> 32), types}, 1});
+}
+
+template <class... Actors>
+struct Worker<Actors...>::ConcludeFast {
+  Worker& worker;
+  GYRE_DEVICE Handling operator()(const Ending& ending) const { return worker.conclude_fast(ending); }
+};
+
+// Runs the handler and sends the reply. What the message has in common with the expected one is read from
+// there: it is known sooner.
+template <class... Actors>
+GYRE_DEVICE Handling Worker<Actors...>::handle_on_fast_path() {
+  if constexpr (any_rolls_back<Actors...>) save_state(expected_.rollback_bytes, expected_.state);
+  Context context(expected_.head.key(), head().flags() != 0, *shared_);
+  return dispatch_fast(ActorList<Actors...>{}, expected_.head.types(), expected_.state, context, head(),
+                       request() + envelope_words, expected_.head.body_bytes(), response_ + envelope_words,
+                       bridge_.shape.body_capacity(), ConcludeFast{*this});
+}
+
+// After the handler. In a worker of one warp a thread's failure is a vote until it is known that the message
+// is exceptional: a branch for it would stand before every reply.
+template <class... Actors>
+GYRE_DEVICE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
+  const bool ok = ending.failure_bits() == 0;
+  // Where the reply's words lie is computed before the vote, which waits for `ok`.
+  ReplyPlace place(PollGroup::rank(), pin_shared_address(request()), pin_shared_address(response_));
+  place.first_two = pin_shared_address(place.first_two);
+  place.third = pin_shared_address(place.third);
+  uint32_t failed = 0;
+  if constexpr (HandlerGroup::only_polls()) {
+    failed = PollGroup::ballot(!ok);
+  } else if (!ok) {
+    detail::note_failure(shared_->verdict, ending.handled());
+  }
+  HandlerGroup::sync();
+  const uint32_t response_bytes = ending.response_bytes();
+  const bool is_ask = head().flags() != 0;
+  // What a reply needs is loaded beside what decides whether it is sent; a worker of one warp does not branch
+  // before the reply's first packets are stored.
+  const Packet first = replies_.packet(place, response_bytes);
+  const uint32_t exceptional_or_failed = load_here(&shared_->verdict.exceptional) | failed;
+  const bool exceptional = exceptional_or_failed != 0;
+  if (polls()) {
+    const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
+    const uint32_t sends_none = materialize(!(is_ask & (k * data_bytes_a_packet < bytes)));
+    Memory::store_if((sends_none | exceptional_or_failed) == 0, replies_.slot()[k], first);
+  }
+  if ((!exceptional) & is_ask) {
+    if (polls()) {
+      replies_.store_rest(request(), response_, response_bytes);
+      reply_sent();
+    }
+    ++report_.answered;
+  } else if (exceptional) {
+    if constexpr (HandlerGroup::only_polls()) {
+      if (!ok) detail::note_failure(shared_->verdict, ending.handled());
+    }
+    if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
+    HandlerGroup::sync();
+    return Handling::exceptional;
+  } else {
+    ++report_.tells_processed;
+  }
+  report_.meter().processed(expected_.counts, ticks_since_found(), HandlerGroup::rank() == 0);
+  if (polls()) {
+    clear(PollGroup{}, response_, response_bytes);
+    PollGroup::sync();
+  }
+  return Handling::done;
+}
+
+// Clears a reply's body, and up to 16 bytes behind it. Collective over `group`.
+template <class... Actors>
+template <class Group>
+GYRE_DEVICE void Worker<Actors...>::clear(const Group& group, uint32_t* response, uint32_t body_bytes) {
+  auto* const body = reinterpret_cast<Packet*>(response + envelope_words);
+  uint32_t i = group.rank();
+  if (i * sizeof(Packet) < body_bytes) body[i] = Packet{};
+  if (body_bytes > group.size() * sizeof(Packet)) {
+    for (i += group.size(); i * sizeof(Packet) < body_bytes; i += group.size()) body[i] = Packet{};
+  }
+}
+
+}  // namespace gyre

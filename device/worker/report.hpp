@@ -1,0 +1,106 @@
+// What a worker publishes of itself: credit, counters, heartbeat, and the tells that failed.
+#pragma once
+
+#include <gyre/device/worker/shared.hpp>
+
+namespace gyre {
+
+/// The counters of one worker, and its line in the region, where the host reads them. The host collects what
+/// the counters stand for once it sees the credit, so all of them are stored before it.
+class WorkerReport {
+ public:
+  uint64_t answered = 0;
+  uint64_t error_replies = 0;
+  uint64_t tells_processed = 0;
+  uint64_t tells_failed = 0;
+  uint64_t corrupt = 0;
+
+  /// @param counts  the worker's own, zeroed: one a handler, and one for messages that are for none
+  GYRE_DEVICE WorkerReport(const Bridge& bridge, HandlerCounts* counts, uint32_t entries)
+      : line_(bridge.worker_line),
+        published_counts_(bridge.counts),
+        failure_log_(bridge.failure_log),
+        shape_(bridge.shape),
+        credits_(bridge.worker_line->h2d_credit, bridge.shape.slots),
+        meter_(counts, entries) {}
+
+  GYRE_DEVICE const HandlerMeter& meter() const { return meter_; }
+
+  /// Publishes that the slots of all requests below `ticket` are free. One thread, or all of a warp alike:
+  /// they store the same, in one access.
+  GYRE_DEVICE void publish_credit(uint64_t ticket) {
+    Memory::store_relaxed(line_->answered, answered);
+    Memory::store_relaxed(line_->error_replies, error_replies);
+    Memory::store_relaxed(line_->tells_processed, tells_processed);
+    Memory::store_relaxed(line_->tells_failed, tells_failed);
+    Memory::store_relaxed(line_->corrupt, corrupt);
+    credits_.publish(ticket);  // release: pairs with the host's acquire of h2d_credit
+  }
+  /// Whether credit is due after `n` requests, the last of them `ticket` - 1.
+  GYRE_DEVICE bool credit_is_due(uint64_t ticket, uint32_t n) const { return credits_.due(ticket, n); }
+  /// Whether requests below `ticket` were handled whose credit is not published.
+  GYRE_DEVICE bool credit_is_behind(uint64_t ticket) const { return credits_.behind(ticket); }
+
+  /// Publishes the handlers' counts, unless nothing was handled since. Collective over PollGroup.
+  GYRE_DEVICE void publish_counts(WorkerShared& shared, uint64_t ticket) {
+    if (shared.reports.counts_ticket == ticket) return;
+    meter_.publish(published_counts_);
+    if (PollGroup::rank() == 0) shared.reports.counts_ticket = ticket;
+    PollGroup::sync();
+  }
+  /// Publishes the heartbeat, and the counts, where they are due. Collective over PollGroup.
+  GYRE_DEVICE void publish_if_due(WorkerShared& shared, uint32_t now_us, uint64_t ticket) {
+    WorkerReports& reports = shared.reports;
+    if (now_us - reports.heartbeat_us < heartbeat_interval_us) return;
+    const auto clocks = HandlerMeter::ClockPair::now();
+    const bool counts_due = now_us - reports.counts_us >= counts_interval_us;
+    if (counts_due) meter_.compare(reports.clocks, clocks);
+    PollGroup::sync();
+    if (PollGroup::rank() == 0) {
+      Memory::store_relaxed(line_->heartbeat_ns, clocks.ns);
+      reports.heartbeat_us = now_us;
+      if (counts_due) {
+        reports.counts_us = now_us;
+        reports.clocks = clocks;
+        shared.tick = meter_.tick();
+      }
+    }
+    if (assert_warp_uniform(counts_due)) publish_counts(shared, ticket);
+    PollGroup::sync();
+  }
+  /// Says that the worker has seen the command. One thread.
+  GYRE_DEVICE void acknowledge_command(CommandWord command) {
+    Memory::store_relaxed(line_->clock_ns, now_ns());
+    Memory::store_release(line_->acknowledged,
+                          command.word);  // pairs with the host's acquire of acknowledged
+  }
+
+  /// Keeps a tell that failed, with why, where the host collects dead letters. One thread, after the tell was
+  /// counted.
+  GYRE_DEVICE void log_failed_tell(const MessageVerdict& verdict, const Envelope& envelope,
+                                   const uint32_t* request, uint64_t ticket) {
+    const auto stamp = uint32_t(tells_failed);
+    const uint64_t where = verdict.where;
+    Packet* entry = failure_log_ + FailureLog::first_packet(shape_, tells_failed);
+    Memory::store(*entry++, Packet{{uint32_t(verdict.status), verdict.detail, uint32_t(where)}, stamp});
+    Memory::store(*entry++, Packet{{uint32_t(where >> 32), 0, 0}, stamp});
+    for (uint32_t k = 0; k < packets_for(envelope.body_bytes); ++k) {
+      const uint32_t* const words = request + k * words_a_packet;
+      Memory::store(entry[k], Packet{{words[0], words[1], words[2]}, stamp});
+    }
+    publish_credit(ticket);
+  }
+
+ private:
+  static constexpr uint32_t heartbeat_interval_us = 1000;
+  static constexpr uint32_t counts_interval_us = 32'000;
+
+  WorkerLine* line_;
+  HandlerCounts* published_counts_;
+  Packet* failure_log_;
+  RingShape shape_;
+  CreditPublisher<Memory> credits_;
+  HandlerMeter meter_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,244 @@
+// Every message that may not take the fast path: control messages, bodies in the arena, actors that are new
+// or not there, refused and malformed messages; and how such a message, or one that failed, is concluded.
+#pragma once
+
+#include <gyre/device/worker/worker.hpp>
+
+namespace gyre {
+
+/// Where a message's bodies lie.
+template <class... Actors>
+struct Worker<Actors...>::Bodies {
+  const void* request;
+  uint32_t request_bytes;
+  void* response;
+  uint32_t response_capacity;
+  bool response_in_block;
+};
+
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::handle_special() {
+  const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
+  if ((envelope.flags & envelope_flags::control) != 0) {
+    answer_control(envelope);
+    HandlerGroup::sync();
+    return;
+  }
+  if (HandlerGroup::rank() == 0) {
+    shared_->verdict.exceptional = 1;
+    if (!looked_up_) admit(envelope);
+  }
+  if (!looked_up_) forget_expected();  // the last-words record names another actor now
+  HandlerGroup::sync();
+  Bodies bodies{request() + envelope_words, envelope.body_bytes, response_ + envelope_words,
+                bridge_.shape.body_capacity(), false};
+  const bool out_of_line = (envelope.flags & envelope_flags::out_of_line) != 0;
+  const bool found = !out_of_line || find_bodies(envelope, bodies);
+  const MessageVerdict& verdict = shared_->verdict;
+  const Status refused = verdict.refused;
+  uint32_t bytes_to_roll_back = 0;
+  if constexpr (any_rolls_back<Actors...>) {
+    if (refused == Status::ok) {
+      bytes_to_roll_back = rollback_bytes(ActorList<Actors...>{}, envelope.actor_type);
+      if (verdict.new_actor == 0) save_state(bytes_to_roll_back, verdict.state);
+    }
+  }
+
+  Handled handled{};
+  if (found && refused == Status::ok) {
+    Context context(envelope.key, (envelope.flags & envelope_flags::ask) != 0, *shared_);
+    handled = dispatch(ActorList<Actors...>{}, shared_->verdict, context, envelope.actor_type,
+                       envelope.message_type, bodies.request, bodies.request_bytes, bodies.response,
+                       bodies.response_capacity);
+    detail::note_failure(shared_->verdict, handled);
+  } else if (HandlerGroup::rank() == 0) {  // the one thread that wrote detail and where
+    detail::note_failure(shared_->verdict, {refused != Status::ok ? refused : Status::malformed,
+                                            verdict.detail, verdict.where, 0});
+  }
+  if (HandlerGroup::rank() == 0) {
+    shared_->response_bytes = handled.response_bytes;
+    if (verdict.new_actor != 0 && !found) shared_->verdict.remove_actor = 1;
+  }
+  HandlerGroup::sync();
+  if constexpr (any_rolls_back<Actors...>) {
+    if (bytes_to_roll_back != 0 && verdict.status != Status::ok) roll_back(bytes_to_roll_back);
+  }
+  conclude(shared_->response_bytes, bodies.response_in_block);
+}
+
+// Decides whether the message gets a handler, and of which actor. One thread.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::admit(const Envelope& envelope) {
+  MessageVerdict& verdict = shared_->verdict;
+  if (command_.command() == Command::inactive) {
+    verdict.refused = Status::inactive;
+  } else if (const uint32_t late_us = lateness_us(envelope); late_us != 0) {
+    verdict.refused = Status::expired;
+    verdict.detail = late_us;
+    verdict.where = envelope.key;
+  } else {
+    find_actor(envelope);
+  }
+}
+// How late the message is by the host's clock, at least; 0: it is in time. The worker's own clock only raises
+// the suspicion. The time that the host last wrote is never ahead of the host's clock, whatever the GPU's
+// clock does, so no message is refused early; while the host writes nothing, a late one may be handled.
+template <class... Actors>
+GYRE_DEVICE uint32_t Worker<Actors...>::lateness_us(const Envelope& envelope) const {
+  if (envelope.deadline_us == 0 || int32_t(now_us() - envelope.deadline_us) <= 0) return 0;
+  uint32_t late_us = now_us() - envelope.deadline_us;
+  if constexpr (!shares_host_clock) {
+    // The host wrote the time before it sent the message. The fence orders this load behind those of the
+    // message: the time read is that one or a newer one, and close enough to the deadline for 32 bits.
+    Memory::fence();
+    late_us =
+        CommandLine::host_us_in(Memory::load_relaxed(bridge_.command_line->command)) - envelope.deadline_us;
+  }
+  return int32_t(late_us) > 0 ? late_us : 0;
+}
+
+// Finds the bodies that the slot's OutOfLine names; false where they do not lie in the arena.
+template <class... Actors>
+GYRE_DEVICE bool Worker<Actors...>::find_bodies(const Envelope& envelope, Bodies& bodies) {
+  const OutOfLine head = *reinterpret_cast<const OutOfLine*>(request() + envelope_words);
+  const auto in_arena = [this](uint64_t offset, uint32_t bytes) {
+    return offset % 16 == 0 && offset <= bridge_.arena_bytes && bytes <= bridge_.arena_bytes - offset;
+  };
+  if (envelope.body_bytes < sizeof(OutOfLine) || !in_arena(head.request_offset, head.request_bytes) ||
+      !in_arena(head.reply_offset, head.reply_capacity)) {
+    return false;
+  }
+  if (head.request_bytes != 0) {
+    bodies.request = bridge_.arena + head.request_offset;
+    bodies.request_bytes = head.request_bytes;
+  } else {
+    bodies.request = request() + envelope_words + sizeof(OutOfLine) / sizeof(uint32_t);
+    bodies.request_bytes = envelope.body_bytes - uint32_t(sizeof(OutOfLine));
+  }
+  if (head.reply_capacity != 0) {
+    bodies.response = bridge_.arena + head.reply_offset;
+    bodies.response_capacity = head.reply_capacity;
+    bodies.response_in_block = true;
+  }
+  // By the threads that loaded the packets: the arena's bytes, stored before them, are read after them. Pairs
+  // with the host's fence before it publishes the slot.
+  if (polls()) Memory::fence();
+  HandlerGroup::sync();
+  return true;
+}
+
+// Copies an actor's state before a message that may end in an error, and back. The copy lies at the front of
+// the worker's memory. Behind a barrier; each ends with one.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::save_state(uint32_t bytes, const void* state) const {
+  if (bytes == 0) return;
+  copy_by_group(shared_->memory.actors, state, bytes);
+  HandlerGroup::sync();
+}
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::restore_state(uint32_t bytes, void* state) const {
+  if (bytes == 0) return;
+  copy_by_group(state, shared_->memory.actors, bytes);
+  HandlerGroup::sync();
+}
+// Undoes what a message that ended in an error did: the state is as before it, and an actor that it created
+// is removed. Behind a barrier; ends with one.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::roll_back(uint32_t bytes) const {
+  MessageVerdict& verdict = shared_->verdict;
+  if (verdict.new_actor == 0) return restore_state(bytes, verdict.state);
+  if (HandlerGroup::rank() == 0) verdict.remove_actor = 1;
+  HandlerGroup::sync();
+}
+
+// Ends a message by its verdict: counts it, answers it or logs it, and clears what it used. Behind a barrier.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::conclude(uint32_t response_bytes, bool response_in_block) {
+  const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
+  const MessageVerdict& verdict = shared_->verdict;
+  // Orders what any thread wrote to the arena or to buffers before the packets and the credit that the
+  // polling threads store: once the host sees these it may use that memory again.
+  if ((response_in_block || verdict.buffers_used != 0) && polls()) Memory::fence();
+  stop_seen_ |= verdict.command_seen == uint32_t(Command::stop);
+  if (verdict.remove_actor != 0 || verdict.new_actor != 0) forget_expected();
+  if (verdict.remove_actor != 0 && HandlerGroup::rank() == 0) {
+    remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key);
+  }
+  const Status status = verdict.status;
+  const bool is_ask = (envelope.flags & envelope_flags::ask) != 0;
+  if (HandlerGroup::rank() == 0) {
+    HandlerCounts* const counts = counts_of(head().types());
+    if (status == Status::ok) {
+      report_.meter().processed(counts, ticks_since_found(), true);
+    } else {
+      report_.meter().failed(counts, status, is_ask);
+    }
+  }
+  if (assert_warp_uniform(is_ask)) {
+    answer(envelope, response_bytes, response_in_block);
+  } else {
+    ++(status == Status::ok ? report_.tells_processed : report_.tells_failed);
+    if (status != Status::ok && HandlerGroup::rank() == 0) {
+      report_.log_failed_tell(verdict, envelope, request(), requests_.ticket());
+    }
+  }
+  // Builders write into zeroed memory, so what this message used is cleared: all of it after a failure, since
+  // a handler that failed in one thread may have written more than this thread knows.
+  uint32_t dirty_bytes = response_in_block ? 0 : response_bytes;
+  if (dirty_bytes < sizeof(ErrorBody)) dirty_bytes = sizeof(ErrorBody);
+  if (status != Status::ok) dirty_bytes = bridge_.shape.body_capacity();
+  HandlerGroup::sync();
+  if (HandlerGroup::rank() == 0) shared_->verdict = MessageVerdict{};
+  const uint32_t dirty_words = envelope_words + dirty_bytes / sizeof(uint32_t);
+  for (uint32_t i = HandlerGroup::rank(); i < dirty_words; i += HandlerGroup::size()) response_[i] = 0;
+  HandlerGroup::sync();
+}
+
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::answer(const Envelope& envelope, uint32_t response_bytes,
+                                           bool response_in_block) {
+  const MessageVerdict& verdict = shared_->verdict;
+  void* const body = response_ + envelope_words;
+  if (verdict.status != Status::ok) {
+    ++report_.error_replies;
+    if (HandlerGroup::rank() == 0) {
+      *static_cast<ErrorBody*>(body) = {verdict.status, verdict.detail, verdict.where};
+    }
+    reply(envelope, envelope_flags::error, sizeof(ErrorBody));
+  } else if (response_in_block) {
+    ++report_.answered;
+    if (HandlerGroup::rank() == 0) *static_cast<OutOfLineReply*>(body) = {response_bytes, 0};
+    reply(envelope, envelope_flags::reply_in_block, sizeof(OutOfLineReply));
+  } else {
+    ++report_.answered;
+    reply(envelope, 0, response_bytes);
+  }
+}
+
+// Answers a control message. Once the host sees the reply, the counters and failed tells of all messages
+// before it are there.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::answer_control(const Envelope& envelope) {
+  if (polls()) report_.publish_counts(*shared_, requests_.ticket());
+  if (HandlerGroup::rank() == 0) report_.publish_credit(requests_.ticket());
+  HandlerGroup::sync();
+  if (polls()) Memory::fence();
+  reply(envelope, envelope_flags::control, 0);
+}
+
+// Sends a reply whose body lies behind its envelope's place in response_. Every thread calls; the polling
+// threads store.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::reply(const Envelope& asked, uint8_t flags, uint32_t body_bytes) {
+  if (!polls()) return;
+  Envelope envelope = asked;
+  envelope.body_bytes = body_bytes;
+  envelope.flags = flags | (asked.flags & envelope_flags::out_of_line);
+  if ((asked.flags & envelope_flags::out_of_line) != 0) {
+    envelope.key = reinterpret_cast<const OutOfLine*>(request() + envelope_words)->block;
+  }
+  replies_.store(envelope, response_, body_bytes);
+  reply_sent();
+}
+
+}  // namespace gyre
