@@ -208,7 +208,8 @@ struct Bridge {
   uint64_t arena_bytes;
   const HandlerTypes* handler_types;  ///< every worker's
   uint32_t handlers;
-  bool inbound_in_region;  ///< with the rest: seen from a GPU, a look at the H2D ring crosses the bus
+  bool inbound_in_region;  ///< the inbound part lies in the region, so that a GPU's poll of the H2D ring
+                           ///< crosses the bus
 
   /// With the inbound part that lies in the region.
   GYRE_DEVICE static Bridge of(void* region, const RegionLayout& layout, uint32_t worker) {

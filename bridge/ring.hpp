@@ -199,11 +199,11 @@ enum class ReceiveOutcome : uint32_t {
   corrupt,  ///< the envelope claims more body than a slot holds: only its first 12 bytes were taken
 };
 
-/// Whether a message of `needed` packets is whole where bit k of `there` says that packet k is there, of
-/// `looked` packets, at most 32, that were looked for.
-GYRE_DEVICE constexpr bool is_whole(uint32_t there, uint32_t needed, uint32_t looked) {
+/// Whether a message of `needed` packets is whole, where bit k of `present` says that packet k is there, of
+/// `loaded` packets, at most 32, that were loaded.
+GYRE_DEVICE constexpr bool is_whole(uint32_t present, uint32_t needed, uint32_t loaded) {
   const uint32_t expected = 0xffffffffu >> (32 - (needed < 32 ? needed : 32));
-  return (there & expected) == expected && needed <= looked;
+  return (present & expected) == expected && needed <= loaded;
 }
 
 /// Envelope::body_bytes, bytes 8…11 of a message.
@@ -341,7 +341,7 @@ class TicketClaim {
   }
 
   // How many of `wanted` tickets from `next` on have room. Signed: `next` may be stale and lie below the
-  // credit; then the compare-and-swap fails and we look again.
+  // credit; then the compare-and-swap fails, and the claim starts over.
   template <class BeforeReuse>
   uint32_t room(uint64_t next, uint32_t wanted, BeforeReuse& before_reuse) {
     const int64_t slots = int64_t(slots_);

@@ -8,7 +8,7 @@
 
 namespace gyre {
 
-/// What is wrong with a handle, in the order in which workers look. Values travel in error replies.
+/// What is wrong with a handle, in the order in which workers check. Values travel in error replies.
 enum class BufferFault : uint32_t {
   none = 0,
   foreign = 1,        ///< of another runtime, or never set: asked and there are the runtimes' tags

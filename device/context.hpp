@@ -30,10 +30,10 @@ enum class ScratchIn : uint32_t {
 /// team is one thread. Write loops as `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
 class Context {
  public:
-  /// The worker makes one for each message.
+  /// The worker makes one Context per message, with the whole group as its team.
   GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared)
       : Context(key, is_ask, shared, shared.verdict, Team::whole()) {}
-  /// The same for a part of the group, `team`, and a message with notes of its own.
+  /// For a part of the group, `team`, and a message with a verdict of its own.
   GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared, MessageVerdict& verdict,
                       const Team& team)
       : key_(key), shared_(&shared), verdict_(&verdict), team_(team), is_ask_(is_ask) {}

@@ -49,10 +49,10 @@ struct Grid {
       grid_arrivals_awaited += gridDim.x;
       asm volatile("red.release.gpu.global.add.u64 [%0], 1;" : : "l"(&grid_arrivals) : "memory");
       uint64_t arrived;
-      for (uint32_t looks = 0;; ++looks) {
+      for (uint32_t polls = 0;; ++polls) {
         asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(arrived) : "l"(&grid_arrivals) : "memory");
         if (arrived >= grid_arrivals_awaited) break;
-        if (looks > 1000) __nanosleep(100);  // idle, most likely
+        if (polls > 1000) __nanosleep(100);  // most likely no message is there
       }
     }
     Block::sync();
@@ -121,9 +121,9 @@ __device__ inline uint64_t now_ns() {
   return value;
 }
 
-/// Spaces a worker's looks at its command word, each a bus crossing, and at its clock: cycles of the
-/// multiprocessor's clock, which reads faster than the global timer. 28 µs at 2 GHz; within the 50 µs
-/// promised down to 1.3 GHz, a row of looks over BAR (some 8,000 cycles) between.
+/// Ticks between two samples of the command word, each a bus crossing, and of the global timer: cycles of the
+/// multiprocessor's clock, which reads faster than that timer. 28 µs at 2 GHz. The 50 µs promised hold down
+/// to 1.3 GHz, a poll of 16 loads over BAR (some 8,000 cycles) included.
 inline constexpr uint32_t command_poll_interval = 56'000;
 __device__ inline uint64_t clock_ticks() { return uint64_t(clock64()); }
 inline constexpr bool samples_command_each_poll = false;
@@ -154,7 +154,7 @@ __device__ inline uint64_t load_added(const uint64_t& word) {
   return value;
 }
 
-/// Whether a look takes so long that its moment is worth choosing.
+/// Whether a poll takes so long that its moment is worth choosing (PollDelay).
 inline constexpr bool delays_first_poll = true;
 __device__ inline void wait_ticks(uint32_t ticks) {
   const uint32_t began = uint32_t(clock64());

@@ -13,7 +13,7 @@ class DeviceLease {
   ~DeviceLease();
   DeviceLease(const DeviceLease&) = delete;
   DeviceLease& operator=(const DeviceLease&) = delete;
-  /// The kernel never ends: nobody else gets the device.
+  /// Keeps the device for good: the kernel never ends.
   void keep() { kept_ = true; }
 
  private:
@@ -22,7 +22,7 @@ class DeviceLease {
 };
 
 /// Releases a device's primary context, or leaves that to a later call: releasing one waits for the kernels
-/// of every other device too (measured on two H200), so it is done while nobody has a lease on one. Any
+/// of every other device too (measured on two H200), so it is done while no device is leased. Any
 /// thread.
 void release_context(const Driver& driver, CUdevice device) noexcept;
 

@@ -36,7 +36,7 @@ class BadOptions : public Error {
 };
 
 namespace detail {
-/// Gets a line about an error that nobody can be thrown, as in a destructor. Never throws.
+/// Receives a line about an error that cannot be thrown, as in a destructor. Never throws.
 using ErrorLog = void (*)(std::string_view line) noexcept;
 /// Where such lines go: the runtime's log, once that is linked; null: nowhere.
 inline std::atomic<ErrorLog> error_log{nullptr};

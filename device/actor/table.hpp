@@ -1,5 +1,5 @@
 // Where a worker keeps its actors: for each type with state, a hash table from keys to states, in memory of
-// the engine's own. One worker writes it, by one thread; nobody else looks.
+// the engine's own. One thread of its worker reads and writes it.
 //
 // Open addressing with linear probing at a load of two thirds at most, and deletion by shifting back (Knuth,
 // The Art of Computer Programming, vol. 3, 6.4, algorithm R): no tombstones, so a table never slows down with

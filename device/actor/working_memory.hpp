@@ -81,7 +81,7 @@ GYRE_DEVICE inline void copy_by_group(void* to, const void* from, uint32_t bytes
   struct alignas(16) Chunk {
     uint64_t words[2];
   };
-  // Loaded before any is stored: a thread that waits for one after the other has little of it under way.
+  // All chunks are loaded before any is stored: the loads overlap.
   constexpr uint32_t at_once = 4;
   const uint32_t count = bytes / sizeof(Chunk), step = HandlerGroup::size();
   auto* const chunks_to = static_cast<Chunk*>(to);

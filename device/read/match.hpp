@@ -1,5 +1,5 @@
 // Whether a request resembles the last one that took the fast path: then it may take it too, without another
-// look at its root. A worker of one warp compares packets, each in the registers of the thread that loaded it
+// check of its root. A worker of one warp compares packets, each in the registers of the thread that loaded it
 // (PacketMatch). Any other worker compares heads (RequestHead::mismatch_bits).
 #pragma once
 

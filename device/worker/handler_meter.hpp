@@ -19,8 +19,8 @@ struct TickLength {
 };
 
 /// Refers to the counts, one for each handler and one more for messages that are for none. Times are those of
-/// the multiprocessor's or the processor's clock, turned into nanoseconds by a rate that is measured anew now
-/// and then. One thread counts for a message: rank 0 of the team that handled it.
+/// the multiprocessor's or the processor's clock, turned into nanoseconds by a rate that is measured again
+/// every 32 ms. One thread counts for a message: rank 0 of the team that handled it.
 class HandlerMeter {
  public:
   /// `counts`: the worker's own, zeroed, `entries` of them. Takes some 20 µs, to compare the clocks.

@@ -10,7 +10,7 @@
 
 namespace gyre {
 
-/// Between looks: an idle worker leaves the bus to others.
+/// Waits between empty polls: an idle worker leaves the bus to others.
 struct DevicePause {
   __device__ void operator()(uint32_t empty_polls) const {
     if (empty_polls > 200) __nanosleep(500);
