@@ -14,7 +14,7 @@
 
 namespace gyre {
 
-/// What callbacks threw.
+/// Counts what callbacks threw.
 struct CallbackFailures {
   uint64_t count = 0;
   std::string first;  ///< what() of the first that was thrown; empty if none was
@@ -40,11 +40,11 @@ class Poller {
   /// but in a callback, and in a forked child: nothing is delivered then. Starts the thread; throws Error
   /// where there can be none, std::bad_alloc.
   bool expect();
-  /// The one of a call's slot; its owner's until it is watched.
+  /// Returns the continuation of a call's slot. The call's owner may use it until watch().
   Continuation& continuation_of(CallId call);
   /// Delivers the call's continuation on the poller's thread once the call is done.
   void watch(CallId call);
-  /// Delivers it on the poller's thread, soon.
+  /// Delivers `ready` on the poller's thread, soon.
   void deliver(Deliverable& ready);
 
   /// Promises nothing more, waits until all that was promised is delivered, and ends the thread; on the

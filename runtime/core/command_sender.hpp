@@ -19,12 +19,12 @@ class CommandSender {
         worker_line_(bridge.worker_line),
         bell_(bell) {}
 
-  /// Commands the worker; what it will acknowledge. Nothing follows Command::stop: commanded later, that is
-  /// commanded once more. Any thread; lock-free.
+  /// Commands the worker; returns what the worker will acknowledge. Nothing follows Command::stop: a later
+  /// command repeats the stop.
   CommandWord command(Command command) {
     return command_next([command](Command) { return command; });
   }
-  /// Commands once more what was commanded last.
+  /// Repeats the last command, with a new number.
   CommandWord command_again() {
     return command_next([](Command last) { return last; });
   }
@@ -38,16 +38,15 @@ class CommandSender {
     change_line([now_ns](uint64_t last) {
       return CommandLine::both({uint32_t(last)}, uint32_t(uint64_t(now_ns) / 1000));
     });
-    published_time_ns_.store(now_ns,
-                             std::memory_order_release);  // a message sent after this is read after it
+    // Pairs with published_time_ns(): the worker reads a message that is sent after this after the time.
+    published_time_ns_.store(now_ns, std::memory_order_release);
   }
-  /// The last published time.
-  /// Pairs with the store in publish_time().
+  /// Returns the last published time. Pairs with the store in publish_time().
   int64_t published_time_ns() const { return published_time_ns_.load(std::memory_order_acquire); }
   /// Returns the last command that the worker obeys. Pairs with the worker's store, before which it stored
   /// its clock.
   CommandWord acknowledged() const { return {uint32_t(Memory::load_acquire(worker_line_->acknowledged))}; }
-  /// Whether that is `word` or a later one.
+  /// True if the worker obeys `word` or a later command.
   bool obeys(CommandWord word) const {
     return int32_t((acknowledged().word >> 8 << 8) - (word.word >> 8 << 8)) >= 0;
   }
@@ -62,7 +61,7 @@ class CommandSender {
                                CommandLine::host_us_in(line));
     }))};
   }
-  // Makes of CommandLine::command what `change` says; that. Lock-free.
+  // Changes CommandLine::command to `change(last)`, and returns it.
   template <class Change>
   uint64_t change_line(Change&& change) {
     // Acquire and release pair with each other: threads that command see each other's last line.

@@ -34,8 +34,8 @@ struct DeadLetter {
 
 namespace detail {
 
-/// At most `kept` of them: later ones are dropped, and counted. Any thread may add and take; only what is
-/// added allocates.
+/// Keeps at most `kept` dead letters; drops later ones, and counts them. Any thread may add and take. Only
+/// adding allocates.
 class DeadLetters {
  public:
   static constexpr size_t kept = 1024;
@@ -46,12 +46,13 @@ class DeadLetters {
     letters_.consume_all([](DeadLetter* letter) { delete letter; });
   }
 
-  /// One for which there is no memory is dropped.
+  /// Adds a dead letter; drops it where there is no memory.
   void add(const Envelope& envelope, const ErrorBody& error, std::span<const std::byte> body) noexcept;
-  /// Adds what a worker's log says of failures `seen` + 1 to `failed`. Those overwritten meanwhile are
-  /// dropped.
+  /// Adds the failures numbered `seen` + 1 to `failed` of a worker's log. Drops entries that the worker
+  /// overwrites meanwhile.
   void collect(const Bridge& bridge, uint64_t seen, uint64_t failed) noexcept;
-  /// Those since the last call, oldest first. Throws std::bad_alloc, and then has taken none.
+  /// Returns the dead letters since the last call, oldest first. Throws std::bad_alloc, and then has taken
+  /// none.
   std::vector<DeadLetter> take();
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
@@ -61,9 +62,11 @@ class DeadLetters {
   std::atomic<uint64_t> dropped_{0};
 };
 
-/// The envelope of a message in a slot, with the size of its body wherever that lies.
+/// Returns the envelope of a message in a slot, with the size of its body also where the body lies in the
+/// arena.
 Envelope as_sent(const Envelope& envelope, const uint32_t* payload);
-/// The part of a slot's payload that is a body of Cap'n Proto; empty where the body lies in the arena.
+/// Returns the part of a slot's payload that is a body of Cap'n Proto; empty where the body lies in the
+/// arena.
 std::span<const std::byte> body_in_slot(const Envelope& envelope, const uint32_t* payload);
 
 }  // namespace detail

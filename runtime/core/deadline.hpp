@@ -7,18 +7,18 @@
 
 namespace gyre::detail {
 
-/// Nanoseconds of the host's steady clock.
+/// Returns nanoseconds of the host's steady clock.
 int64_t host_now_ns();
-/// The same clock as the kernel last noted it, milliseconds ago: a third of the time to read.
+/// Returns the same clock as the kernel noted it some milliseconds ago. Reading it takes a third of the time.
 int64_t coarse_now_ns();
 
-/// The deadline `timeout` after `now_ns`, however long or short that is; below zero is none.
+/// Returns the deadline `timeout` after `now_ns`. A negative timeout counts as 0; none overflows.
 inline int64_t after(int64_t now_ns, std::chrono::nanoseconds timeout) {
   constexpr int64_t centuries = int64_t(1) << 62;
   return now_ns + std::clamp<int64_t>(timeout.count(), 0, centuries - now_ns);
 }
 
-/// The same moment for the standard library, whose steady clock is the host's.
+/// Returns `time_ns` as a time of std::chrono::steady_clock, which is the same clock.
 inline std::chrono::steady_clock::time_point steady_time(int64_t time_ns) {
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time_ns));
 }
@@ -27,9 +27,9 @@ inline uint64_t microseconds(std::chrono::nanoseconds timeout) {
   return uint64_t(std::max<int64_t>(timeout.count(), 0)) / 1000;
 }
 
-/// When an ask is sent, for the deadline that its worker gets: never too early. Of timeouts of a second and
-/// more it is known roughly, to save reading the clock before the message is sent; the deadline is a
-/// sixteenth of the timeout later then, which is far more than what a kernel's note is old.
+/// When an ask is sent, for the deadline that its worker gets. That deadline is never too early. For timeouts
+/// of a second and more the coarse clock is read, to save time before the message is sent. The worker's
+/// deadline is a sixteenth of the timeout later then, which is far more than the coarse clock is behind.
 struct SendTime {
   int64_t now_ns;
   std::chrono::nanoseconds timeout;
@@ -46,8 +46,8 @@ struct SendTime {
   }
 };
 
-/// Envelope::deadline_us for a message sent at `now_ns`: 0, none, if the deadline is so far away that half
-/// the range of the serial comparison, 35 minutes, would not do.
+/// Returns Envelope::deadline_us for a message sent at `now_ns`. 0, no deadline, if the deadline lies beyond
+/// half the range of the serial comparison, 35 minutes.
 inline uint32_t deadline_us(int64_t now_ns, int64_t deadline_ns) {
   constexpr int64_t comparable_ns = int64_t(30) * 60 * 1'000'000'000;
   if (deadline_ns - now_ns > comparable_ns) return 0;

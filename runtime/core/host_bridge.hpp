@@ -31,20 +31,20 @@ class HostBridge {
   }
 
   const Bridge& bridge() const { return bridge_; }
-  /// Null where nothing wakes the worker, and it wakes nobody.
+  /// Returns how worker and waiting threads wake each other; null where they do not.
   Doorbell* bell() const { return bell_; }
-  /// The worker has started: what it said of where its slots lie holds from now on. Before the first message.
+  /// Reads where the worker's slots lie over BAR. Once the worker has started, before the first message.
   void take_slot_pages() {
     if (bar_.h2d != nullptr && SlotPages::pages(bridge_.shape) != 0)
       slot_pages_ = {bridge_.shape, bridge_.worker_line->slot_pages};
   }
 
-  /// D2H slots that asks may hold: the rest is for control messages, so that a worker can always answer those
-  /// too.
+  /// Returns how many D2H slots asks may hold. The rest is for control messages, so that a worker can always
+  /// answer those.
   uint32_t replies_allowed() const { return bridge_.shape.slots - control_reserve; }
 
-  /// Prepays up to `most` replies: how many, 0 when every D2H slot is promised already. Invariant, asserted
-  /// in debug builds: replies that are prepaid and have not come are at most replies_allowed().
+  /// Prepays up to `most` replies; returns how many, 0 where every D2H slot is promised already. Invariant,
+  /// asserted in debug builds: prepaid replies that have not come are 0 to replies_allowed().
   uint32_t try_prepay_replies(uint32_t most) {
     // The counts are relaxed but for `returned_`: they guard no memory but the slots behind that count.
     uint32_t prepaid = prepaid_.load(std::memory_order_relaxed);
@@ -62,9 +62,9 @@ class HostBridge {
       if (prepaid_.compare_exchange_weak(prepaid, prepaid + count, std::memory_order_relaxed)) return count;
     }
   }
-  /// Those asks were never sent.
+  /// Takes back prepaid replies of asks that were not sent.
   void return_prepaid(uint32_t count) { prepaid_.fetch_sub(count, std::memory_order_relaxed); }
-  /// The reply that drain() hands out was a prepaid one: there is room for another.
+  /// Notes that the reply which drain() hands out was a prepaid one: there is room for another.
   void return_reply() {
     // The drainer alone stores it; pairs with the load in try_prepay_replies().
     returned_.store(returned_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -72,7 +72,7 @@ class HostBridge {
         int32_t(prepaid_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_relaxed)) >= 0);
   }
 
-  /// `before_reuse()` is called before slots that the worker is done with are given out again.
+  /// Claims a ticket. Calls `before_reuse()` before slots that the worker is done with are given out again.
   template <class BeforeReuse = TicketClaim<Memory>::Nothing>
   ClaimOutcome try_claim(uint64_t& ticket, BeforeReuse&& before_reuse = {}) {
     return note_full(claim_.try_claim(ticket, before_reuse));
@@ -95,8 +95,9 @@ class HostBridge {
     }
     return {taken, std::max(taken, most)};
   }
+
   using Message = SlotMessage;
-  /// The ticket must have been claimed, and the body fit a slot.
+  /// Publishes a message in a slot. The ticket must have been claimed, and the body must fit a slot.
   void publish(uint64_t ticket, const Message& message) {
     const RingCursor<Memory> at(bridge_.h2d, bridge_.shape, ticket);
     publish_here(at, message);
@@ -105,9 +106,9 @@ class HostBridge {
     store_over_bar(at, message.body_bytes());
     Memory::store_fence();  // sends what the processor combines
   }
-  /// Message i with ticket `first` + i. All those tickets must have been claimed, and the bodies fit slots.
-  /// `message_of(i)` is called once for each, in their order: what it gives is read before it is called
-  /// again.
+  /// Publishes `message_of(i)` with ticket `first` + i, for each i below `count`. All those tickets must have
+  /// been claimed, and the bodies must fit slots. `message_of` is called once for each i, in order; its
+  /// result is read before the next call.
   template <class MessageOf>
   void publish_run(uint64_t first, uint32_t count, MessageOf&& message_of) {
     // Over BAR these are copies, which read_back reads. They come first: once a worker can have a message,

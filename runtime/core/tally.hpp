@@ -1,4 +1,4 @@
-// Counts that many threads add to, and few read: a line a thread.
+// Counts that many threads add to and few read: each thread adds to a line of its own.
 #pragma once
 
 #include <gyre/runtime/calls/thread_number.hpp>
@@ -24,9 +24,9 @@ class Tally {
       count.fetch_add(n, std::memory_order_release);
     }
   }
-  /// Takes back one that the calling thread added.
+  /// Takes back one count that the calling thread added.
   void take_back(Of what) { add(what, ~uint64_t(0)); }
-  /// All that had been added before the call, and perhaps more.
+  /// Returns the sum of all that was added before the call, and perhaps of later additions.
   uint64_t sum(Of what) const {
     uint64_t total = 0;
     for (const Stripe& stripe : stripes_)

@@ -38,8 +38,8 @@ void Watcher::run() {
   finished_.store(true, std::memory_order_release);  // pairs with the load in end()
 }
 
-// Not under the thread's lock: a notification that comes just before it sleeps is lost, and it sleeps for an
-// interval more.
+// Does not take sleep_mutex_, which a suspended thread could hold. So a notification that comes just before
+// the thread sleeps is lost, and the thread sleeps for one interval more.
 bool Watcher::end(int64_t deadline_ns) {
   if (!started_.load(std::memory_order_acquire)) return true;
   ending_.store(true, std::memory_order_release);  // pairs with the load in run()

@@ -17,8 +17,7 @@ class Core;
 /// The thread keeps the Core until it ends.
 class Watcher {
  public:
-  /// From the driver's knowing of a fault to the runtime's takes this long, and what the system takes to wake
-  /// a thread.
+  /// The runtime knows of a fault this long after the driver at the latest, plus the time to wake a thread.
   static constexpr std::chrono::milliseconds interval{5};
 
   explicit Watcher(Core& core) : core_(core) {}
@@ -26,10 +25,10 @@ class Watcher {
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  /// Once. Throws Error where there can be no thread.
+  /// Starts the thread. At most once. Throws Error where there can be no thread.
   void start();
-  /// Ends the thread, if there is one; on that thread itself it does not wait. False where it has not ended
-  /// by `deadline_ns`: a driver call, or the program's logger, does not return. Repeatable; any thread.
+  /// Ends the thread, if there is one. On that thread itself it does not wait. False where the thread has not
+  /// ended by `deadline_ns`: a driver call, or the program's logger, does not return. Repeatable; any thread.
   bool end(int64_t deadline_ns);
 
  private:

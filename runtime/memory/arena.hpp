@@ -1,4 +1,4 @@
-// The arena's allocator: blocks for bodies that do not fit a slot. The host's alone: workers get offsets.
+// The arena's allocator: blocks for bodies that do not fit a slot. The host allocates; workers get offsets.
 #pragma once
 
 #include <atomic>
@@ -33,25 +33,25 @@ class Arena {
   Arena(void* base, uint64_t bytes);
 
   uint64_t bytes() const { return bytes_; }
-  /// Whether an empty arena would have room for such a block.
+  /// True if an empty arena would have room for such a block.
   bool could_hold(uint64_t request_bytes, uint64_t reply_capacity) const;
-  /// A block with room for both bodies, the reply's zeroed; empty if there is none now.
+  /// Allocates a block with room for both bodies, the reply's zeroed; empty if there is no room now.
   std::optional<ArenaBlock> allocate(uint32_t request_bytes, uint32_t reply_capacity);
-  /// The block, as it was allocated; empty if it is no block in use.
+  /// Returns the block as it was allocated; empty if `id` names no block in use.
   std::optional<ArenaBlock> find(BlockId id) const;
-  /// Frees a block, of whose reply at most the first `reply_bytes` are not zero. False if it is no block in
-  /// use.
+  /// Frees a block. At most the first `reply_bytes` of its reply are not zero. False if `id` names no block
+  /// in use.
   bool free(BlockId id, uint64_t reply_bytes);
-  /// As free, where it is not known what was written.
+  /// Frees a block of which nobody knows what was written there.
   bool free(BlockId id) { return free(id, ~uint64_t(0)); }
 
   void* at(uint64_t offset) const { return base_ + offset; }
-  /// Bytes in blocks that are not free. Exact while nobody allocates or frees.
+  /// Returns the bytes in blocks that are not free. Exact while nobody allocates or frees.
   uint64_t bytes_in_use() const;
 
  private:
-  // Of the block that begins at a unit. Written by its owner; `use` holds the generation and, while in use,
-  // the units.
+  // Describes the block that begins at a unit. The block's owner writes it. `use` holds the generation and,
+  // while the block is in use, its units.
   struct Head {
     std::atomic<uint64_t> use{0};
     uint32_t request_units = 0;

@@ -1,4 +1,4 @@
-// How a runtime lets go of a thread of its own.
+// How a runtime's destructor leaves a thread of its own.
 #pragma once
 
 #include <new>

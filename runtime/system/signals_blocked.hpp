@@ -6,8 +6,8 @@
 
 namespace gyre::detail {
 
-/// While one lives, the calling thread takes no signals, and those that it starts never do; but for those
-/// that say what the thread itself did wrong.
+/// While one lives, the calling thread takes no signals, and threads that it starts never do. Signals for the
+/// thread's own faults are the exception.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -27,9 +27,10 @@ class PreciseTimers {
   const long before_ns_;  // 0 where timers have no slack, -1 where the system does not say
 };
 
-/// One wait's. Where its end wakes the thread, a sleep ends at the next deadline, or early enough for what
-/// waiting threads must do. Where nothing can wake it, as on CUDA, a sleep is a tenth of the time that it
-/// has waited, so that it makes no wait more than a tenth longer, but for what the system adds.
+/// Chooses how long one waiting thread sleeps at a time. Where the end of the wait wakes the thread, a sleep
+/// ends at the next deadline, or early enough for what waiting threads must do. Where nothing can wake it, as
+/// on CUDA, a sleep is a tenth of the time that it has waited, so that it makes no wait more than a tenth
+/// longer, but for what the system adds.
 class WaitedSleep {
  public:
   static constexpr int64_t longest_ns = 10'000'000;  ///< of who is woken
@@ -40,8 +41,8 @@ class WaitedSleep {
 
   explicit WaitedSleep(bool woken) : woken_(woken) {}
 
-  /// When a sleep that begins at `now_ns` ends, at `deadline_ns` the latest; 0: it is too early to sleep. The
-  /// first call is taken for the wait's beginning.
+  /// Returns when a sleep that begins at `now_ns` ends, at `deadline_ns` the latest; 0: it is too early to
+  /// sleep. The first call counts as the beginning of the wait.
   int64_t end(int64_t now_ns, int64_t deadline_ns) {
     if (began_ns_ == 0) began_ns_ = now_ns;
     int64_t ns = longest_ns;
