@@ -237,6 +237,17 @@ TEST_CASE("over BAR terminate buries what a stopped worker never took, with its 
   CHECK(value == 77);
 }
 
+TEST_CASE("a transport that is none is refused once") {
+  try {
+    Runtime::launch(probe_actors(), {.engine = EngineKind::cpu, .transport = TransportKind(99)});
+    FAIL("it launched");
+  } catch (const BadOptions& error) {
+    const std::string text = error.what();
+    CHECK(text.find("transport") != std::string::npos);
+    CHECK(std::count(text.begin(), text.end(), '\n') == 2);  // the heading and one fault
+  }
+}
+
 TEST_CASE("the CPU engine refuses BAR by name") {
   try {
     Runtime::launch(probe_actors(), {.engine = EngineKind::cpu, .transport = TransportKind::bar});
