@@ -28,13 +28,13 @@ CALLS = {"runtime/options.cpp": {"wrong"}, "runtime/cuda/launch_check.cpp": {"wr
 RETURNS = {"runtime/errors.cpp": "Failure", "runtime/cpu/engine.cpp": "Error", "runtime/cuda/engine.cpp": "Error",
            "runtime/cuda/memory.cpp": "Error", "runtime/core/make_engine.cpp": "BadOptions"}
 # Which table of the page is whose: the first that fits.
-TABLES = [("runtime/runtime.cpp", "Options"), ("runtime/options", "Options"), ("runtime/make_engine", "Options"),
+TABLES = [("runtime/runtime.cpp", "Options"), ("runtime/options", "Options"), ("runtime/core/make_engine", "Options"),
           ("runtime/cpu/engine", "Options"), ("runtime/cpu/actor_memory", "Options"),
-          ("runtime/actor_", "Actor sets"), ("runtime/cuda/launch_check", "A launch on a GPU"),
+          ("runtime/actor_", "Actor sets"), ("runtime/actors/", "Actor sets"), ("runtime/cuda/launch_check", "A launch on a GPU"),
           ("runtime/cuda/engine", "A launch on a GPU"), ("runtime/core", "A launch on a GPU"),
           ("bridge/cuda/device_lease", "A launch on a GPU"), ("runtime/cuda/arguments", "A launch on a GPU"),
           ("bridge/cuda/driver", "The CUDA driver and NVRTC"), ("bridge", "Transports"),
-          ("runtime/buffer", "Buffers"), ("runtime/cuda/memory", "Buffers"), ("runtime/cpu/memory", "Buffers"),
+          ("runtime/buffer", "Buffers"), ("runtime/memory/buffer", "Buffers"), ("runtime/cuda/memory", "Buffers"), ("runtime/cpu/memory", "Buffers"),
           ("runtime/cuda", "The CUDA driver and NVRTC"),
           ("runtime/c/", "The C interface"), ("runtime/stats", "Watching"), ("runtime/telemetry", "Watching"),
           ("tools/gyre/watching", "Watching"), ("runtime", "Messages"), ("tools", "The programs")]
