@@ -102,6 +102,7 @@ class Termination(_Struct):
         ("sender_stuck", c_int32),
         ("reader_stuck", c_int32),
         ("unfinished", c_int32),
+        ("buffers_stuck", c_int32),
     ]
 
 

@@ -262,6 +262,7 @@ class Runtime:
             "sender_stuck": bool(report.sender_stuck),
             "reader_stuck": bool(report.reader_stuck),
             "unfinished": bool(report.unfinished),
+            "buffers_stuck": bool(report.buffers_stuck),
             "balanced": bool(report.balanced),
             "uptime_s": report.uptime_s,
             "terminate_ms": report.terminate_ms,
