@@ -64,6 +64,7 @@ namespace Gyre
         public int SenderStuck;
         public int ReaderStuck;
         public int Unfinished;
+        public int BuffersStuck;
     }
 
     [StructLayout(LayoutKind.Sequential)]
