@@ -13,7 +13,8 @@ set(public_headers
   runtime/async/asio.hpp runtime/async/await.hpp runtime/async/completion_queue.hpp runtime/log.hpp
   runtime/telemetry/prometheus_endpoint.hpp
   # handlers
-  device/context.hpp device/parallel.hpp device/buffer.hpp device/actor/dispatch.hpp)
+  device/context.hpp device/parallel.hpp device/buffer.hpp device/actor/check.hpp device/actor/handlers.hpp
+  device/actor/stopwatch.hpp)
 set(GYRE_API_DIR ${PROJECT_BINARY_DIR}/api)
 list(TRANSFORM public_headers PREPEND "\"${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE GYRE_API_INPUT)
 list(TRANSFORM GYRE_API_INPUT APPEND "\"")

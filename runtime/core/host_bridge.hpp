@@ -64,12 +64,11 @@ class HostBridge {
   }
   /// Takes back prepaid replies of asks that were not sent.
   void return_prepaid(uint32_t count) { prepaid_.fetch_sub(count, std::memory_order_relaxed); }
-  /// Notes that the reply which drain() hands out was a prepaid one: there is room for another.
+  /// Notes that the reply which drain() hands out was a prepaid one: there is room for another. Replies come
+  /// from the worker, so it may return more than were prepaid.
   void return_reply() {
     // The drainer alone stores it; pairs with the load in try_prepay_replies().
     returned_.store(returned_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    GYRE_ASSERT(
-        int32_t(prepaid_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_relaxed)) >= 0);
   }
 
   /// Claims a ticket. Calls `before_reuse()` before slots that the worker is done with are given out again.
