@@ -3,7 +3,7 @@
 #pragma once
 
 #include <bench/baselines/raw_rings.hpp>
-#include <gyre/device/read/near_pages.hpp>
+#include <gyre/device/read/local_slices.hpp>
 
 #if !defined(__CUDACC_RTC__)
 #error "raw_kernel.hpp is compiled by NVRTC"

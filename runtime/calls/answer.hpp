@@ -77,6 +77,7 @@ class Answer : AnswerFields {
     if constexpr (capnp::kind<Response>() == capnp::Kind::STRUCT) {
       if (const auto root = plain_root(); root != nullptr) [[likely]]
         return typename Response::Reader(capnp::_::StructReader(root));
+      return root_struct().template as<Response>();
     }
     return root().template getAs<Response>();
   }
@@ -95,12 +96,18 @@ class Answer : AnswerFields {
   }
   kj::ArrayPtr<const capnp::word> plain_root() const;
   const capnp::AnyPointer::Reader& root();
+  const capnp::AnyStruct::Reader& root_struct();
   void clear_behind_body();
 
   const capnp::word* words_in_block_ = nullptr;
   BlockId block_ = 0;
   Failure failure_{};
   capnp::AnyPointer::Reader root_;  // of reader_
+  // The last root that was a struct, of the place's reader, and its pointer; 0: there is none. An answer
+  // whose root has the same pointer lies where that one lay. Without it a round trip on the CPU takes 4 %
+  // longer.
+  capnp::AnyStruct::Reader root_struct_;
+  uint64_t root_pointer_ = 0;
   // Of the whole place, for this answer and those after it: root() zeroes what an answer does not fill. Or of
   // a body in a block.
   std::optional<SegmentReader> reader_;
@@ -117,6 +124,27 @@ inline kj::ArrayPtr<const capnp::word> Answer::plain_root() const {
   if (uint32_t(pointer) != 0 || data_words > 0xffff || (data_words + 1) * sizeof(capnp::word) > body_bytes_)
     return nullptr;
   return {words() + 1, size_t(data_words)};
+}
+
+// Cap'n Proto reads whole words of the place, behind the body too: there it must find zeros.
+inline void Answer::clear_behind_body() {
+  if (dirty_bytes_ <= body_bytes_) return;
+  std::memset(place_ + sizeof(Envelope) + body_bytes_, 0, dirty_bytes_ - body_bytes_);
+  dirty_bytes_ = uint32_t(body_bytes_);
+}
+
+inline const capnp::AnyStruct::Reader& Answer::root_struct() {
+  constexpr uint64_t kind_bits = 3;  // 0: a struct
+  uint64_t pointer = 0;
+  if (!in_block_ && body_bytes_ >= sizeof pointer) std::memcpy(&pointer, words(), sizeof pointer);
+  if (pointer != 0 && pointer == root_pointer_) [[likely]] {
+    clear_behind_body();
+  } else {
+    root_pointer_ = 0;
+    root_struct_ = root().getAs<capnp::AnyStruct>();
+    if ((pointer & kind_bits) == 0) root_pointer_ = pointer;
+  }
+  return root_struct_;
 }
 
 }  // namespace gyre::detail
