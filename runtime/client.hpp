@@ -16,22 +16,23 @@
 
 namespace gyre {
 
-/// An actor: its type, and its key among the actors of that type. A key always goes to the same worker.
+/// Names an actor by its type and its key. Worker `key mod Options::workers` runs the actor.
 template <class ActorType>
 struct Address {
   using Actor = ActorType;
   uint64_t key = 0;
 };
 
-/// An actor type by its qualified name, "my::Counter": of actors given as source text, whose C++ types the
-/// program does not have, and of any others.
+/// Names an actor type by its qualified name, for example "my::Counter". Use it for actors whose C++ types
+/// the program does not have; it works for every actor type.
 class ActorName {
  public:
-  /// Of a name with its namespaces; not checked: messages to a name that is none are `unknown_actor`.
+  /// Takes a name with its namespaces. Does not check the name: messages to an unknown one fail with
+  /// Status::unknown_actor.
   constexpr ActorName(std::string_view name) : id_(fnv1a(name)) {}
-  /// The same.
+  /// Takes a qualified name as a C string, without checking it.
   constexpr ActorName(const char* name) : ActorName(std::string_view(name)) {}
-  /// The same.
+  /// Takes a qualified name as a std::string, without checking it.
   ActorName(const std::string& name) : ActorName(std::string_view(name)) {}
   constexpr uint64_t id() const { return id_; }
 
@@ -39,72 +40,77 @@ class ActorName {
   uint64_t id_;
 };
 
-/// As Address, of an actor type known by name.
+/// Names an actor by the name of its type and its key.
 struct NamedAddress {
   ActorName actor;
   uint64_t key = 0;
 };
 
-/// What envelopes say instead of types.
+/// Holds the numbers that stand for types in envelopes. Client::numbers_of() returns them.
 struct MessageNumbers {
   uint16_t actor_type;
   uint16_t message_type;
-  uint32_t max_reply_bytes = 0;  ///< Handler::max_reply_bytes
+  uint32_t max_reply_bytes = 0;  ///< see Handler::max_reply_bytes
 };
 
-/// What an ask may take, where it differs from the runtime's Options.
+/// Overrides the runtime's Options for one ask.
 struct AskOptions {
-  std::optional<std::chrono::nanoseconds> timeout;
-  /// Room for a reply larger than a slot, in bytes; 0: what the actor says (max_reply_bytes of its handler),
-  /// or else Options::max_reply_bytes.
+  std::optional<std::chrono::nanoseconds> timeout;  ///< from the call to the outcome; empty: Options::timeout
+  /// Bytes to reserve for the reply; only replies larger than a slot need any. 0: Handler::max_reply_bytes,
+  /// or Options::max_reply_bytes if the handler has none.
   uint32_t max_reply_bytes = 0;
 };
 
-/// What a tell may take, where it differs from the runtime's Options.
+/// Overrides the runtime's Options for one tell.
 struct TellOptions {
-  std::optional<std::chrono::nanoseconds> timeout;  ///< to wait for room
-  /// A worker that comes to the message later than this does not handle it: a dead letter. 0: however late.
+  std::optional<std::chrono::nanoseconds> timeout;  ///< limits the wait for room; empty: Options::timeout
+  /// Lifetime of the message from the call on. A worker makes a dead letter of an older message instead of
+  /// handling it. 0: no limit.
   std::chrono::nanoseconds expires_after{0};
 };
 
-/// Says how many messages tell_many sent, and why it sent no more.
+/// Says how many messages tell_many() sent, and why it sent no more. True if it sent all.
 struct TellManyResult {
-  size_t sent = 0;  ///< the first so many were accepted, the others not
-  Failure refused;  ///< why the others were not; Status::ok where all were sent
+  size_t sent = 0;  ///< number of messages accepted, counted from the first
+  Failure refused;  ///< why the remaining messages were refused; Status::ok if all were sent
   explicit operator bool() const { return refused.status == Status::ok; }
 };
 
-/// Sends messages. A value: copies are cheap, and any thread may use any copy. Outlives its Runtime safely:
-/// every message is then refused with Status::terminated; in a child of fork(), with Status::forked. Messages
-/// throw std::bad_alloc where there is no memory to build them in; nothing was accepted then.
+/// Sends messages to actors. Copies are cheap. Thread-safe: any thread may use any copy. A Client may outlive
+/// its Runtime: every message is then refused with Status::terminated. In a child of fork() every message is
+/// refused with Status::forked. Every sending function throws std::bad_alloc if there is no memory to build
+/// the message in; the message is not accepted then.
 ///
-/// `Request` is the official Cap'n Proto class; include <…/schema.official.hpp>. What a message holds is said
-/// by `content`:
-///   fill(Request::Builder)   a function that builds it, once, on the calling thread, before anything is
-///   claimed; it
-///                            must not send messages. What it throws passes through.
-///   Encoded{bytes, …}        a message from outside, as bytes (encoded.hpp)
-/// A message that does not fit a slot goes through the arena; so does a reply, if its ask made room for it.
+/// `Request` is the official Cap'n Proto class; include <…/schema.official.hpp>. The argument `content` gives
+/// the message, in one of two forms:
+/// - a function called as fill(Request::Builder), which builds the message. It is called once, on the calling
+///   thread, before any ring slot is claimed. It must not send messages. What it throws passes through.
+/// - Encoded{bytes, encoding}, a message that exists as bytes (encoded.hpp).
+///
+/// A request larger than a slot travels through the arena. So does a larger reply, if its ask reserved room.
 class Client {
  public:
-  /// The official class of what `Actor` answers to `Request`.
+  /// Names the official class of the response of `Actor` to `Request`.
   template <class Request, class Actor>
   using ResponseTo = typename OfficialOf<ResponseOf<Actor, typename ViewOf<Request>::type>>::type;
-  /// The actor type that a function from an index to an Address addresses.
+  /// Names the actor type of the addresses that the function `To` returns.
   template <class To>
   using ActorOf = typename std::invoke_result_t<To&, size_t>::Actor;
 
-  /// See Runtime::client.
+  /// Makes a client of a core; programs call Runtime::client().
   explicit Client(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
-  /// Copied where it is moved, too: none is ever empty.
+  /// Copies the client. Moving copies too: a Client is never empty.
   Client(const Client&) = default;
-  /// The same.
+  /// Copies the client. Moving copies too: a Client is never empty.
   Client& operator=(const Client&) = default;
 
-  /// Sends a request; its outcome comes by the future within the timeout. Blocks, as long at the longest,
-  /// only while there is no room, and reads replies for all meanwhile. A refused ask is a future that is
-  /// ready with the reason: ring_full, arena_full, call_table_full, too_large, unknown_actor, nested_fill,
-  /// malformed (bytes that are no message), draining, terminated, engine_failed.
+  /// Sends a request and returns the future of its reply.
+  /// @param content  a fill function, or Encoded bytes: see the class
+  /// @returns        a future whose outcome is there within the timeout. If the request was refused, the
+  ///                 future is ready and holds the reason: ring_full, arena_full, call_table_full, too_large,
+  ///                 unknown_actor, nested_fill, malformed (the bytes are no message), draining, terminated,
+  ///                 engine_failed, forked.
+  /// Blocks only while there is no room, at most for the timeout; completes other threads' replies meanwhile.
   template <class Request, class Actor, class Content>
   Future<Reply<ResponseTo<Request, Actor>>> ask(Address<Actor> to, Content&& content,
                                                 const AskOptions& options = {}) {
@@ -113,13 +119,15 @@ class Client {
     if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(*core_, sent.value()));
   }
-  /// The same with a timeout of its own.
+  /// Sends a request with a timeout that replaces Options::timeout; see ask().
   template <class Request, class Actor, class Content>
   auto ask(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
     return ask<Request>(to, std::forward<Content>(content), AskOptions{timeout, 0});
   }
 
-  /// As ask, but never blocks: no room is a failure at once (ring_full, arena_full, call_table_full).
+  /// Sends a request like ask(), but never blocks.
+  /// @returns the future, or why the request was refused. Without room the status is ring_full, arena_full or
+  ///          call_table_full.
   template <class Request, class Actor, class Content>
   Result<Future<Reply<ResponseTo<Request, Actor>>>> try_ask(Address<Actor> to, Content&& content,
                                                             const AskOptions& options = {}) {
@@ -128,87 +136,103 @@ class Client {
     if (!sent) return sent.error();
     return Future<Reply<ResponseTo<Request, Actor>>>(detail::CallHandle(*core_, sent.value()));
   }
-  /// The same with a timeout of its own.
+  /// Sends a request with a timeout that replaces Options::timeout, and never blocks; see try_ask().
   template <class Request, class Actor, class Content>
   auto try_ask(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
     return try_ask<Request>(to, std::forward<Content>(content), AskOptions{timeout, 0});
   }
 
-  /// Sends a message that wants no reply. Success means accepted: it will be processed or become a dead
-  /// letter. Blocks, `timeout` at the longest, only while there is no room.
+  /// Sends a message without a reply.
+  /// @param content  a fill function, or Encoded bytes: see the class
+  /// @returns        success if the message was accepted: a worker handles it, or it becomes a dead letter.
+  ///                 Otherwise the reason, one of those listed at ask().
+  /// Blocks only while there is no room, at most for `options.timeout`.
   template <class Request, class Actor, class Content>
   Result<void> tell(Address<Actor> to, Content&& content, const TellOptions& options = {}) {
     return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
   }
-  /// The same with a time to wait for room.
+  /// Sends a message without a reply and waits for room at most for `timeout`; see tell().
   template <class Request, class Actor, class Content>
   Result<void> tell(Address<Actor> to, Content&& content, std::chrono::nanoseconds timeout) {
     return tell<Request>(to, std::forward<Content>(content), TellOptions{timeout, {}});
   }
-  /// As tell, but never blocks: no room is a failure at once.
+  /// Sends a message like tell(), but never blocks: without room the status is ring_full or arena_full.
   template <class Request, class Actor, class Content>
   Result<void> try_tell(Address<Actor> to, Content&& content, const TellOptions& options = {}) {
     return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
   }
 
-  /// Sends a request for each of `futures`, in their order, for less than so many asks: they are built up to
-  /// 16 at a time, and share what need not be done for each. `fill(size_t i, Request::Builder)` builds
-  /// request i; `to` is an Address<Actor>, or a function of i that gives one. Returns how many were sent, the
-  /// first so many; the other futures hold the reason, as an ask's. Blocks as ask does, for each 16.
-  /// Allocates nothing. What fill throws passes through: the futures of what was not sent are as they were
-  /// then.
+  /// Sends one request per future, in order, in batches of up to 16 to one worker. Costs less than as many
+  /// calls of ask().
+  /// @param futures  receives the outcomes
+  /// @param fill     called as fill(size_t i, Request::Builder) to build request i. What it throws passes
+  ///                 through; the futures of unsent requests are unchanged then.
+  /// @returns        how many requests were sent, counted from the first. The remaining futures hold the
+  ///                 reason, one of those listed at ask().
+  /// Blocks only while there is no room, at most for the timeout per batch. Does not allocate.
   template <class Request, class Actor, class Fill>
   size_t ask_many(Address<Actor> to, std::span<Future<Reply<ResponseTo<Request, Actor>>>> futures,
                   Fill&& fill, const AskOptions& options = {}) {
     return send_asks<Request>(resolve<Request>(to), SameKey{to.key}, futures, fill, options);
   }
-  /// The same, to an address for each request.
+  /// Sends one request per future, each to its own address; see ask_many() to one address.
+  /// @param to  called as to(size_t i); returns the address of request i
   template <class Request, class To, class Fill, class Actor = ActorOf<To>>
   size_t ask_many(To&& to, std::span<Future<Reply<ResponseTo<Request, Actor>>>> futures, Fill&& fill,
                   const AskOptions& options = {}) {
     const auto key = [&to](size_t i) { return to(i).key; };
     return send_asks<Request>(resolve<Request>(Address<Actor>{}), key, futures, fill, options);
   }
-  /// The same, to an actor known by name.
+  /// Sends one request per future to an actor known by name; see ask_many() to one address.
   template <class Request, class Response, class Fill>
   size_t ask_many(const NamedAddress& to, std::span<Future<Reply<Response>>> futures, Fill&& fill,
                   const AskOptions& options = {}) {
     return send_asks<Request>(resolve<Request, Response>(to), SameKey{to.key}, futures, fill, options);
   }
-  /// The same for `count` messages that want no reply.
+  /// Sends `count` messages without replies, in order, in batches of up to 16 to one worker.
+  /// @param fill  called as fill(size_t i, Request::Builder) to build message i. What it throws passes
+  ///              through.
+  /// Blocks only while there is no room, at most for `options.timeout` per batch. Does not allocate.
   template <class Request, class Actor, class Fill>
   TellManyResult tell_many(Address<Actor> to, size_t count, Fill&& fill, const TellOptions& options = {}) {
     return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
   }
-  /// The same, to an address for each.
+  /// Sends `count` messages without replies, each to its own address; see tell_many() to one address.
+  /// @param to  called as to(size_t i); returns the address of message i
   template <class Request, class To, class Fill, class Actor = ActorOf<To>>
   TellManyResult tell_many(To&& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
     const auto key = [&to](size_t i) { return to(i).key; };
     return send_tells<Request>(resolve<Request>(Address<Actor>{}), key, count, fill, options);
   }
-  /// The same, to an actor known by name.
+  /// Sends `count` messages without replies to an actor known by name; see tell_many() to one address.
   template <class Request, class Fill>
   TellManyResult tell_many(const NamedAddress& to, size_t count, Fill&& fill,
                            const TellOptions& options = {}) {
     return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
   }
 
-  /// Makes sure that the actor is there: a new one has had its on_start. A message does the same, unless the
-  /// type says `static constexpr bool created_by_message = false`. Blocks until the worker has answered.
-  /// Failures: those of an ask, actor_table_full, and what on_start failed with.
+  /// Creates the actor unless it exists, and runs its on_start. A message creates its actor too, unless the
+  /// actor type has `static constexpr bool created_by_message = false`.
+  /// @param timeout  empty: Options::timeout
+  /// @returns        success, a failure of ask(), actor_table_full, or the failure of on_start
+  /// Blocks until the worker has answered, at most for the timeout.
   template <class Actor>
   Result<void> start(Address<Actor> to, std::optional<std::chrono::nanoseconds> timeout = {}) {
     return start(NamedAddress{type_name<Actor>(), to.key}, timeout);
   }
-  /// Ends the actor, after its on_stop: its state is gone. Blocks until the worker has answered. Failures:
-  /// those of an ask, no_such_actor, and what on_stop failed with (the actor is gone all the same).
+  /// Runs the actor's on_stop and removes the actor with its state.
+  /// @param timeout  empty: Options::timeout
+  /// @returns        success, a failure of ask(), no_such_actor, or the failure of on_stop, after which the
+  ///                 actor is removed as well
+  /// Blocks until the worker has answered, at most for the timeout.
   template <class Actor>
   Result<void> stop(Address<Actor> to, std::optional<std::chrono::nanoseconds> timeout = {}) {
     return stop(NamedAddress{type_name<Actor>(), to.key}, timeout);
   }
 
-  /// The same for actors known by name. `Request` and `Response` are official classes. Refused besides:
-  /// unknown_message, where the actor has no handler for `Request`, or one that does not answer `Response`.
+  /// Sends a request to an actor known by name; see ask(). `Request` and `Response` are official classes.
+  /// @returns the future. One more reason to refuse a request is unknown_message: the actor has no handler
+  ///          for `Request`, or its handler does not answer with `Response`.
   template <class Request, class Response, class Content>
   Future<Reply<Response>> ask(const NamedAddress& to, Content&& content, const AskOptions& options = {}) {
     using Outcome = Future<Reply<Response>>;
@@ -217,7 +241,7 @@ class Client {
     if (!sent) return Outcome(core_, sent.error());
     return Outcome(detail::CallHandle(*core_, sent.value()));
   }
-  /// As try_ask, by name.
+  /// Sends a request to an actor known by name, and never blocks; see try_ask().
   template <class Request, class Response, class Content>
   Result<Future<Reply<Response>>> try_ask(const NamedAddress& to, Content&& content,
                                           const AskOptions& options = {}) {
@@ -226,27 +250,28 @@ class Client {
     if (!sent) return sent.error();
     return Future<Reply<Response>>(detail::CallHandle(*core_, sent.value()));
   }
-  /// As tell, by name.
+  /// Sends a message without a reply to an actor known by name; see tell().
   template <class Request, class Content>
   Result<void> tell(const NamedAddress& to, Content&& content, const TellOptions& options = {}) {
     return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
   }
-  /// As try_tell, by name.
+  /// Sends a message without a reply to an actor known by name, and never blocks; see try_tell().
   template <class Request, class Content>
   Result<void> try_tell(const NamedAddress& to, Content&& content, const TellOptions& options = {}) {
     return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
   }
-  /// As start, by name.
+  /// Creates an actor known by name unless it exists; see start().
   Result<void> start(const NamedAddress& to, std::optional<std::chrono::nanoseconds> timeout = {}) {
     return send_lifecycle(to, lifecycle_message::start, timeout);
   }
-  /// As stop, by name.
+  /// Removes an actor known by name; see stop().
   Result<void> stop(const NamedAddress& to, std::optional<std::chrono::nanoseconds> timeout = {}) {
     return send_lifecycle(to, lifecycle_message::stop, timeout);
   }
 
-  /// The numbers of the handler for `request`, a Cap'n Proto type id, for ask_by_number. Failures:
-  /// unknown_actor, unknown_message.
+  /// Finds the numbers of a handler, for ask_by_number().
+  /// @param request  the request's Cap'n Proto type id
+  /// @returns        the numbers, or unknown_actor or unknown_message. Never blocks.
   Result<MessageNumbers> numbers_of(ActorName actor, uint64_t request) const {
     const auto handler = find(actor, request);
     if (!handler) return handler.error();
@@ -254,9 +279,9 @@ class Client {
                           handler.value()->max_reply_bytes};
   }
 
-  /// An ask by numbers, of whatever they mean to the worker: for clients that do not know the types, and for
-  /// tests of what becomes of bytes that nobody should send. numbers_of finds the numbers in use, and
-  /// ActorSet::handlers() lists them.
+  /// Sends a request to the handler with these numbers; see ask(). It serves clients that do not know the
+  /// types. The worker checks the numbers. numbers_of() finds the numbers in use, and ActorSet::handlers()
+  /// lists them.
   Future<Reply<capnp::AnyPointer>> ask_by_number(uint16_t actor_type, uint16_t message_type, uint64_t key,
                                                  const Encoded& content, const AskOptions& options = {}) {
     using Outcome = Future<Reply<capnp::AnyPointer>>;
@@ -267,8 +292,9 @@ class Client {
     return Outcome(detail::CallHandle(*core_, sent.value()));
   }
 
-  /// As ask_by_number, with a refusal apart from the outcome; without waiting for room if `when_full` says
-  /// so.
+  /// Sends a request to the handler with these numbers, and returns a refusal instead of a future that holds
+  /// the refusal; see ask().
+  /// @param when_full  says whether to wait for room or to refuse the request
   Result<Future<Reply<capnp::AnyPointer>>> send_ask_by_number(MessageNumbers numbers, uint64_t key,
                                                               const Encoded& content,
                                                               const AskOptions& options,
@@ -279,7 +305,8 @@ class Client {
     if (!sent) return sent.error();
     return Future<Reply<capnp::AnyPointer>>(detail::CallHandle(*core_, sent.value()));
   }
-  /// A tell by numbers.
+  /// Sends a message without a reply to the handler with these numbers; see tell().
+  /// @param when_full  says whether to wait for room or to refuse the message
   Result<void> send_tell_by_number(MessageNumbers numbers, uint64_t key, const Encoded& content,
                                    const TellOptions& options, detail::WhenFull when_full) {
     return send_tell(
@@ -287,10 +314,9 @@ class Client {
         options, when_full);
   }
 
-  /// Largest request or response body that fits a slot, in bytes.
+  /// Returns the size of the largest body that fits a slot, in bytes.
   uint32_t body_capacity() const { return core_->shape().body_capacity(); }
-  /// Largest body that can be sent at all, in bytes: the arena's size. An ask needs room for its reply
-  /// besides.
+  /// Returns the size of the largest body that can be sent, in bytes. An ask also needs room for its reply.
   uint64_t max_body_bytes() const { return core_->max_body_bytes(); }
 
  private:

@@ -1,4 +1,4 @@
-// What an ask gives back: a Future of a Reply.
+// What Client::ask returns: a Future of a Reply.
 #pragma once
 
 #include <kj/exception.h>
@@ -13,21 +13,21 @@
 
 namespace gyre {
 
-/// A response, read where it arrived. Holds a call slot until it is destroyed; move-only. One thread at a
-/// time.
+/// Reads a response in place, where it arrived. Holds a call slot until destroyed. Move-only. Used by one
+/// thread at a time.
 template <class Response>
 class Reply {
  public:
   using Reader = typename Response::Reader;
 
-  /// `read()`: gives the reader, once; what it throws passes through.
+  /// Takes the call, and the reader that `read()` returns. What `read()` throws passes through.
   template <class Read>
   Reply(detail::CallHandle&& handle, Read&& read) : handle_(std::move(handle)), reader_(read()) {}
 
   const Reader& operator*() const { return reader_; }
   const Reader* operator->() const { return &reader_; }
-  /// The response as it arrived: one segment, which encode() makes a stream of.
-  /// Empty if this was moved from.
+  /// Returns the response's bytes, one unpacked segment; pass them to encode() to make a stream. They live as
+  /// long as the Reply. Empty if the Reply was moved from.
   std::span<const std::byte> body() const {
     if (!handle_) return {};
     return handle_.core().calls().body_bytes(handle_.call());
@@ -38,24 +38,29 @@ class Reply {
   Reader reader_;
 };
 
-/// The outcome of an ask, when it comes. Move-only; one thread at a time. It may outlive its Runtime: then
-/// its outcome is Status::terminated. Destroyed unread, it abandons the call: the reply is counted and
-/// dropped.
+/// Delivers the outcome of an ask. Move-only. Used by one thread at a time. A Future may outlive its Runtime:
+/// its outcome is Status::terminated then. A Future destroyed before its outcome was taken abandons the call:
+/// the reply is counted and dropped.
 ///
-/// The outcome is taken by one of: get(), which waits for it; then(), which calls back; co_await, which
-/// resumes a coroutine; CompletionQueue::watch(), for poll loops. docs/async.md says what runs where.
+/// Take the outcome by one of these:
+/// - get() waits for it.
+/// - then() calls back.
+/// - co_await resumes a coroutine.
+/// - CompletionQueue::watch() serves poll loops.
+///
+/// docs/async.md says on which threads they run.
 template <class T>
 class Future;
-/// What Client::ask gives: the reply, or why there is none.
+/// Delivers the outcome of Client::ask: the reply, or why there is none.
 template <class Response>
 class Future<Reply<Response>> {
  public:
   using Outcome = Result<Reply<Response>>;
 
-  /// Of no ask: its outcome is `terminated`.
+  /// Makes a future of no ask. Its outcome is Status::terminated.
   Future() = default;
   explicit Future(detail::CallHandle handle) : handle_(std::move(handle)) {}
-  /// Of an ask that was refused.
+  /// Makes a future of a refused ask.
   explicit Future(const Failure& refused) : refused_(refused) {}
   Future(std::shared_ptr<detail::Core> core, const Failure& refused)
       : refused_by_(std::move(core)), refused_(refused) {}
@@ -66,34 +71,39 @@ class Future<Reply<Response>> {
     return *this;
   }
 
-  /// Completes what has arrived, for others too; true once get() will not block. Never blocks.
+  /// Returns true once get() will not block. Completes the replies that have arrived, for all threads. Never
+  /// blocks.
   bool ready() const { return !handle_ || handle_.core().forked() || handle_.core().poll(handle_.call()); }
 
-  /// Blocks until the outcome is there: at the ask's deadline the latest. The caller polls for all meanwhile.
+  /// Blocks until the outcome is there, at most until the ask's deadline. Completes other threads' replies
+  /// meanwhile.
   void wait() const {
     if (handle_ && !handle_.core().forked()) handle_.core().wait(handle_.call());
   }
 
-  /// The same for `timeout` at the most; true once get() will not block.
+  /// Blocks until the outcome is there, at most for `timeout`. Returns true if get() will not block.
   bool wait_for(std::chrono::nanoseconds timeout) const {
     if (!handle_ || handle_.core().forked()) return true;
     return handle_.core().wait_until(handle_.call(), detail::after(detail::host_now_ns(), timeout));
   }
 
-  /// Waits and takes the outcome. Afterwards the future is empty: a second get() says `terminated`.
+  /// Waits for the outcome like wait() and takes it. The future is empty afterwards: a second get() returns
+  /// Status::terminated.
   Outcome get() {
     if (!handle_) return std::exchange(*this, Future()).refused_;
     if (!handle_.core().forked()) handle_.core().wait(handle_.call());
     return taken(std::move(handle_));
   }
 
-  /// Takes the outcome later: `callback(Result<Reply<Response>>)`, called once, on the runtime's poller
-  /// thread, after the outcome is there; also where it is there already, or the ask was refused. Where the
-  /// runtime has ended, in a forked child, and of an empty future it is called here, before then() returns.
-  /// It should not block; what it throws is counted (Runtime::callback_failures). Never blocks, and allocates
-  /// nothing for callbacks of up to 48 bytes that move without throwing, of asks that were accepted. The
-  /// first use of a runtime's poller starts its thread: throws Error where there can be none; and
-  /// std::bad_alloc. The future is as it was then.
+  /// Passes the outcome to `callback` once it is there. Never blocks.
+  /// @param callback  called once as callback(Result<Reply<Response>>), on the runtime's poller thread. In
+  ///                  three cases then() calls it before returning: the runtime has ended, the process is a
+  ///                  forked child, or the future is empty. It should not block. The poller counts what it
+  ///                  throws (Runtime::callback_failures).
+  /// @throws Error           if the poller's thread cannot be started; the first then() starts it
+  /// @throws std::bad_alloc  if there is no memory. After either exception the future is unchanged.
+  /// Allocates nothing if the ask was accepted, the poller runs, and the callback has at most 48 bytes and a
+  /// noexcept move constructor.
   template <class Callback>
   void then(Callback callback) && {
     if (handle_) {
@@ -110,31 +120,34 @@ class Future<Reply<Response>> {
     }
   }
 
-  /// `co_await` gives the Result, in a coroutine of any type. One whose outcome is there does not suspend;
-  /// others are resumed on the runtime's poller thread, or where resume_on() says. Do not destroy a coroutine
-  /// that waits: cancel it. Throws into the coroutine what then() throws.
+  /// Waits for the outcome in a coroutine of any type; the expression's value is the Result. Does not suspend
+  /// if the outcome is there. Otherwise the runtime's poller thread resumes the coroutine; resume_on()
+  /// chooses another executor. Do not destroy a coroutine while it waits: cancel the ask. Throws what then()
+  /// throws, into the coroutine.
   auto operator co_await() && { return std::move(*this).resume_on(detail::ResumeHere{}); }
-  /// As co_await of the future itself; `executor(std::coroutine_handle<>)` is called on the poller's thread,
-  /// and has the handle resumed, once. It must not throw.
+  /// Waits for the outcome like co_await, and resumes the coroutine through an executor.
+  /// @param executor  called as executor(std::coroutine_handle<>) on the poller's thread; must see to it that
+  ///                  the handle is resumed once; must not throw
   template <class Executor>
   auto resume_on(Executor executor) && {
     return detail::Awaiter<Response, Executor>(std::move(*this), std::move(executor));
   }
 
-  /// Gives the ask up: see Canceller. The future stays, with its outcome.
+  /// Cancels the ask: see Canceller::cancel(). The future stays valid and delivers the outcome.
   bool cancel() const { return handle_ && handle_.core().cancel(handle_.call()); }
-  /// Gives it up from elsewhere and later, also when the future was moved from.
+  /// Returns an object that can cancel the ask later, from any thread, even after the future was moved from.
   Canceller canceller() const {
     return handle_ ? Canceller(handle_.core().weak_from_this().lock(), handle_.call()) : Canceller();
   }
-  /// Gives it up once a stop is requested, on the thread that requests it; if it was, at once. For as long as
-  /// the result lives, which the future need not outlive.
+  /// Cancels the ask once a stop is requested, on the thread that requests the stop; at once if a stop was
+  /// requested before.
+  /// @returns a guard. After it is destroyed the token has no effect. It may outlive the future.
   [[nodiscard]] std::stop_callback<Canceller> cancel_on(std::stop_token token) const {
     return std::stop_callback<Canceller>(std::move(token), canceller());
   }
 
-  /// The same outcome, its response to be read as another message: `capnp::AnyPointer` for code that does not
-  /// know which.
+  /// Moves the outcome into a future that reads the response as type `Other`. Code that does not know the
+  /// type uses `capnp::AnyPointer`.
   template <class Other>
   Future<Reply<Other>> as() && {
     Future<Reply<Other>> other;
@@ -151,7 +164,7 @@ class Future<Reply<Response>> {
   friend class CompletionQueue;
 
   static Failure emptied() { return Failure{Status::terminated}; }
-  // Hardly any future is: a look at that is less than a copy of the failure.
+  // Hardly any future holds a refusal: testing for one costs less than copying the failure.
   bool refused() const { return refused_.status != Status::terminated || refused_by_ != nullptr; }
   template <class Other>
   void take_refusal(Future<Other>& other) {
@@ -160,16 +173,16 @@ class Future<Reply<Response>> {
     refused_by_ = std::move(other.refused_by_);
   }
 
-  // Not inlined: g++ 12 takes a move of what it knows to be a Failure for one of a Reply that was never made.
+  // Not inlined: g++ 12 otherwise warns that a Reply is moved which was never made.
   [[gnu::noinline]] static Outcome refusal(const Failure& refused) { return refused; }
 
-  // The same, and a call that failed is given back before it returns.
+  // Returns the outcome, and releases a failed call before returning.
   static Outcome taken(detail::CallHandle&& handle) {
     detail::CallHandle mine(std::move(handle));
     return outcome_of(std::move(mine));
   }
-  // Of a call that is done, or a forked child's. The reply is made in place: the reader that Cap'n Proto
-  // stores word by word is copied once.
+  // Returns the outcome of a call that is done, or that belongs to a forked child. Makes the reply in place,
+  // so that the reader is copied once; Cap'n Proto stores readers word by word.
   static Outcome outcome_of(detail::CallHandle&& handle) {
     if (handle.core().forked()) return Failure{Status::forked};
     CallTable& calls = handle.core().calls();
@@ -184,7 +197,7 @@ class Future<Reply<Response>> {
   }
 
   detail::CallHandle handle_;
-  std::shared_ptr<detail::Core> refused_by_;  // null of an ask that nobody refused
+  std::shared_ptr<detail::Core> refused_by_;  // set only if the core refused the ask
   Failure refused_ = emptied();
 };
 

@@ -1,4 +1,4 @@
-// What a runtime is launched with; the same names in every tool.
+// The options of a runtime. Every tool uses the same names.
 #pragma once
 
 #include <gyre/bridge/region.hpp>
@@ -11,70 +11,84 @@
 
 namespace gyre {
 
+/// Selects where the actors run; `automatic` means CUDA if there is a device, else the CPU.
 enum class EngineKind { automatic, cuda, cpu };
+/// Selects the memory that messages travel through; see Options::transport.
 enum class TransportKind { automatic, bar, pinned, heap, unified };
 
-/// How a thread waits for the other side. It polls for all who wait; any of them may find another's reply, and
-/// tells that one.
+/// Selects how a thread waits for the other side. A waiting thread takes the replies of all waiting threads,
+/// and wakes the thread whose reply it took.
 enum class WaitPolicy {
-  /// Spin for some 20 to 50 µs, then sleep: on the CPU engine until woken; on CUDA, where a kernel wakes no
-  /// thread, a tenth of the time waited, 5 µs to 2 ms at once. Threads that wait for room, or for a change of
-  /// the lifecycle, sleep for 50 µs at a time.
+  /// Spins for 20 to 50 µs, then sleeps. On the CPU engine the thread sleeps until woken. On CUDA, where a
+  /// kernel cannot wake a thread, it sleeps for a tenth of the time waited so far, 5 µs to 2 ms each time.
+  /// Threads that wait for room or for a change of the lifecycle sleep for 50 µs each time.
   polite,
-  spin,  ///< spin: lowest latency, a core each; with more such threads than cores they take each other's time
+  /// Spins without sleeping. Lowest latency; each waiting thread occupies a core. With more such threads than
+  /// cores the threads preempt each other.
+  spin,
 };
 
+/// Returns the name that options and tools use, for example "cuda".
 std::string_view name(EngineKind kind);
+/// Returns the name that options and tools use, for example "pinned".
 std::string_view name(TransportKind kind);
+/// Returns the name that options and tools use, for example "polite".
 std::string_view name(WaitPolicy policy);
 
-/// Largest region in unified memory, in bytes: it is meant for small ones.
+/// Limits a region in unified memory, in bytes; unified memory is meant for small regions.
 inline constexpr uint64_t unified_region_bytes = uint64_t(256) << 20;
 
-/// Plain values with working defaults. Runtime::launch checks them all at once and throws BadOptions.
+/// Configures a runtime. Every default works. Runtime::launch checks all options at once and throws
+/// BadOptions.
 struct Options {
-  EngineKind engine = EngineKind::automatic;  ///< CUDA where a device exists, else the CPU
+  EngineKind engine = EngineKind::automatic;  ///< `automatic`: CUDA if there is a device, else the CPU
   int device = 0;                             ///< CUDA device number
-  /// On CUDA bar where it works, else pinned; unified on request. On the CPU heap.
+  /// `automatic`: bar if it works on this CUDA machine, else pinned; heap on the CPU engine. Unified memory
+  /// is used only on request.
   TransportKind transport = TransportKind::automatic;
-  uint32_t workers = 1;  ///< blocks on CUDA, threads on the CPU
-  uint32_t block = 32;   ///< CUDA threads a block, a multiple of 32; the CPU ignores it
-  uint32_t blocks = 0;   ///< CUDA blocks of a grid-scoped actor set's one worker; 0: one a multiprocessor
-  uint32_t slots = 256;  ///< slots a ring, a power of two
-  uint32_t slot_bytes = 512;                ///< bytes a slot, a multiple of 64
-  std::chrono::milliseconds timeout{5000};  ///< of an ask, and for room in a full ring
-  WaitPolicy wait =
-      WaitPolicy::polite;  ///< of every thread that waits: callers, and the CPU engine's workers
-  /// CPU engine: worker n runs on the CPU with number pin_workers[n mod its size] only. Empty: where the
-  /// system puts it. CUDA ignores it. Callers' threads are their own to pin.
+  uint32_t workers = 1;  ///< number of workers: blocks on CUDA, threads on the CPU
+  uint32_t block = 32;   ///< CUDA threads per block, a multiple of 32; the CPU engine ignores it
+  /// CUDA blocks of the single worker of a grid-scoped actor set; 0: one block per multiprocessor.
+  uint32_t blocks = 0;
+  uint32_t slots = 256;       ///< slots per ring, a power of two
+  uint32_t slot_bytes = 512;  ///< bytes per slot, a multiple of 64
+  /// Limits an ask from its call to its outcome, and the wait of a tell for room.
+  std::chrono::milliseconds timeout{5000};
+  WaitPolicy wait = WaitPolicy::polite;  ///< applies to callers' threads and the CPU engine's workers
+  /// Pins the CPU engine's workers: worker n runs only on CPU number pin_workers[n mod pin_workers.size()].
+  /// Empty: the system places them. CUDA ignores this option. It does not pin callers' threads.
   std::vector<int> pin_workers = {};
-  /// Bytes, a multiple of 4096, for bodies of requests and replies that do not fit a slot. 0: none may be
-  /// larger.
+  /// Bytes for bodies of requests and replies that do not fit a slot, a multiple of 4096. 0: larger bodies
+  /// are refused.
   uint64_t arena_bytes = uint64_t(64) << 20;
-  /// Largest reply, in bytes, that an ask makes room for unless it says itself, or the actor that it is for
-  /// does. 0: what fits a slot, or as many bytes as its request has.
+  /// Bytes that an ask reserves for its reply if neither AskOptions nor the actor's handler says. 0: as many
+  /// as the request has, and at least what fits a slot.
   uint32_t max_reply_bytes = 0;
-  /// Actors with state, of each type, that one worker has room for: each takes its state and 28 bytes of the
-  /// engine's memory. A key's worker is key mod workers.
+  /// Actors with state that one worker has room for, per actor type. Each takes its state and 28 bytes of the
+  /// engine's memory. Worker `key mod workers` runs the actor of a key.
   uint32_t actors_per_worker = 16384;
-  uint32_t max_buffers = 1024;  ///< there may be at once, at most 65,535; each takes 24 bytes of the engine's
-  uint64_t region_budget = uint64_t(1) << 30;  ///< bytes; a larger region is refused
-  bool verbose = false;                        ///< log launch parameters, whatever the log's level
-  /// Writes stats() to a file in `$GYRE_STATS_DIR` again and again, for `gyre stat` (docs/watching.md).
+  uint32_t max_buffers = 1024;  ///< buffers at one time, at most 65,535; each takes 24 bytes of engine memory
+  uint64_t region_budget = uint64_t(1) << 30;  ///< limits the region, in bytes
+  bool verbose = false;                        ///< logs launch parameters at every log level
+  /// Writes stats() to a file in `$GYRE_STATS_DIR` at each stats_interval, for `gyre stat`
+  /// (docs/watching.md).
   bool publish_stats = false;
-  std::chrono::milliseconds stats_interval{200};  ///< between two times, 10 ms to an hour
-  bool cache = true;  ///< CUDA: keep the compiled actors on disk, and look there first (docs/design.md, 6)
-  /// CUDA: a folder to write the compiled actors to, with all that they were compiled from. Empty: none.
+  std::chrono::milliseconds stats_interval{200};  ///< time between two writes of stats(), 10 ms to an hour
+  bool cache = true;  ///< CUDA: keeps compiled actors on disk and reuses them (docs/design.md, 6)
+  /// CUDA: names a folder for the compiled actors and the sources that they were compiled from. Empty: none
+  /// is written.
   std::string keep_program = {};
-  uint64_t first_lap = 1;  ///< lap of the rings' first ticket; for tests of the wrap
+  uint64_t first_lap = 1;  ///< lap of the rings' first ticket; tests use it to reach the wrap
 
+  /// Returns the shape of each ring.
   RingShape ring_shape() const { return RingShape{slots, slot_bytes, first_lap}; }
-  /// Of a region for actors with so many handlers.
+  /// Returns the layout of the region.
+  /// @param handlers  number of handlers of all actor types
   RegionLayout region_layout(size_t handlers) const {
     return RegionLayout{workers, ring_shape(), arena_bytes, uint32_t(handlers)};
   }
-  /// Everything that is wrong with these values, a line each with the number, the limit and its reason; empty
-  /// if valid.
+  /// Lists everything that is wrong with these values, one line each with the value, the limit and its
+  /// reason. Returns an empty string if all are valid.
   std::string problems() const;
 };
 

@@ -7,107 +7,117 @@
 
 namespace gyre {
 
-/// One launched set of workers. Move-only; its destructor terminates. Its memory is freed when the last
-/// Client, Future and Reply that refer to it are gone. One that was moved from throws Error whatever it is
-/// asked.
+/// Owns one launched set of workers. Move-only; the destructor terminates the workers. The runtime's memory
+/// is freed when the last Client, Future and Reply that refer to it are gone. After a Runtime was moved from,
+/// each of its functions throws Error. Thread-safe, except for moving and destroying.
 ///
-/// In a child of fork() the workers are the parent's: messages, futures and drain fail with Status::forked,
-/// what reads or ends the workers throws Error with that status, and destructors leave everything alone.
-/// Replies that came before belong to the parent; do not read them there.
+/// In a child of fork() the workers belong to the parent. There, messages, futures and drain() fail with
+/// Status::forked; functions that read or end the workers throw Error with this status; destructors do
+/// nothing. Do not read in the child a Reply that arrived before the fork: it belongs to the parent.
 class Runtime {
  public:
-  /// Checks `options`, makes the engine and starts the workers. Throws BadOptions (everything that is wrong,
-  /// at once), EngineUnavailable (no such engine here: why, and what to install), Error. Not while a shared
-  /// library is being loaded, from an initialiser of its own: other threads load libraries meanwhile, and
-  /// would wait for that one.
+  /// Checks `options`, makes the engine and starts the workers. Blocks until the workers run; the Timings say
+  /// how long that took. Do not call it from an initializer of a shared library that is being loaded:
+  /// launch() waits for threads that load libraries, and they would wait for the initializer.
+  /// @throws BadOptions         with everything that is wrong, one line each
+  /// @throws EngineUnavailable  with the reason why this machine has no such engine, and what to install
+  /// @throws Error              for other failures
   static Runtime launch(ActorSet actors, const Options& options = {});
 
   Runtime(Runtime&& other) noexcept;
   Runtime& operator=(Runtime&& other) noexcept;
-  /// terminate() with the default deadline.
+  /// Terminates the workers like terminate() with the default timeout, unless they were terminated.
   ~Runtime();
 
+  /// Returns a client of these workers.
   Client client() const {
-    core();  // that there is one
+    core();  // throws if there is none
     return Client(core_);
   }
 
-  /// From now on each message is answered Status::inactive instead of being handled; a tell becomes a dead
-  /// letter. Blocks until every worker does so, at most the timeout, whatever other threads do. Failures:
-  /// worker_stuck, draining, terminated, engine_failed.
+  /// Makes the workers answer each ask with Status::inactive, and make a dead letter of each tell, instead of
+  /// handling it. Blocks until every worker obeys, at most for the timeout.
+  /// @returns success, worker_stuck, draining, terminated, engine_failed or forked
   Result<void> deactivate(std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {
     return core()->set_active(false, timeout);
   }
-  /// Messages are handled again. Waits and fails as deactivate().
+  /// Makes the workers handle messages again. Blocks until every worker obeys, at most for the timeout.
+  /// @returns success, worker_stuck, draining, terminated, engine_failed or forked
   Result<void> activate(std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {
     return core()->set_active(true, timeout);
   }
-  /// A buffer of `elements` zeroed elements, at least one. Beside live workers too, from any thread; it
-  /// blocks for as long as zeroing takes. Throws Error: no room, or no such memory here (see refusal), with
-  /// the numbers.
+  /// Allocates a buffer of zeroed elements. Works while workers run. Blocks for as long as zeroing takes.
+  /// @param elements  number of elements, at least 1
+  /// @throws Error    with the numbers, if there is no room or no memory of this kind (see refusal())
   template <class T>
   Buffer<T> allocate(MemoryKind kind, uint64_t elements) {
     return Buffer<T>(core(), kind, elements);
   }
-  /// The same of elements whose type is known at run time alone, `element_bytes` each; what Buffer is made
-  /// of.
+  /// Allocates a buffer of zeroed elements whose type is known only at run time; Buffer is made of the
+  /// result.
+  /// @param element_bytes  size of one element, in bytes
+  /// @param elements       number of elements, at least 1
   detail::BufferOwner allocate(MemoryKind kind, messages::view::ElementType element, uint64_t element_bytes,
                                uint64_t elements) {
     return detail::BufferOwner(core(), kind, element, element_bytes, elements);
   }
-  /// Why this engine has no memory of that kind; empty if it has.
+  /// Returns why this engine has no memory of `kind`; empty if it has.
   std::string refusal(MemoryKind kind) const { return core()->buffers().memory().refusal(kind); }
-  /// The memory of all buffers; empty() after terminate() once the buffers are gone. Any thread.
+  /// Counts the memory of all buffers. Ledger::empty() holds after terminate(), once the buffers are gone.
   Ledger ledger() const {
     core()->refuse_if_forked("reading the ledger");
     return core()->buffers().ledger();
   }
 
-  /// Refuses new messages and blocks until all accepted ones are done, at most the timeout, whatever other
-  /// threads do. May be repeated after a time-out. Failures: worker_stuck, engine_failed, terminated.
+  /// Refuses new messages with Status::draining and waits until all accepted messages are done. Blocks at
+  /// most for the timeout. May be repeated after a timeout.
+  /// @returns success, worker_stuck (the time is up), engine_failed, terminated or forked
   Result<void> drain(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
-  /// Lets each worker finish the message in hand and ends them; the rest become dead letters. Every future in
-  /// flight completes, and its callback has returned; called from a callback, it does not wait for the
-  /// others. From then on then() calls its callback itself.
+  /// Ends the workers. Each worker finishes the message in hand; accepted messages behind it become dead
+  /// letters. Unless the report says otherwise, every future is complete and every callback has returned
+  /// afterwards; a call from a callback does not wait for other callbacks. Future::then() calls its callback
+  /// itself from then on.
   ///
-  /// Blocks at most the timeout, 250 ms at least, for workers and for threads that are sending, taking
-  /// replies, or allocating or freeing buffers, and as long again for callbacks, whatever other threads do.
-  /// What it did not wait for the report names: worker_stuck, sender_stuck, reader_stuck, buffers_stuck,
-  /// callback_stuck, or unfinished beside another call that still waits; the books count what no longer has a
-  /// known outcome as inferred. Repeatable: later calls report what the first did. Throws Error in a forked
-  /// child alone.
+  /// Blocks at most for the timeout, raised to 250 ms if it is shorter, while workers run and while threads
+  /// send, take replies, or allocate or free buffers; then at most as long again for callbacks. The report
+  /// names what did not finish in time; the books count messages of unknown outcome as inferred.
+  /// @returns       the report; later calls return the report of the first
+  /// @throws Error  in a forked child
   Termination terminate(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
 
-  /// Where the messages are; exact after terminate(). Any thread.
+  /// Counts what became of every message; exact after terminate().
+  /// @throws Error  in a forked child
   Books books() const { return core()->books(); }
-  /// What each worker and handler has done, and how long that took. Any thread; allocates, and takes as long
-  /// as reading 400 bytes for each handler of each worker. Throws Error in a forked child.
+  /// Reads what each worker and handler has done, and how long it took. Reads 400 bytes for each handler of
+  /// each worker. Allocates.
+  /// @throws Error  in a forked child
   Stats stats() const { return core()->stats(); }
-  /// Reads the stats as stats() does, for as long as it lives: it keeps the runtime's memory, not its
-  /// workers.
+  /// Returns a function that reads the stats like stats(). The function keeps the runtime's memory alive, but
+  /// not its workers.
   std::function<Stats()> stats_reader() const {
     return [core = core()] { return core->stats(); };
   }
-  /// The dead letters since the last call, oldest first. 1,024 are kept, failed tells among them, whether or
-  /// not somebody asks; later ones are dropped, and counted in the books. Any thread.
+  /// Takes the dead letters since the last call, oldest first. At most 1,024 are kept, including failed
+  /// tells; later ones are dropped, and counted in the books.
   std::vector<DeadLetter> take_dead_letters() { return core()->take_dead_letters(); }
 
-  /// How many callbacks and coroutines threw, and what the first of them did. Any thread.
+  /// Counts the callbacks and coroutines that threw, and returns the text of the first exception.
   CallbackFailures callback_failures() const {
     core()->refuse_if_forked("asking what callbacks threw");
     return core()->poller().failures();
   }
 
-  /// The actor types that were launched, with the handlers that the engine found them to have.
+  /// Returns the launched actor types, with their handlers as the engine found them.
   const ActorSet& actors() const { return core()->actors(); }
   EngineKind engine() const { return core()->engine().kind(); }
   TransportKind transport() const { return core()->engine().transport(); }
-  /// Where `auto` did not choose BAR on CUDA: why; else empty.
+  /// Returns why TransportKind::automatic did not choose BAR on CUDA; empty otherwise.
   std::string transport_reason() const { return core()->engine().transport_reason(); }
   std::string device_name() const { return core()->engine().device_name(); }
-  /// A fault of the device is seen here 5 ms after the driver knows of it, whatever the program does.
+  /// Returns the runtime's state. A device fault shows here within 5 ms of the driver's knowledge, even if
+  /// the program sends nothing.
   Lifecycle state() const { return core()->state(); }
-  /// Why the engine failed; empty if it did not. Any thread.
+  /// Returns why the engine failed; empty if it did not.
   std::string failure() const { return core()->failure(); }
   const Options& options() const { return core()->options(); }
   uint64_t region_bytes() const { return core()->region_bytes(); }
@@ -121,7 +131,7 @@ class Runtime {
   void end() noexcept;
 
   std::shared_ptr<detail::Core> core_;
-  std::unique_ptr<detail::StatsPublisher> published_;  // null: they are not
+  std::unique_ptr<detail::StatsPublisher> published_;  // null unless Options::publish_stats
 };
 
 }  // namespace gyre

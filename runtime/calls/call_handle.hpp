@@ -49,19 +49,20 @@ class CallHandle {
 
 }  // namespace detail
 
-/// Gives one ask up, from any thread and at any time: also once its Future was moved, waited for, or given a
-/// callback. A value; it keeps the runtime's memory, unless nobody but calls did when it was made. A function
-/// object without arguments, so that `std::stop_callback on_stop(token, future.canceller());` cancels when a
-/// stop is requested.
+/// Cancels one ask, from any thread and at any time, even after its Future was moved, waited for or given a
+/// callback. Copyable. Usually keeps the runtime's memory alive; it does not if only calls did when it was
+/// made. A function object without arguments, so that a stop token can cancel the ask:
+/// `std::stop_callback on_stop(token, future.canceller());`
 class Canceller {
  public:
-  /// Of no ask: cancel() does nothing.
+  /// Makes a canceller of no ask: cancel() does nothing.
   Canceller() = default;
   Canceller(std::shared_ptr<detail::Core> core, CallId call) : core_(std::move(core)), call_(call) {}
 
-  /// The ask's outcome is Status::cancelled, unless it has one. The request is not taken back: a worker may
-  /// handle it, and its reply is counted as late. Until that comes, the ask keeps its part of the reply ring
-  /// and its block of the arena. True if this decided. Never blocks.
+  /// Gives the ask the outcome Status::cancelled, unless it has an outcome already. Does not take the request
+  /// back: a worker may handle it, and its reply is counted as late. Until that reply arrives, the ask keeps
+  /// its part of the reply ring and its block of the arena. Returns true if this call decided the outcome.
+  /// Never blocks.
   bool cancel() const { return core_ != nullptr && core_->cancel(call_); }
   void operator()() const { cancel(); }
 
