@@ -237,7 +237,7 @@ template <class T>
 GYRE_DEVICE T sum(Context& ctx, T value) {
   static_assert(sizeof(T) <= 8);
 #if defined(__CUDACC_RTC__)
-  if constexpr (HandlerGroup::only_polls()) {
+  if constexpr (HandlerGroup::all_threads_poll()) {
     value = detail::sum_of_lanes(value, ctx.team().lanes(), ctx.size());
   } else {
     value = detail::sum_of_block(value);

@@ -64,10 +64,10 @@ struct Grid {
 #if defined(GYRE_GRID)
 struct HandlerGroup : Grid {
   /// Whether all its threads poll.
-  __device__ static constexpr bool only_polls() { return false; }
+  __device__ static constexpr bool all_threads_poll() { return false; }
 #else
 struct HandlerGroup : Block {
-  __device__ static constexpr bool only_polls() { return size() == 32; }
+  __device__ static constexpr bool all_threads_poll() { return size() == 32; }
 #endif
   /// Sets `word`, in the group's own memory, to `value` if it is 0; true in the one thread that did.
   template <class Word>
@@ -88,12 +88,12 @@ class Team {
   }
   __device__ uint32_t rank() const { return rank_; }
   __device__ uint32_t size() const {
-    if constexpr (!HandlerGroup::only_polls()) return HandlerGroup::size();
+    if constexpr (!HandlerGroup::all_threads_poll()) return HandlerGroup::size();
     return size_;
   }
   /// What any of its threads wrote to the group's own memory before it, all of them see after it. Collective.
   __device__ void sync() const {
-    if constexpr (HandlerGroup::only_polls()) {
+    if constexpr (HandlerGroup::all_threads_poll()) {
       __syncwarp(lanes_);
     } else {
       HandlerGroup::sync();
@@ -109,7 +109,7 @@ class Team {
 };
 
 /// True in the threads that poll the ring: the group's first warp.
-__device__ inline bool polls() { return HandlerGroup::only_polls() || HandlerGroup::rank() < 32; }
+__device__ inline bool polls() { return HandlerGroup::all_threads_poll() || HandlerGroup::rank() < 32; }
 
 /// `a` / `b`, to a few parts in ten million, without a call. `b` is not 0.
 __device__ inline float ratio(uint64_t a, uint64_t b) { return __fdividef(float(a), float(b)); }
@@ -168,7 +168,7 @@ struct HandlerGroup {
   static constexpr uint32_t rank() { return 0; }
   static constexpr uint32_t size() { return 1; }
   static constexpr void sync() {}
-  static constexpr bool only_polls() { return true; }
+  static constexpr bool all_threads_poll() { return true; }
   template <class Word>
   static bool first_to_set(Word& word, Word value) {
     if (uint32_t(word) != 0) return false;

@@ -25,7 +25,7 @@ GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
   }
 }
 
-// The handler's call itself.
+// Calls Actor::on with a reader and, for asks, a builder.
 template <class Actor, class Request, class Root>
 GYRE_DEVICE void call(Actor& actor, Context& context, wire::Message& message, wire::StructReader root,
                       wire::Body& reply, uint32_t response_capacity, Root init_root) {
@@ -64,9 +64,9 @@ GYRE_DEVICE constexpr bool root_fits(uint32_t capacity_bytes) {
 
 }  // namespace detail
 
-/// Calls Actor::on for one request type, on any body. An actor that follows pointers of a request over and
-/// over, more often than wire::Message::default_traversal_words, declares how far it may: `static constexpr
-/// uint64_t traversal_words`. By the whole handler group.
+/// Calls Actor::on for one request type, on any body. An actor that reads more words of a request than
+/// wire::Message::default_traversal_words declares its limit: `static constexpr uint64_t traversal_words`. By
+/// the whole handler group.
 /// @param response  zeroed, response_capacity bytes
 template <class Actor, class Request>
 GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uint32_t body_bytes,
@@ -86,7 +86,8 @@ enum class Handling : uint32_t {
 };
 
 namespace detail {
-/// The root's lists of numbers that a comparison of packets vouches for; none where packets are not compared.
+/// The root's lists of numbers whose places a comparison of packets guarantees; none where packets are not
+/// compared.
 template <class Request>
 GYRE_DEVICE constexpr wire::NumberLists known_lists() {
   wire::NumberLists known;
@@ -102,7 +103,7 @@ GYRE_DEVICE constexpr wire::NumberLists known_lists() {
 /// The words of a request's body that decide, with its size, where its root and those lists lie: bit k, word
 /// k.
 template <class Request>
-GYRE_DEVICE constexpr uint64_t deciding_words() {
+GYRE_DEVICE constexpr uint64_t deciding_word_mask() {
   uint64_t words = 1;
   for (uint32_t index = 0; index != Request::pointers; ++index) {
     if (known_lists<Request>().of(index) != wire::ElementSize::none) {
@@ -117,17 +118,17 @@ GYRE_DEVICE constexpr uint64_t deciding_words() {
 // @returns the words that must be equal in other requests of the same size, as bits, for them to be fast too;
 // 0: not fast
 template <class Actor, class Request>
-GYRE_DEVICE uint64_t fast_path_words_of(const RequestHead& head, const void* body,
-                                        uint32_t response_capacity) {
+GYRE_DEVICE uint64_t fast_path_mask_of(const RequestHead& head, const void* body,
+                                       uint32_t response_capacity) {
   const bool plain = wire::Message::is_plain_root(head.root_word(), head.body_bytes(), Request::data_words,
                                                   Request::pointers) &&
                      root_fits<ResponseOf<Actor, Request>>(response_capacity) &&
                      wire::Message::has_plain_lists(body, head.body_bytes(), Request::data_words,
                                                     Request::pointers, known_lists<Request>());
-  return plain ? deciding_words<Request>() : 0;
+  return plain ? deciding_word_mask<Request>() : 0;
 }
 
-// handle() for a request of which fast_path_words_of() is not 0: a small root is read from registers, and
+// handle() for a request of which fast_path_mask_of() is not 0: a small root is read from registers, and
 // neither its place nor that of its lists is checked again.
 // @returns conclude(Ending)
 template <class Actor, class Request, class Conclude>
@@ -200,12 +201,12 @@ GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context
   return handled;
 }
 template <class Actor, class... Requests>
-GYRE_DEVICE uint64_t fast_path_words_of_message(Handles<Requests...>, const RequestHead& head,
-                                                const void* body, uint32_t response_capacity) {
+GYRE_DEVICE uint64_t fast_path_mask_of_message(Handles<Requests...>, const RequestHead& head,
+                                               const void* body, uint32_t response_capacity) {
   uint64_t words = 0;
   uint32_t n = 0;
   (void)((head.types() >> 16 == n++
-              ? (words = fast_path_words_of<Actor, Requests>(head, body, response_capacity), true)
+              ? (words = fast_path_mask_of<Actor, Requests>(head, body, response_capacity), true)
               : false) ||
          ...);
   return words;
@@ -233,8 +234,8 @@ GYRE_DEVICE bool dispatch_fast_to(Handling& handling, uint32_t actor_type, uint3
 
 // Finds the actor in its table or creates it; the actor's hooks are called later, by the group. One thread.
 template <class Actor>
-GYRE_DEVICE void locate_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
-                           MessageVerdict& verdict) {
+GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
+                                   MessageVerdict& verdict) {
   const uint32_t message_type = envelope.message_type;
   if (message_type >= count_of(gyre::HandlesOf<Actor>{}) && !is_lifecycle(message_type)) {
     verdict.refused = Status::unknown_message;
@@ -293,14 +294,14 @@ GYRE_DEVICE Handled dispatch_to(MessageVerdict& verdict, Context& context, uint3
   }
 }
 
-struct Locate {
+struct FindOrCreate {
   const Envelope& envelope;
   MessageVerdict& verdict;
   template <class Actor>
   GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
     if constexpr (state_bytes<Actor>() != 0) {
       if (n == envelope.actor_type) {
-        locate_in<Actor>(ActorTable(table, layout), layout.capacity, envelope, verdict);
+        find_or_create_in<Actor>(ActorTable(table, layout), layout.capacity, envelope, verdict);
       }
     }
   }
@@ -348,24 +349,24 @@ struct Dispatch {
     handled = dispatch_to<Actor>(verdict, context, message_type, body, body_bytes, response, capacity);
   }
 };
-struct FastPathWords {
+struct FastPathMask {
   const RequestHead& head;
   const void* body;
   uint32_t response_capacity;
   uint64_t words = 0;
   template <class Actor>
   GYRE_DEVICE void operator()(ActorType<Actor>) {
-    words = fast_path_words_of_message<Actor>(gyre::HandlesOf<Actor>{}, head, body, response_capacity);
+    words = fast_path_mask_of_message<Actor>(gyre::HandlesOf<Actor>{}, head, body, response_capacity);
   }
 };
 // What the worker needs to know of an actor's type.
 struct Traits {
   uint32_t rollback_bytes = 0;
-  bool in_batches = false;
+  bool handles_side_by_side = false;
   template <class Actor>
   GYRE_DEVICE void operator()(ActorType<Actor>) {
     rollback_bytes = detail::rollback_bytes<Actor>();
-    in_batches = HandlesSideBySide<Actor>;
+    handles_side_by_side = HandlesSideBySide<Actor>;
   }
 };
 template <class Actor, class... Arguments>
@@ -385,13 +386,13 @@ GYRE_DEVICE bool dispatch_in_batch_to(uint32_t actor_type, uint32_t types, void*
 /// thread.
 /// @param tables  the worker's
 template <class... Actors>
-GYRE_DEVICE void locate(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
-                        const Envelope& envelope, MessageVerdict& verdict) {
+GYRE_DEVICE void find_or_create(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
+                                const Envelope& envelope, MessageVerdict& verdict) {
   if (envelope.actor_type >= sizeof...(Actors)) {
     verdict.refused = Status::unknown_actor;
     return;
   }
-  visit_tables(actors, memory, tables, detail::Locate{envelope, verdict});
+  visit_tables(actors, memory, tables, detail::FindOrCreate{envelope, verdict});
 }
 
 /// Removes an actor from its table. One thread.
@@ -408,8 +409,8 @@ GYRE_DEVICE void for_each_to_stop(ActorList<Actors...> actors, const EngineMemor
   visit_tables(actors, memory, tables, detail::VisitActorsToStop<Visit>{visit});
 }
 
-/// Hands a message to the handler with its numbers, of the actor in `verdict.state`. By the whole handler
-/// group.
+/// Runs the handler that the two numbers select, or on_start or on_stop, of the actor in `verdict.state`. By
+/// the whole handler group.
 template <class... Actors>
 GYRE_DEVICE Handled dispatch(ActorList<Actors...> actors, MessageVerdict& verdict, Context& context,
                              uint32_t actor_type, uint32_t message_type, const void* body,
@@ -420,18 +421,18 @@ GYRE_DEVICE Handled dispatch(ActorList<Actors...> actors, MessageVerdict& verdic
 }
 
 /// Whether dispatch_fast() may be called for a request.
-/// @returns the 64-bit words of its body, as bits, that must be equal in other requests of its size, handler
-/// and
-///          actor for them to be fast too; 0: it may not
+/// @returns a mask of the 64-bit words of its body that must be equal in later requests of its size, handler
+/// and actor for
+///          them to be fast too; 0: it may not
 template <class... Actors>
-GYRE_DEVICE uint64_t fast_path_words(ActorList<Actors...> actors, const RequestHead& head, const void* body,
-                                     uint32_t response_capacity) {
-  detail::FastPathWords visit{head, body, response_capacity};
+GYRE_DEVICE uint64_t fast_path_mask(ActorList<Actors...> actors, const RequestHead& head, const void* body,
+                                    uint32_t response_capacity) {
+  detail::FastPathMask visit{head, body, response_capacity};
   visit_actor(actors, head.types() & 0xffff, visit);
   return visit.words;
 }
 
-/// Handles a request of which fast_path_words() is not 0. By the whole handler group.
+/// Handles a request of which fast_path_mask() is not 0. By the whole handler group.
 /// @param types      RequestHead::types()
 /// @param state      the actor's, which exists; null where its type has none
 /// @param arguments  detail::handle_fast's
@@ -462,10 +463,10 @@ GYRE_DEVICE uint32_t rollback_bytes(ActorList<Actors...> actors, uint32_t actor_
 
 /// Whether messages to actors of the type may be handled side by side.
 template <class... Actors>
-GYRE_DEVICE bool is_batched(ActorList<Actors...> actors, uint32_t actor_type) {
+GYRE_DEVICE bool handles_side_by_side(ActorList<Actors...> actors, uint32_t actor_type) {
   detail::Traits traits;
   visit_actor(actors, actor_type, traits);
-  return traits.in_batches;
+  return traits.handles_side_by_side;
 }
 
 }  // namespace gyre

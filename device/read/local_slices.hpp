@@ -34,7 +34,8 @@ inline uint32_t ticks_to_owning_slice(const Packet& packet) {
 /// shortest of some accesses.
 /// @param ring  zeroed; SlotPages::pages(shape) is not 0
 /// @returns     bit p: page p of the slots is nearer in the second of its two; right in the polling thread of
-/// rank 0 Collective over PollGroup.
+/// rank 0. Collective over
+///              PollGroup.
 GYRE_DEVICE inline uint64_t nearer_pages(Packet* ring, const RingShape& shape) {
   constexpr uint32_t samples = 4;
   const auto distance = [ring](uint32_t page, uint32_t second) {

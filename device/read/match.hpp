@@ -1,6 +1,6 @@
 // Whether a request resembles the last one that took the fast path: then it may take it too, without another
-// check of its root. A worker of one warp compares packets, each in the registers of the thread that loaded it
-// (PacketMatch). Any other worker compares heads (RequestHead::mismatch_bits).
+// check of its root. A worker of one warp compares packets, each in the registers of the thread that loaded
+// it (PacketMatch). Any other worker compares heads (RequestHead::mismatch_bits).
 #pragma once
 
 #include <gyre/device/platform.hpp>
@@ -8,8 +8,8 @@
 
 namespace gyre {
 
-/// True in a worker of one warp.
-inline constexpr bool compares_packets = HandlerGroup::only_polls() && !samples_command_each_poll;
+/// True in a worker that is one warp of a GPU.
+inline constexpr bool compares_packets = HandlerGroup::all_threads_poll() && !samples_command_each_poll;
 
 /// What the calling thread's packet of a request must contain for the request to match a remembered one.
 class PacketMatch {

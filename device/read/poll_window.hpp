@@ -53,8 +53,8 @@ class PollWindow {
     return threads < shape.packets() ? threads : shape.packets();
   }
 
-  /// Begins to load, `n` messages behind the next one of `ring`, packets of `most` messages at most: as far
-  /// as the end of their lap, which is the next lap where this one ends there.
+  /// Begins to load packets of at most `most` messages, from the one `n` behind the next one of `ring` on.
+  /// Stops at the end of the lap that they lie in.
   template <uint32_t loads>
   GYRE_DEVICE void begin(Prefetch<loads>& prefetch, const InboundRing& ring, uint32_t n,
                          uint32_t most) const {

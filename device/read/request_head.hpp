@@ -57,7 +57,7 @@ struct RequestHead {
   /// After it no message of that size matches.
   GYRE_DEVICE void forget_size() { word[2] = 0xffffffff; }
   /// Not 0 where the request's deadline lies before `now_us`.
-  GYRE_DEVICE uint32_t lateness(uint32_t now_us) const {
+  GYRE_DEVICE uint32_t late_bit(uint32_t now_us) const {
     constexpr uint32_t sign_bit = 31;
     return sign_if_past(deadline_us(), now_us) >> sign_bit;
   }

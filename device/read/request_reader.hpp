@@ -1,10 +1,11 @@
 // How a worker finds its requests: poll the ring, unpack what is there, say whether it may take the fast
 // path.
 //
-//   poll()       loads the window, or takes the next message of the last one
-//   classify()   says what there is, where poll() found no match
-//   prefetch()   begins the next poll while the last message of this one is handled; adopt() takes what it
-//   found advance()    moves on to the next message
+//   poll()      loads the window, or takes the next message of the last one
+//   classify()  says what there is, where poll() found no match
+//   prefetch()  begins the next poll while the last message of this one is handled
+//   adopt()     takes what the prefetch found
+//   advance()   moves on to the next message
 #pragma once
 
 #include <gyre/device/read/command_watch.hpp>
@@ -35,7 +36,7 @@ GYRE_DEVICE constexpr uint32_t message_words(const RingShape& shape) {
 ///   window_left_  messages that the poll covered and that are not handled yet; 0: the next poll() loads
 class RequestReader {
  public:
-  /// Polls that find nothing, in a row, before the ring counts as empty.
+  /// Empty polls in a row before pending credit is published.
   static constexpr uint32_t empty_polls_before_credit = 8;
 
   /// @param memory  MessageMemory::request_words() words of the group's own, 16-aligned
@@ -45,16 +46,16 @@ class RequestReader {
         memory_(pin_pointer(memory)),
         unpacked_(pin_pointer(memory + PollGroup::rank() * words_a_packet)),
         delay_(bridge.inbound_in_region),
-        most_more_loads_(samples_command_each_poll || bridge.inbound_in_region ? 0 : loads_a_poll - 1) {
+        max_repeat_loads_(samples_command_each_poll || bridge.inbound_in_region ? 0 : loads_a_poll - 1) {
     window_.set_width(idle_log_width, ring_.shape());
   }
 
   GYRE_DEVICE uint64_t choose_slot_pages() { return ring_.choose_slot_pages(); }
 
   /// Polls for a message, if `wants_message`, and for a command. Collective.
-  /// @returns 0 where a whole message is there that matches the remembered one (compares_packets), or else
-  /// has the
-  ///          size that is expected; classify() says what there is where the result is not 0
+  /// @returns 0 if a whole message is there that matches the remembered one; where packets are not compared,
+  /// that has the
+  ///          expected size. Else classify() says what there is.
   GYRE_DEVICE uint32_t poll(bool wants_message) {
     uint32_t late = 0;
     if (window_left_ == 0 || !wants_message) {
@@ -64,7 +65,7 @@ class RequestReader {
       if constexpr (!samples_command_each_poll) command_watch_.request_sample(*command_line_);
       head_ = RequestHead::load(request());
       // Time has passed since the packets were compared.
-      if constexpr (compares_packets) late = head_.lateness(command_watch_.now_us());
+      if constexpr (compares_packets) late = head_.late_bit(command_watch_.now_us());
     }
     if constexpr (compares_packets) return (~(present_ & matching_) & expected_packets_) | late;
     return size_mismatch();
@@ -73,7 +74,7 @@ class RequestReader {
   GYRE_DEVICE uint32_t size_mismatch() const {
     return (~present_ & expected_packets_) | (head_.body_bytes() ^ expected_bytes_);
   }
-  /// Remembers the message in hand: from the next poll on, messages match it that PacketMatch says so of.
+  /// Remembers the message in hand: from the next poll on, messages that PacketMatch accepts match it.
   /// Collective.
   /// @param body_words  as PacketMatch::remember's
   GYRE_DEVICE void remember(uint64_t body_words) {
@@ -104,8 +105,8 @@ class RequestReader {
     return PollOutcome::nothing;
   }
 
-  /// Requests a sample of the command where it is in the cache: after a poll, since the clock is read then,
-  /// and the handler's time begins.
+  /// On the CPU alone: samples the command after the poll. The sample reads the clock, and the handler's time
+  /// begins.
   GYRE_DEVICE void request_cached_command() {
     if constexpr (samples_command_each_poll) command_watch_.request_sample(*command_line_);
   }
@@ -131,8 +132,8 @@ class RequestReader {
   /// True where messages were there at the first poll for them, several times in a row.
   GYRE_DEVICE bool in_stream() const { return hits_in_a_row_ >= stream_begins; }
 
-  /// Begins the poll behind the `n` messages in hand while they are handled; begins none while the window
-  /// holds more.
+  /// Begins to load what follows the next `n` messages while they are handled; nothing while the window holds
+  /// more than `n`: then adopt() does nothing.
   /// @tparam loads  packets of each thread: 1, or PollWindow::most_loads behind a batch
   template <uint32_t loads>
   GYRE_DEVICE Prefetch<loads> prefetch(uint32_t n) const {
@@ -166,15 +167,15 @@ class RequestReader {
 
   /// Messages that the last poll covered, or what is left of them.
   GYRE_DEVICE uint32_t polled_messages() const { return batch_ready_ != 0 ? batch_polled_ : window_left_; }
-  /// Messages from the one in hand on that are whole and match, but for deadlines that passed since the poll;
-  /// at most as many as threads. Collective.
+  /// Messages from the one in hand on that are whole and match; at most as many as threads. Deadlines that
+  /// passed since the poll are not checked. Collective.
   GYRE_DEVICE uint32_t batch_size() const {
     if (batch_ready_ != 0) return batch_ready_;
     const uint32_t k = PollGroup::rank();
     return PollGroup::leading(k < window_left_ && matches_expected(present_ & matching_, k));
   }
-  /// After advance() behind a batch: where it was not all that the poll covered, the next poll is for one
-  /// message.
+  /// Ends a batch, after advance().
+  /// @param was_all  the batch was all that the poll covered; if not, the next poll is for one message
   GYRE_DEVICE void finish_batch(bool was_all) {
     if (window_left_ == 0 && !was_all) next_window_ = 1;
   }
@@ -193,7 +194,7 @@ class RequestReader {
     if constexpr (delays_first_poll) {
       if (delay_.enabled()) delay_.adapt(empty_polls_, handled_ > 1);
     }
-    more_loads_ = most_more_loads_;
+    repeat_loads_ = max_repeat_loads_;
     // Messages that were there at the first poll, several times in a row, may have others behind them.
     hits_in_a_row_ = empty_polls_ == 0 || hits_in_a_row_ < 0 ? hits_in_a_row_ + 1 : 0;
     next_window_ = in_stream() ? window_.messages_a_load() : 1;
@@ -209,8 +210,8 @@ class RequestReader {
   static constexpr uint32_t idle_log_width = 2;             // one 64-byte line: idle workers share the bus
   static constexpr uint32_t empty_polls_before_idle = 200;  // before a worker counts as idle
   static constexpr int32_t stream_begins = 4;               // messages in a row
-  // Loads in a row, with nothing between them, where a load does not cross the bus. They last longer than a
-  // conversation's next message takes to come: else it would come between two such rows.
+  // Loads in a row where a load does not cross the bus. Sixteen outlast a round trip, so that the next
+  // message of a conversation arrives within one poll.
   static constexpr uint32_t loads_a_poll = 16;
   // Sizes that no body has: no message, one that a single poll does not cover, and no remembered message.
   static constexpr uint32_t no_body_bytes = 4, several_polls = 3, no_match = 5;
@@ -271,7 +272,7 @@ class RequestReader {
       const bool covered = window_.message() < messages;
       const bool expected =
           covered && window_.message() == 0 && (expected_packets_ >> PollGroup::rank() & 1) != 0;
-      for (uint32_t more = more_loads_; more != 0; --more) {
+      for (uint32_t more = repeat_loads_; more != 0; --more) {
         const bool missing = expected && packet.stamp != ring_.stamp();
         if (!PollGroup::any(missing)) break;
         packet = Memory::load(cell);
@@ -298,7 +299,7 @@ class RequestReader {
   GYRE_DEVICE void leave_stream() { hits_in_a_row_ = delay_.ticks() == 0 ? -64 : -1024; }
 
   GYRE_DEVICE PollOutcome count_empty_poll() {
-    // A poll for several messages that found one takes longer than a poll for one: it is not repeated soon.
+    // A poll for several messages that found one costs more than a poll for one: the stream ends.
     if (next_window_ > 1 && handled_ == 1) leave_stream();
     next_window_ = 1;
     window_left_ = 0;
@@ -307,7 +308,7 @@ class RequestReader {
       window_.set_width(idle_log_width, ring_.shape());
       expected_bytes_ = no_body_bytes;
       match_mask_ = 0;
-      more_loads_ = 0;
+      repeat_loads_ = 0;
     }
     return PollOutcome::nothing;
   }
@@ -340,8 +341,8 @@ class RequestReader {
   PollWindow window_;
   uint32_t expected_bytes_ = no_body_bytes;  // the size of body that the window is for
   uint32_t expected_packets_ = 0xffffffff;   // bit k: a message of that size has a packet k
-  uint32_t most_more_loads_;                 // loads in a row after the first that a poll may take
-  uint32_t more_loads_ = 0;                  // that the next poll may take
+  uint32_t max_repeat_loads_;                // loads in a row after the first that a poll may take
+  uint32_t repeat_loads_ = 0;                // that the next poll may take
   uint32_t next_window_ = 1;                 // messages that the next poll covers
   uint32_t handled_ = 0;                     // messages since the last load of a window
   int32_t hits_in_a_row_ = 0;  // messages that were there at the first poll; negative: not to count yet

@@ -1,4 +1,4 @@
-// Several messages alike, handled side by side, each by an equal part of a warp (HandlesSideBySide).
+// Several matching messages, handled side by side, each by an equal part of a warp (HandlesSideBySide).
 #pragma once
 
 #include <gyre/device/worker/worker.hpp>
@@ -7,29 +7,29 @@ namespace gyre {
 
 // Handles the expected message in hand together with those behind it that match it. Each gets an equal part
 // of the warp, of no more threads than loaded its packets.
-// @returns false, and nothing was done, where there is no second one
+// @returns false, with nothing done, unless at least two messages match and their replies have room in a row
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::handle_batch() {
   const bool is_ask = this->head().flags() != 0;
-  uint32_t most = requests_.batch_size();
-  if (most > message_memory_.replies()) most = message_memory_.replies();
-  if (is_ask && most > replies_.room()) most = replies_.room();
-  if (is_ask && most > replies_.left_of_lap()) most = replies_.left_of_lap();
-  if (most < 2 || replies_.stamps_whole_slot()) return false;
-  uint32_t log_size = most > 16 ? 0 : most > 8 ? 1 : most > 4 ? 2 : most > 2 ? 3 : 4;
-  if (log_size > requests_.log_width()) log_size = requests_.log_width();
-  const uint32_t team_number = PollGroup::rank() >> log_size;
-  const Team team = Team::part(log_size);
+  uint32_t limit = requests_.batch_size();
+  if (limit > message_memory_.replies()) limit = message_memory_.replies();
+  if (is_ask && limit > replies_.room()) limit = replies_.room();
+  if (is_ask && limit > replies_.left_of_lap()) limit = replies_.left_of_lap();
+  if (limit < 2 || replies_.stamps_whole_slot()) return false;
+  uint32_t log2_team_size = limit > 16 ? 0 : limit > 8 ? 1 : limit > 4 ? 2 : limit > 2 ? 3 : 4;
+  if (log2_team_size > requests_.log_width()) log2_team_size = requests_.log_width();
+  const uint32_t team_number = PollGroup::rank() >> log2_team_size;
+  const Team team = Team::part(log2_team_size);
   const uint32_t* const request = requests_.request_after(team_number);
   const RequestHead head = RequestHead::load(request);
-  const bool late = head.lateness(now_us()) != 0, same_kind = (head.flags() != 0) == is_ask;
-  const uint32_t count = PollGroup::leading((team_number < most) & !late & same_kind) >> log_size;
+  const bool late = head.late_bit(now_us()) != 0, same_kind = (head.flags() != 0) == is_ask;
+  const uint32_t count = PollGroup::leading((team_number < limit) & !late & same_kind) >> log2_team_size;
   if (count < 2) return false;
 
   const bool all = count == requests_.polled_messages();
   Prefetch<PollWindow::most_loads> next;
   if (all) next = requests_.prefetch<PollWindow::most_loads>(count);
-  if (PollGroup::rank() == 0) shared_->team_log_size = log_size;
+  if (PollGroup::rank() == 0) shared_->team_log_size = log2_team_size;
   PollGroup::sync();
   uint32_t* const response = batch_response(team_number);
   MessageVerdict& verdict = shared_->batch_verdicts[team_number];
@@ -47,7 +47,8 @@ GYRE_DEVICE bool Worker<Actors...>::handle_batch() {
   }
   PollGroup::sync();
   const bool exceptional = takes_part && verdict.exceptional != 0, done = takes_part && !exceptional;
-  if (is_ask) send_batch_replies(count, log_size, done ? uint32_t(sizeof(Envelope)) + response_bytes : 0);
+  if (is_ask)
+    store_batch_replies(count, log2_team_size, done ? uint32_t(sizeof(Envelope)) + response_bytes : 0);
   if (done) report_.meter().processed(expected_.counts, ticks_since_found(), team.rank() == 0);
   PollGroup::sync();
   if (done) clear(team, response, response_bytes);
@@ -55,10 +56,10 @@ GYRE_DEVICE bool Worker<Actors...>::handle_batch() {
   const uint32_t exceptional_threads = PollGroup::ballot(exceptional);
   PollGroup::sync();
   if (exceptional_threads == 0) {
-    count_batch_answers(count, is_ask);
+    finish_batch_messages(count, is_ask);
     advance(count);
   } else {
-    conclude_one_by_one(count, log_size, is_ask, exceptional_threads, response_bytes);
+    conclude_one_by_one(count, log2_team_size, is_ask, exceptional_threads, response_bytes);
   }
   requests_.finish_batch(all);
   requests_.adopt(next);
@@ -70,16 +71,17 @@ GYRE_DEVICE uint32_t* Worker<Actors...>::batch_response(uint32_t n) const {
   return responses_ + n * message_memory_.reply_stride();
 }
 
-// Writes the answers of the first `count` messages into the ring's next slots, by the whole warp, so that
-// what it stores at once lies together.
+// Writes the answers of the first `count` messages into the ring's next slots, by the whole warp, so that its
+// stores coalesce. finish_batch_messages() moves the ring on.
 // @param bytes  of the calling thread's team's answer, envelope and body; 0: none is sent
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::send_batch_replies(uint32_t count, uint32_t log_size,
-                                                       uint32_t bytes) const {
+GYRE_DEVICE void Worker<Actors...>::store_batch_replies(uint32_t count, uint32_t log2_team_size,
+                                                        uint32_t bytes) const {
   const uint32_t log_width = requests_.log_width(), width = 1u << log_width;
   for (uint32_t begin = 0; begin < count << log_width; begin += PollGroup::size()) {
     const uint32_t place = begin + PollGroup::rank(), n = place >> log_width;
-    const uint32_t bytes_of_n = PollGroup::broadcast_from(bytes, (n << log_size) & (PollGroup::size() - 1));
+    const uint32_t bytes_of_n =
+        PollGroup::broadcast_from(bytes, (n << log2_team_size) & (PollGroup::size() - 1));
     if (n >= count) continue;
     auto* const slot = replies_.slot() + n * bridge_.shape.packets();
     for (uint32_t k = place & (width - 1); k * data_bytes_a_packet < bytes_of_n; k += width) {
@@ -90,7 +92,7 @@ GYRE_DEVICE void Worker<Actors...>::send_batch_replies(uint32_t count, uint32_t 
 }
 
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::count_batch_answers(uint32_t count, bool is_ask) {
+GYRE_DEVICE void Worker<Actors...>::finish_batch_messages(uint32_t count, bool is_ask) {
   if (is_ask) {
     report_.answered += count;
     replies_.advance(count);
@@ -102,11 +104,11 @@ GYRE_DEVICE void Worker<Actors...>::count_batch_answers(uint32_t count, bool is_
 // Concludes a batch of which some messages are exceptional, one message after the other.
 // @param exceptional  bits of the threads whose messages are exceptional
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::conclude_one_by_one(uint32_t count, uint32_t log_size, bool is_ask,
+GYRE_DEVICE void Worker<Actors...>::conclude_one_by_one(uint32_t count, uint32_t log2_team_size, bool is_ask,
                                                         uint32_t exceptional, uint32_t response_bytes) {
   for (uint32_t k = 0; k < count; ++k) {
-    const uint32_t bytes = PollGroup::broadcast_from(response_bytes, k << log_size);
-    if ((exceptional >> (k << log_size) & 1) != 0) {
+    const uint32_t bytes = PollGroup::broadcast_from(response_bytes, k << log2_team_size);
+    if ((exceptional >> (k << log2_team_size) & 1) != 0) {
       if (PollGroup::rank() == 0) {
         shared_->verdict = shared_->batch_verdicts[k];
         shared_->batch_verdicts[k] = MessageVerdict{};
@@ -116,7 +118,7 @@ GYRE_DEVICE void Worker<Actors...>::conclude_one_by_one(uint32_t count, uint32_t
       conclude(bytes, false);
       response_ = responses_;
     } else {
-      count_batch_answers(1, is_ask);
+      finish_batch_messages(1, is_ask);
     }
     advance();
   }

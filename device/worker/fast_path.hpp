@@ -7,30 +7,30 @@
 
 namespace gyre {
 
-// 0 where the message in hand may take the fast path. For a worker that does not compare packets. This and
-// the next are bits, not bools: a lone warp waits longer for a predicate than for a word.
+// 0 where the message in hand may take the fast path. For a worker that does not compare packets.
 template <class... Actors>
-GYRE_DEVICE uint32_t Worker<Actors...>::mismatch_bits() const {
+GYRE_DEVICE uint32_t Worker<Actors...>::expected_mismatch() const {
   const uint32_t stopped = uint32_t(command_.command()) ^ uint32_t(Command::run);
   return fast_path_blockers(head()) | stopped | head().mismatch_bits(expected_.head);
 }
-// Not 0 where the message is late, or has a flag other than `ask`: it is a control message, or its bodies lie
-// in the arena.
+// Not 0 where the message is late, has a flag other than `ask` (a control message, or one whose bodies lie in
+// the arena), an origin or a priority. Bits, not a bool: a lone warp waits longer for a predicate than for a
+// word.
 template <class... Actors>
 GYRE_DEVICE uint32_t Worker<Actors...>::fast_path_blockers(const RequestHead& head) const {
-  return head.lateness(now_us()) | (head.flags() & ~(uint32_t(envelope_flags::ask) << 24));
+  return head.late_bit(now_us()) | (head.flags() & ~(uint32_t(envelope_flags::ask) << 24));
 }
 
 // Makes the message in hand the expected one, if it may take the fast path: messages that match it may take
-// it too. Where it may not, nothing was done but perhaps to look the actor up.
+// it too. Where it may not, its actor may have been found or created.
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::admit_to_fast_path() {
   if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
   const bool same_actor = head().types() == expected_.head.types() && head().key() == expected_.head.key();
-  if (!same_actor && !look_up_actor()) return false;
+  if (!same_actor && !expect_actor()) return false;
   expected_.head = head();
-  const uint64_t words = fast_path_words(ActorList<Actors...>{}, head(), request() + envelope_words,
-                                         bridge_.shape.body_capacity());
+  const uint64_t words = fast_path_mask(ActorList<Actors...>{}, head(), request() + envelope_words,
+                                        bridge_.shape.body_capacity());
   if (words != 0) {
     requests_.remember(words);
     return true;
@@ -39,69 +39,70 @@ GYRE_DEVICE bool Worker<Actors...>::admit_to_fast_path() {
   requests_.forget();
   return false;
 }
-// After it no message takes the fast path before another was admitted.
+// Forgets the expected message: none takes the fast path until one is admitted.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::forget_expected() {
   expected_.head.forget_actor();
   requests_.forget();
 }
 
-// Looks up the actor of a message for another than the expected one.
-// @returns whether the actor is there already
+// Finds or creates the actor of a message for another actor than the expected one, and expects that actor.
+// @returns whether the actor was there already
 template <class... Actors>
-GYRE_DEVICE bool Worker<Actors...>::look_up_actor() {
-  looked_up_ = true;
-  if (HandlerGroup::rank() == 0) find_actor(*reinterpret_cast<const Envelope*>(request()));
+GYRE_DEVICE bool Worker<Actors...>::expect_actor() {
+  actor_found_ = true;
+  if (HandlerGroup::rank() == 0) find_or_create_actor(*reinterpret_cast<const Envelope*>(request()));
   HandlerGroup::sync();
   const MessageVerdict& verdict = shared_->verdict;
   forget_expected();
   expected_.counts = counts_of(head().types());
   expected_.state = verdict.state;
   if constexpr (any_side_by_side<Actors...>) {
-    expected_.in_batches = is_batched(ActorList<Actors...>{}, head().types() & 0xffff);
+    expected_.handles_side_by_side = handles_side_by_side(ActorList<Actors...>{}, head().types() & 0xffff);
   }
   if constexpr (any_rolls_back<Actors...>) {
     expected_.rollback_bytes = rollback_bytes(ActorList<Actors...>{}, head().types() & 0xffff);
   }
   return verdict.refused == Status::ok && verdict.new_actor == 0;
 }
-// One thread.
+// Finds the message's actor, or creates it, and names it in the last-words record, which a fault report
+// reads. One thread.
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::find_actor(const Envelope& envelope) {
-  locate(ActorList<Actors...>{}, shared_->memory, actors_, envelope, shared_->verdict);
+GYRE_DEVICE void Worker<Actors...>::find_or_create_actor(const Envelope& envelope) {
+  find_or_create(ActorList<Actors...>{}, shared_->memory, actors_, envelope, shared_->verdict);
   const uint32_t types = uint32_t(envelope.actor_type) | uint32_t(envelope.message_type) << 16;
   Memory::store(bridge_.last_words->packet,
                 Packet{{uint32_t(envelope.key), uint32_t(envelope.key >> 32), types}, 1});
 }
 
 template <class... Actors>
-struct Worker<Actors...>::ConcludeFast {
+struct Worker<Actors...>::FastConclusion {
   Worker& worker;
   GYRE_DEVICE Handling operator()(const Ending& ending) const { return worker.conclude_fast(ending); }
 };
 
-// Runs the handler and sends the reply. What the message has in common with the expected one is read from
-// there: it is known sooner.
+// Runs the handler and sends the reply. The key, the types and the size are read from the expected message,
+// which is in registers before the message arrives.
 template <class... Actors>
 GYRE_DEVICE Handling Worker<Actors...>::handle_on_fast_path() {
   if constexpr (any_rolls_back<Actors...>) save_state(expected_.rollback_bytes, expected_.state);
   Context context(expected_.head.key(), head().flags() != 0, *shared_);
   return dispatch_fast(ActorList<Actors...>{}, expected_.head.types(), expected_.state, context, head(),
                        request() + envelope_words, expected_.head.body_bytes(), response_ + envelope_words,
-                       bridge_.shape.body_capacity(), ConcludeFast{*this});
+                       bridge_.shape.body_capacity(), FastConclusion{*this});
 }
 
-// After the handler. In a worker of one warp a thread's failure is a vote until it is known that the message
-// is exceptional: a branch for it would stand before every reply.
+// After the handler. A warp votes whether a thread failed; the reason is computed for exceptional messages
+// alone, off the path of replies.
 template <class... Actors>
 GYRE_DEVICE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
   const bool ok = ending.failure_bits() == 0;
   // Where the reply's words lie is computed before the vote, which waits for `ok`.
   ReplyPlace place(PollGroup::rank(), pin_shared_address(request()), pin_shared_address(response_));
-  place.first_two = pin_shared_address(place.first_two);
-  place.third = pin_shared_address(place.third);
+  place.words_0_1 = pin_shared_address(place.words_0_1);
+  place.word_2 = pin_shared_address(place.word_2);
   uint32_t failed = 0;
-  if constexpr (HandlerGroup::only_polls()) {
+  if constexpr (HandlerGroup::all_threads_poll()) {
     failed = PollGroup::ballot(!ok);
   } else if (!ok) {
     detail::note_failure(shared_->verdict, ending.handled());
@@ -122,11 +123,11 @@ GYRE_DEVICE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
   if ((!exceptional) & is_ask) {
     if (polls()) {
       replies_.store_rest(request(), response_, response_bytes);
-      reply_sent();
+      advance_replies();
     }
     ++report_.answered;
   } else if (exceptional) {
-    if constexpr (HandlerGroup::only_polls()) {
+    if constexpr (HandlerGroup::all_threads_poll()) {
       if (!ok) detail::note_failure(shared_->verdict, ending.handled());
     }
     if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;

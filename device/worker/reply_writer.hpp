@@ -12,13 +12,13 @@ struct ReplyPlace {
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
 
   uint32_t k;
-  const uint32_t* first_two;
-  const uint32_t* third;
+  const uint32_t* words_0_1;
+  const uint32_t* word_2;
 
   GYRE_DEVICE ReplyPlace(uint32_t packet, const uint32_t* request, const uint32_t* response)
       : k(packet),
-        first_two((k < 3 ? request : response) + k * words_a_packet),
-        third(k == 2 ? response + envelope_words : first_two + 2) {}
+        words_0_1((k < 3 ? request : response) + k * words_a_packet),
+        word_2(k == 2 ? response + envelope_words : words_0_1 + 2) {}
 };
 
 /// Writes replies into a worker's device-to-host ring, in order. Refers to the ring. The polling threads'
@@ -30,9 +30,8 @@ class ReplyWriter {
 
   /// Replies that were sent.
   GYRE_DEVICE uint64_t sent() const { return next_.ticket(); }
-  /// Whether a reply may be written. It always may, since the host claims a reply's slot before it sends the
-  /// ask; were the host wrong about that, the worker would wait here rather than overwrite a reply.
-  /// Collective.
+  /// Whether a reply may be written. True unless the host broke its promise of a slot for each ask; then the
+  /// worker takes no message until there is room. Collective.
   GYRE_DEVICE bool has_room() {
     if (room_ != 0) return true;
     // Pairs with the host's release store of d2h_credit, after its last read of those slots.
@@ -40,7 +39,7 @@ class ReplyWriter {
     room_ = credit + shape_.slots - uint32_t(next_.ticket());
     return room_ != 0;
   }
-  /// Replies for which has_room() need not be asked.
+  /// Replies that fit before has_room() must be called again.
   GYRE_DEVICE uint32_t room() const { return room_; }
   GYRE_DEVICE uint32_t left_of_lap() const { return next_.left_of_lap(); }
   /// See RingCursor::stamps_whole_slot().
@@ -50,13 +49,13 @@ class ReplyWriter {
 
   /// One packet of an answer, with the next slot's stamp.
   GYRE_DEVICE Packet packet(const ReplyPlace& place, uint32_t body_bytes) const {
-    Packet packet{{load_here(place.first_two), load_here(place.first_two + 1), load_here(place.third)},
+    Packet packet{{load_here(place.words_0_1), load_here(place.words_0_1 + 1), load_here(place.word_2)},
                   next_.stamp()};
     if (place.k == 2) packet.data[1] &= 0x00ffffff;  // no flags
     if (place.k == 0) packet.data[2] = body_bytes;
     return packet;
   }
-  /// Stores what a thread has of an answer behind its first packet, and stamps the rest of a slot that is
+  /// Stores the calling thread's packets of an answer after its first, and stamps the rest of a slot that is
   /// stamped whole.
   GYRE_DEVICE void store_rest(const uint32_t* request, const uint32_t* response, uint32_t body_bytes) {
     const uint32_t bytes = uint32_t(sizeof(Envelope)) + body_bytes;

@@ -5,8 +5,8 @@
 
 namespace gyre {
 
-/// The counters of one worker, and its line in the region, where the host reads them. The host collects what
-/// the counters stand for once it sees the credit, so all of them are stored before it.
+/// The counters of one worker, and its line in the region, where the host reads them. The host collects
+/// failed tells once it sees the credit, so all counters are stored before it.
 class WorkerReport {
  public:
   uint64_t answered = 0;
@@ -41,14 +41,16 @@ class WorkerReport {
   /// Whether requests below `ticket` were handled whose credit is not published.
   GYRE_DEVICE bool credit_is_behind(uint64_t ticket) const { return credits_.behind(ticket); }
 
-  /// Publishes the handlers' counts, unless nothing was handled since. Collective over PollGroup.
+  /// Publishes the handlers' counts, unless nothing was handled since the last publication. Collective over
+  /// PollGroup.
   GYRE_DEVICE void publish_counts(WorkerShared& shared, uint64_t ticket) {
     if (shared.reports.counts_ticket == ticket) return;
     meter_.publish(published_counts_);
     if (PollGroup::rank() == 0) shared.reports.counts_ticket = ticket;
     PollGroup::sync();
   }
-  /// Publishes the heartbeat, and the counts, where they are due. Collective over PollGroup.
+  /// Publishes the heartbeat where it is due; with it, where they are due, the counts, after it has measured
+  /// the tick. Collective over PollGroup.
   GYRE_DEVICE void publish_if_due(WorkerShared& shared, uint32_t now_us, uint64_t ticket) {
     WorkerReports& reports = shared.reports;
     if (now_us - reports.heartbeat_us < heartbeat_interval_us) return;
@@ -75,8 +77,8 @@ class WorkerReport {
                           command.word);  // pairs with the host's acquire of acknowledged
   }
 
-  /// Keeps a tell that failed, with why, where the host collects dead letters. One thread, after the tell was
-  /// counted.
+  /// Logs a failed tell and the reason, for the host to collect as a dead letter, then publishes credit. One
+  /// thread, after the tell was counted.
   GYRE_DEVICE void log_failed_tell(const MessageVerdict& verdict, const Envelope& envelope,
                                    const uint32_t* request, uint64_t ticket) {
     const auto stamp = uint32_t(tells_failed);

@@ -42,7 +42,7 @@ struct WorkerShared {
   // What the polling threads found, for the group's other threads.
   PollOutcome outcome;
   uint32_t command;  ///< CommandWord::word
-  uint32_t now_us;   ///< Lookout::now_us
+  uint32_t now_us;   ///< CommandWatch::now_us()
   uint32_t response_bytes;
   const uint32_t* request;
   const CommandLine* command_line;

@@ -26,9 +26,9 @@ GYRE_DEVICE void Worker<Actors...>::handle_special() {
   }
   if (HandlerGroup::rank() == 0) {
     shared_->verdict.exceptional = 1;
-    if (!looked_up_) admit(envelope);
+    if (!actor_found_) refuse_or_find_actor(envelope);
   }
-  if (!looked_up_) forget_expected();  // the last-words record names another actor now
+  if (!actor_found_) forget_expected();  // this message may change its actor's table
   HandlerGroup::sync();
   Bodies bodies{request() + envelope_words, envelope.body_bytes, response_ + envelope_words,
                 bridge_.shape.body_capacity(), false};
@@ -68,7 +68,7 @@ GYRE_DEVICE void Worker<Actors...>::handle_special() {
 
 // Decides whether the message gets a handler, and of which actor. One thread.
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::admit(const Envelope& envelope) {
+GYRE_DEVICE void Worker<Actors...>::refuse_or_find_actor(const Envelope& envelope) {
   MessageVerdict& verdict = shared_->verdict;
   if (command_.command() == Command::inactive) {
     verdict.refused = Status::inactive;
@@ -77,12 +77,13 @@ GYRE_DEVICE void Worker<Actors...>::admit(const Envelope& envelope) {
     verdict.detail = late_us;
     verdict.where = envelope.key;
   } else {
-    find_actor(envelope);
+    find_or_create_actor(envelope);
   }
 }
-// How late the message is by the host's clock, at least; 0: it is in time. The worker's own clock only raises
-// the suspicion. The time that the host last wrote is never ahead of the host's clock, whatever the GPU's
-// clock does, so no message is refused early; while the host writes nothing, a late one may be handled.
+// @returns microseconds past the deadline, at least, by the time that the host last published; 0: in time
+// The worker's own clock only triggers the check. The time that the host last wrote is never ahead of the
+// host's clock, whatever the GPU's clock does, so no message is refused early; while the host writes nothing,
+// a late one may be handled.
 template <class... Actors>
 GYRE_DEVICE uint32_t Worker<Actors...>::lateness_us(const Envelope& envelope) const {
   if (envelope.deadline_us == 0 || int32_t(now_us() - envelope.deadline_us) <= 0) return 0;
@@ -128,7 +129,7 @@ GYRE_DEVICE bool Worker<Actors...>::find_bodies(const Envelope& envelope, Bodies
 }
 
 // Copies an actor's state before a message that may end in an error, and back. The copy lies at the front of
-// the worker's memory. Behind a barrier; each ends with one.
+// the worker's memory. Call each after a barrier; each ends with one.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::save_state(uint32_t bytes, const void* state) const {
   if (bytes == 0) return;
@@ -142,7 +143,7 @@ GYRE_DEVICE void Worker<Actors...>::restore_state(uint32_t bytes, void* state) c
   HandlerGroup::sync();
 }
 // Undoes what a message that ended in an error did: the state is as before it, and an actor that it created
-// is removed. Behind a barrier; ends with one.
+// is marked for conclude() to remove. Call after a barrier; ends with one.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::roll_back(uint32_t bytes) const {
   MessageVerdict& verdict = shared_->verdict;
@@ -151,7 +152,8 @@ GYRE_DEVICE void Worker<Actors...>::roll_back(uint32_t bytes) const {
   HandlerGroup::sync();
 }
 
-// Ends a message by its verdict: counts it, answers it or logs it, and clears what it used. Behind a barrier.
+// Ends a message by its verdict: counts it, answers it or logs it, and clears what it used. Call after a
+// barrier.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::conclude(uint32_t response_bytes, bool response_in_block) {
   const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
@@ -226,8 +228,8 @@ GYRE_DEVICE void Worker<Actors...>::answer_control(const Envelope& envelope) {
   reply(envelope, envelope_flags::control, 0);
 }
 
-// Sends a reply whose body lies behind its envelope's place in response_. Every thread calls; the polling
-// threads store.
+// Sends the body in response_ under the envelope of `asked`; the reply to an ask with bodies in the arena has
+// the block's number in place of the key. Every thread calls; the polling threads store.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::reply(const Envelope& asked, uint8_t flags, uint32_t body_bytes) {
   if (!polls()) return;
@@ -238,7 +240,7 @@ GYRE_DEVICE void Worker<Actors...>::reply(const Envelope& asked, uint8_t flags, 
     envelope.key = reinterpret_cast<const OutOfLine*>(request() + envelope_words)->block;
   }
   replies_.store(envelope, response_, body_bytes);
-  reply_sent();
+  advance_replies();
 }
 
 }  // namespace gyre

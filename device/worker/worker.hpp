@@ -22,21 +22,21 @@ namespace gyre {
 
 /// The message that the worker expects next: it is for the actor and handler of the last one that took the
 /// fast path, and its root and lists lie in the same places. A message that matches it takes the fast path
-/// without a lookup. Of the two parts, `head` may be empty (RequestHead::of_none) while the actor is still
-/// right.
+/// without a lookup. `head` may match nothing while `state` and `counts` stay valid.
 struct ExpectedMessage {
   RequestHead head = RequestHead::of_none();
-  void* state = nullptr;            ///< of the actor; null where its type has none
-  HandlerCounts* counts = nullptr;  ///< of the handler
-  bool in_batches = false;          ///< the actor's messages may be handled side by side
-  uint32_t rollback_bytes = 0;      ///< of the actor's state, copied before each message
+  void* state = nullptr;              ///< of the actor; null where its type has none
+  HandlerCounts* counts = nullptr;    ///< of the handler
+  bool handles_side_by_side = false;  ///< the actor's messages may be handled side by side
+  uint32_t rollback_bytes = 0;        ///< of the actor's state, copied before each message
 };
 
 /// One persistent worker. On the GPU every thread of the block has one, with equal members; only the memory
 /// that the constructor is given is common. Refers to all it is given, owns nothing.
 ///
 /// Which threads may do what: the polling threads (polls()) read the ring and write replies; every thread
-/// runs handlers; rank 0 of the HandlerGroup writes WorkerShared. Each function says which threads call it.
+/// runs handlers; rank 0 of the HandlerGroup writes WorkerShared, but verdicts, which any thread of a handler
+/// may write. Each function says which threads call it.
 template <class... Actors>
 class Worker {
  public:
@@ -77,7 +77,7 @@ class Worker {
     finish();
   }
 
-  /// Polls once, and handles the message that it found, if any. For engines that step their workers; the
+  /// Polls once, and handles a message if one is there. For engines that step their workers; the
   /// group must be one thread.
   GYRE_DEVICE PollOutcome step() {
     return turn([](uint32_t) {});
@@ -93,7 +93,8 @@ class Worker {
   GYRE_DEVICE uint64_t replies_sent() const { return replies_.sent(); }
 
   /// Tells the host that the worker runs.
-  /// @returns false, and the worker must not run, where its handlers are not those that the host believes
+  /// Also chooses the pages of a ring in the GPU's memory.
+  /// @returns false where the handlers differ from the host's list; the worker must not run
   GYRE_DEVICE bool start() {
     const uint32_t mismatch = first_mismatched_handler<Actors...>(bridge_.handler_types, bridge_.handlers);
     const bool agreed = mismatch == bridge_.handlers;
@@ -109,7 +110,8 @@ class Worker {
     return agreed;
   }
 
-  /// Stops the actors after the last message, and publishes the final counters.
+  /// Stops the actors after the last message; publishes the final counters, the credit and that the worker
+  /// has stopped.
   GYRE_DEVICE void finish() {
     for_each_to_stop(ActorList<Actors...>{}, shared_->memory, actors_, StopActor{*this});
     if (polls()) report_.publish_counts(*shared_, requests_.ticket());
@@ -142,37 +144,39 @@ class Worker {
   GYRE_DEVICE PollOutcome turn(Pause pause) {
     if constexpr (compares_packets) return warp_turn(pause);
     PollOutcome outcome = PollOutcome::nothing;
-    if constexpr (HandlerGroup::only_polls()) {
-      outcome = poll();
+    if constexpr (HandlerGroup::all_threads_poll()) {
+      outcome = poll_requests();
     } else {
       if (polls()) {
-        while ((outcome = poll()) == PollOutcome::nothing) pause(requests_.empty_polls());
+        while ((outcome = poll_requests()) == PollOutcome::nothing) pause(requests_.empty_polls());
       }
       outcome = share_outcome(outcome);
     }
-    if (outcome == PollOutcome::message) handle_message(mismatch_bits() == 0 || admit_to_fast_path());
+    if (outcome == PollOutcome::message) handle_message(expected_mismatch() == 0 || admit_to_fast_path());
     if (outcome == PollOutcome::corrupt) skip();
     if (outcome == PollOutcome::nothing) pause(requests_.empty_polls());
     return outcome;
   }
 
   // The turn of a worker that is one warp of a GPU. A branch costs a lone warp about 20 ns, so one test
-  // covers everything that keeps a message from the fast path.
+  // covers everything that keeps a message from the fast path: what poll() returns, which is not 0 either
+  // after a command other than `run` (take_command() has the reader forget).
   template <class Pause>
   GYRE_DEVICE PollOutcome warp_turn(Pause pause) {
-    if (stop_requested()) return PollOutcome::stop;
+    if (take_command()) return PollOutcome::stop;
     const uint32_t mismatch = requests_.poll(replies_.has_room());
     Prefetch<1> next;
     bool fast = true;
     if ((mismatch | uint32_t(requests_.in_stream())) != 0) {
       if (mismatch == 0) {
         if constexpr (any_side_by_side<Actors...>) {
-          if (expected_.in_batches && requests_.window_left() > 1 && handle_batch())
+          if (expected_.handles_side_by_side && requests_.window_left() > 1 && handle_batch())
             return PollOutcome::message;
         }
         next = requests_.prefetch<1>(1);  // crosses the bus while the handler runs
       } else {
-        const PollOutcome outcome = requests_.size_mismatch() == 0 ? PollOutcome::message : classify();
+        const PollOutcome outcome =
+            requests_.size_mismatch() == 0 ? PollOutcome::message : classify_or_publish_credit();
         if (outcome != PollOutcome::message) {
           if (outcome == PollOutcome::corrupt) {
             skip();
@@ -190,15 +194,16 @@ class Worker {
   }
 
   // Polling threads.
-  GYRE_DEVICE PollOutcome poll() {
-    if (!samples_command_each_poll && stop_requested()) return PollOutcome::stop;
-    const PollOutcome outcome = requests_.poll(replies_.has_room()) == 0 ? PollOutcome::message : classify();
+  GYRE_DEVICE PollOutcome poll_requests() {
+    if (!samples_command_each_poll && take_command()) return PollOutcome::stop;
+    const PollOutcome outcome =
+        requests_.poll(replies_.has_room()) == 0 ? PollOutcome::message : classify_or_publish_credit();
     requests_.request_cached_command();
-    // On the CPU the command is in the cache: a message found beside a stop is not handled.
-    if (samples_command_each_poll && stop_requested()) return PollOutcome::stop;
+    // On the CPU the command is in the cache: a message found in the same poll as a stop is not handled.
+    if (samples_command_each_poll && take_command()) return PollOutcome::stop;
     return outcome;
   }
-  GYRE_DEVICE PollOutcome classify() {
+  GYRE_DEVICE PollOutcome classify_or_publish_credit() {
     const PollOutcome outcome = requests_.classify();
     if (outcome == PollOutcome::nothing &&
         requests_.empty_polls() >= RequestReader::empty_polls_before_credit &&
@@ -208,8 +213,10 @@ class Worker {
     return outcome;
   }
 
-  // Takes the last sample of the command, if any; true if the worker is to stop. Polling threads.
-  GYRE_DEVICE bool stop_requested() {
+  // Takes the last sample of the command, if any: acknowledges a new command, publishes what is due, and
+  // forgets the expected message where the command is not `run`. Polling threads.
+  // @returns whether the worker is to stop
+  GYRE_DEVICE bool take_command() {
     if (requests_.take_command_sample()) {
       const CommandWatch& watch = requests_.command_watch();
       const bool other = command_.word != watch.command().word;
@@ -223,7 +230,8 @@ class Worker {
     return stop_seen_ || command_.command() == Command::stop;
   }
 
-  // Gives what the polling threads found to the whole group. Every thread; `outcome` counts in rank 0.
+  // Gives what the polling threads found to the whole group. Called by every thread.
+  // @param outcome  of rank 0; ignored in others
   GYRE_DEVICE PollOutcome share_outcome(PollOutcome outcome) {
     if (HandlerGroup::rank() == 0) {
       shared_->outcome = outcome;
@@ -239,18 +247,18 @@ class Worker {
     return shared_->outcome;
   }
 
-  // The message in hand. Every thread; so are all functions below, where they do not say otherwise.
+  // The message in hand. Called by every thread, as all functions below unless they say otherwise.
   GYRE_DEVICE const uint32_t* request() const {
-    if constexpr (HandlerGroup::only_polls()) return requests_.request();
+    if constexpr (HandlerGroup::all_threads_poll()) return requests_.request();
     return request_;
   }
   GYRE_DEVICE const RequestHead& head() const {
-    if constexpr (HandlerGroup::only_polls()) return requests_.head();
+    if constexpr (HandlerGroup::all_threads_poll()) return requests_.head();
     return head_;
   }
   // CommandWatch::now_us().
   GYRE_DEVICE uint32_t now_us() const {
-    if constexpr (HandlerGroup::only_polls()) return requests_.command_watch().now_us();
+    if constexpr (HandlerGroup::all_threads_poll()) return requests_.command_watch().now_us();
     return now_us_;
   }
 
@@ -267,10 +275,10 @@ class Worker {
     if (report_.credit_is_due(requests_.ticket(), n)) report_.publish_credit(requests_.ticket());
   }
 
-  // @param fast  the message may take the fast path
-  GYRE_DEVICE void handle_message(bool fast) {
+  // @param may_be_fast  the message may take the fast path; after all it may still end in the special path
+  GYRE_DEVICE void handle_message(bool may_be_fast) {
     Handling handling = Handling::none;
-    if (fast) handling = handle_on_fast_path();
+    if (may_be_fast) handling = handle_on_fast_path();
     if (handling == Handling::none) handle_special();
     if (handling == Handling::exceptional) {
       if constexpr (any_rolls_back<Actors...>) {
@@ -278,17 +286,17 @@ class Worker {
       }
       conclude(shared_->response_bytes, false);
     }
-    looked_up_ = false;
+    actor_found_ = false;
     advance();
   }
 
   // ---- fast_path.hpp
-  struct ConcludeFast;
-  GYRE_DEVICE uint32_t mismatch_bits() const;
+  struct FastConclusion;
+  GYRE_DEVICE uint32_t expected_mismatch() const;
   GYRE_DEVICE uint32_t fast_path_blockers(const RequestHead& head) const;
   GYRE_DEVICE bool admit_to_fast_path();
-  GYRE_DEVICE bool look_up_actor();
-  GYRE_DEVICE void find_actor(const Envelope& envelope);
+  GYRE_DEVICE bool expect_actor();
+  GYRE_DEVICE void find_or_create_actor(const Envelope& envelope);
   GYRE_DEVICE void forget_expected();
   GYRE_DEVICE Handling handle_on_fast_path();
   GYRE_DEVICE Handling conclude_fast(const Ending& ending);
@@ -301,7 +309,7 @@ class Worker {
   GYRE_DEVICE uint64_t ticks_since_found() const {
     return clock_ticks_here() - requests_.command_watch().ticks();
   }
-  GYRE_DEVICE void reply_sent() {
+  GYRE_DEVICE void advance_replies() {
     replies_.advance(1);
     PollGroup::sync();
   }
@@ -309,7 +317,7 @@ class Worker {
   // ---- special_path.hpp
   struct Bodies;
   GYRE_DEVICE void handle_special();
-  GYRE_DEVICE void admit(const Envelope& envelope);
+  GYRE_DEVICE void refuse_or_find_actor(const Envelope& envelope);
   GYRE_DEVICE uint32_t lateness_us(const Envelope& envelope) const;
   GYRE_DEVICE bool find_bodies(const Envelope& envelope, Bodies& bodies);
   GYRE_DEVICE void save_state(uint32_t bytes, const void* state) const;
@@ -323,28 +331,30 @@ class Worker {
   // ---- batch.hpp
   GYRE_DEVICE bool handle_batch();
   GYRE_DEVICE uint32_t* batch_response(uint32_t n) const;
-  GYRE_DEVICE void send_batch_replies(uint32_t count, uint32_t log_size, uint32_t bytes) const;
-  GYRE_DEVICE void count_batch_answers(uint32_t count, bool is_ask);
-  GYRE_DEVICE void conclude_one_by_one(uint32_t count, uint32_t log_size, bool is_ask, uint32_t exceptional,
-                                       uint32_t response_bytes);
+  GYRE_DEVICE void store_batch_replies(uint32_t count, uint32_t log2_team_size, uint32_t bytes) const;
+  GYRE_DEVICE void finish_batch_messages(uint32_t count, bool is_ask);
+  GYRE_DEVICE void conclude_one_by_one(uint32_t count, uint32_t log2_team_size, bool is_ask,
+                                       uint32_t exceptional, uint32_t response_bytes);
 
   Bridge bridge_;
   uint8_t* actors_;         // the worker's tables
   RequestReader requests_;  // polling threads'
   uint32_t* responses_;
   MessageMemory message_memory_ = message_memory(bridge_.shape);
-  uint32_t* response_;  // of the message in hand: the first, or while conclude_one_by_one() runs its own
+  uint32_t*
+      response_;  // reply memory of the message in hand: the first, but while conclude_one_by_one() runs
   WorkerShared* shared_;
   ReplyWriter replies_;  // polling threads'
   WorkerReport report_;
   CommandWord command_;
-  // Of the message in hand, as the request reader has it, in a group with other threads than those that poll.
+  // Copies of what the request reader has of the message in hand, for threads that do not poll.
   const uint32_t* request_ = nullptr;
   RequestHead head_;
   uint32_t now_us_ = 0;
   ExpectedMessage expected_;
-  bool stop_seen_ = false;  // a handler was told to stop: its message was the last
-  bool looked_up_ = false;  // the message in hand is for another actor than expected, which was looked up
+  bool stop_seen_ = false;  // a handler saw the stop command: its message was the last
+  bool actor_found_ =
+      false;  // the message in hand is for another actor than expected, and expect_actor() was called for it
 };
 
 }  // namespace gyre

@@ -43,9 +43,9 @@ class CpuWorkerOf final : public CpuWorker {
     bool yielded = false;   // since the last message
     for (;;) {
       const uint64_t sent = worker_.replies_sent();
-      const PollOutcome decision = worker_.step();
-      if (decision == PollOutcome::stop) break;
-      if (decision == PollOutcome::nothing) {
+      const PollOutcome outcome = worker_.step();
+      if (outcome == PollOutcome::stop) break;
+      if (outcome == PollOutcome::nothing) {
         if (spins && !backoff.spun()) {
           backoff.pause();
         } else if (!spins && !yielded) {

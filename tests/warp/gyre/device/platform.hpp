@@ -13,7 +13,7 @@
 namespace gyre {
 
 struct HandlerGroup : Warp {
-  static constexpr bool only_polls() { return true; }
+  static constexpr bool all_threads_poll() { return true; }
   template <class Word>
   static bool first_to_set(Word& word, Word value) {
     if (uint32_t(word) != 0) return false;
