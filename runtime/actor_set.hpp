@@ -1,6 +1,6 @@
-// Which actor types run in a runtime's workers: the handlers' numbers that both sides agree on, the CPU's
-// compiled worker, and the source text that NVRTC compiles for the GPU. Or that text alone, given at run
-// time.
+// The actor types that run in a runtime's workers. An ActorSet holds the handlers' numbers in envelopes,
+// the CPU's compiled worker, and the source text that NVRTC compiles for the GPU. A set made from source
+// text given at run time has only this text.
 #pragma once
 
 #include <capnp/schema.h>
@@ -18,7 +18,8 @@
 #include <vector>
 
 namespace gyre_type_name {
-// Outside namespace gyre: g++ leaves out of a name what encloses the function that asks for it.
+// Lies outside namespace gyre, since g++ omits from a type's name the namespaces that enclose this
+// function.
 template <class T>
 constexpr std::string_view of() {
   constexpr std::string_view text = __PRETTY_FUNCTION__;
@@ -30,48 +31,49 @@ constexpr std::string_view of() {
 
 namespace gyre {
 
-/// The type's qualified name, as the compiler writes it.
+/// Returns the type's qualified name, as the compiler writes it. Static memory.
 template <class T>
 constexpr std::string_view type_name() {
   return gyre_type_name::of<T>();
 }
 
-/// 64-bit FNV-1a (Fowler, Noll, Vo); `hash`: of what comes before `text`.
+/// Computes the 64-bit FNV-1a hash (Fowler, Noll, Vo).
+/// @param hash  hash of the text before `text`, to continue it
 constexpr uint64_t fnv1a(std::string_view text, uint64_t hash = 0xcbf29ce484222325u) {
   for (const char c : text) hash = (hash ^ uint8_t(c)) * 0x100000001b3u;
   return hash;
 }
 
-/// An actor type's identity on the host.
+/// Identifies an actor type on the host: the hash of its qualified name.
 template <class Actor>
 inline constexpr uint64_t actor_id = fnv1a(type_name<Actor>());
 
-/// One handler of one actor: its identities on the host and its numbers in envelopes.
+/// Describes one handler of one actor: its identities on the host and its numbers in envelopes.
 struct Handler {
-  uint64_t actor;
+  uint64_t actor;     ///< actor_id of the actor type
   uint64_t request;   ///< Cap'n Proto type id
   uint64_t response;  ///< Cap'n Proto type id; 0: takes tells only
   uint16_t actor_type;
   uint16_t message_type;
-  /// Room in bytes that an ask makes for the reply where it does not say itself; 0: the actor does not say.
+  /// Bytes that an ask reserves for the reply unless AskOptions says; 0: the actor declares none.
   uint32_t max_reply_bytes;
-  capnp::StructSchema request_schema;  ///< empty where the official class was not included
-  capnp::StructSchema response_schema;
+  capnp::StructSchema request_schema;   ///< empty if the program did not include the official class
+  capnp::StructSchema response_schema;  ///< empty if the program did not include the official class
 };
 
-/// A struct and one of its fields as their schema names them; null where they are not known, a null field too
-/// for a message's root pointer. Static memory.
+/// Names a struct and one of its fields as their schema does. Points to static memory.
 struct FieldName {
-  const char* struct_name = nullptr;
-  const char* field_name = nullptr;
+  const char* struct_name = nullptr;  ///< null if unknown
+  const char* field_name = nullptr;   ///< null if unknown, and for a message's root pointer
 };
 
 struct Options;
 
-/// A value: copy it freely.
+/// Holds a set of actor types for Runtime::launch(). Copyable.
 class ActorSet {
  public:
-  /// The set of `Actors`; `sources` must embed the headers that define them.
+  /// Makes the set of `Actors`, which are compiled into the program.
+  /// @param sources  must embed the headers that define the actors: see gyre_add_actors
   template <class... Actors>
   static ActorSet of(const ActorSources& sources) {
     static_assert(sizeof...(Actors) > 0, "an actor set needs at least one actor type");
@@ -88,32 +90,36 @@ class ActorSet {
     return set;
   }
 
-  /// The set of the actor types that a header defines which is given at run time; for CUDA alone, where it is
-  /// compiled at launch. `text`: what the header's file would hold. `types`: the actors' qualified names,
-  /// "my::Counter", of types that are no template's. `headers`: what `text` includes but for Gyre's own
-  /// device headers and messages, `<schema>.view.hpp` of its own messages for one. NVRTC finds no other
-  /// headers. The handlers are known once the engine has compiled it; clients address its actors by
-  /// NamedAddress. Throws BadOptions where a name is no type's name, or two headers have one name.
+  /// Makes a set of actor types from C++ text given at run time. Only the CUDA engine runs the set: it
+  /// compiles the text at launch. Clients address the actors by NamedAddress. The handlers are known once
+  /// the engine has compiled the text.
+  /// @param text     the content of a header that defines the actors
+  /// @param types    the actors' qualified names, for example "my::Counter"; no template instances
+  /// @param headers  the headers that `text` includes, for example the messages' `<schema>.view.hpp`.
+  ///                 Gyre's own device headers and messages need not be given. NVRTC finds no other
+  ///                 headers.
+  /// @throws BadOptions  if a name cannot be a type's name, or two headers have one name
   static ActorSet from_source(std::string text, std::vector<std::string> types,
                               std::vector<SourceText> headers = {});
 
-  /// The set of the actor types of a loaded library, for both engines; on CUDA they are compiled from the
-  /// text that the library was made from. Clients address them by NamedAddress. The schemas of their messages
-  /// are known where the library has them. Throws BadOptions where its headers are not this Gyre's.
+  /// Makes the set of the actor types of a loaded library, for both engines. CUDA compiles the text that
+  /// the library was made from. Clients address the actors by NamedAddress. The schemas of the messages
+  /// are known if the library has them.
+  /// @throws BadOptions  if the library was built with the headers of another Gyre
   static ActorSet from_library(const ActorLibrary& library);
 
-  /// True for actors that this program, or a library that it loaded, is compiled with: the CPU engine can run
-  /// them, and their handlers are known.
+  /// Returns true if the actors are compiled into the program or a loaded library: the CPU engine can run
+  /// them then, and their handlers are known.
   bool compiled_in() const { return make_worker_ != nullptr; }
-  /// Throws EngineUnavailable, unless compiled_in().
+  /// Throws EngineUnavailable unless compiled_in().
   void require_compiled_in() const;
-  /// A set given as source text with what its compiled module says of it. Throws Error where that is of
-  /// another number of actor types.
+  /// Returns a copy with the description that the compiled module of a set made from source text gives.
+  /// @throws Error  if the description has another number of actor types
   ActorSet described(std::vector<ActorDescription> description) const;
 
-  /// The same set, of which on CUDA one worker is the whole grid: every handler is run by all threads of all
-  /// blocks, and Context::sync is a barrier of the grid, which costs microseconds. On the CPU nothing
-  /// changes.
+  /// Returns a copy whose single worker on CUDA is the whole grid. All threads of all blocks run each
+  /// handler, and Context::sync is a barrier of the grid, which costs microseconds. The CPU engine ignores
+  /// this.
   ActorSet grid_scoped() const {
     ActorSet set = *this;
     set.grid_scoped_ = true;
@@ -121,42 +127,47 @@ class ActorSet {
   }
   bool is_grid_scoped() const { return grid_scoped_; }
 
-  /// Null where the set has no such handler.
+  /// Finds a handler; null if the set has none.
+  /// @param actor    actor_id of the actor type
+  /// @param request  the request's Cap'n Proto type id
   const Handler* find(uint64_t actor, uint64_t request) const {
     for (const Handler& handler : handlers_) {
       if (handler.actor == actor && handler.request == request) return &handler;
     }
     return nullptr;
   }
-  /// True where the actor type is in the set.
+  /// Returns true if the actor type is in the set.
   bool has(uint64_t actor) const;
-  /// What these options have no room for, a line each; empty if all is well, or the handlers are not known
-  /// yet.
+  /// Lists what these options have no room for, one line each. Empty if all is well, or if the handlers
+  /// are not known yet.
   std::string problems(const Options& options) const;
 
   const std::vector<Handler>& handlers() const { return handlers_; }
-  /// The schemas of requests and responses that are known, in the order of handlers. Static memory.
+  /// Returns the known schemas of requests and responses, in the order of handlers(). They lie in static
+  /// memory.
   std::vector<capnp::StructSchema> message_schemas() const;
-  /// Of the handler with these numbers in envelopes; 0 where there is none.
+  /// Returns Handler::max_reply_bytes of the handler with these numbers in envelopes; 0 if there is none.
   uint32_t max_reply_bytes(uint16_t actor_type, uint16_t message_type) const;
-  /// One entry an actor type, in the order of actor_type numbers; empty while it is not known.
+  /// Returns one entry per actor type, in the order of actor_type numbers; empty until it is known.
   const std::vector<ActorDescription>& description() const { return description_; }
-  /// What a worker's report of a malformed field is about. Never throws.
+  /// Names the struct and the field of a worker's report of a malformed field. Never throws.
   FieldName name_of(uint16_t actor_type, uint16_t message_type, MalformedField field) const;
-  /// The actor type's qualified name; empty for a number that is none. The set's memory.
+  /// Returns the actor type's qualified name; empty for an unknown number. The text belongs to the set.
   std::string_view actor_name(uint16_t actor_type) const;
-  /// The message's name in its schema, "start" or "stop"; empty where it is not known. Static memory.
+  /// Returns the message's name in its schema, "start" or "stop"; empty if unknown. Static memory.
   std::string_view message_name(uint16_t actor_type, uint16_t message_type) const;
-  /// What an error reply says. Never throws.
+  /// Makes a Failure of an error reply. Never throws.
   Failure failure_of(const Envelope& envelope, const ErrorBody& error) const;
-  /// "my::Counter, my::Sum"
+  /// Returns the actor types' names, for example "my::Counter, my::Sum".
   std::string type_list() const;
-  /// The NVRTC name expression of the kernel: "gyre::worker_kernel<my::Counter, my::Sum>".
+  /// Returns the NVRTC name expression of the kernel, for example "gyre::worker_kernel<my::Counter,
+  /// my::Sum>".
   std::string kernel() const { return "gyre::worker_kernel<" + type_list() + ">"; }
   const ActorSources& sources() const { return sources_; }
-  /// Bytes of one worker's working memory and of its actors' tables, with room for so many of each type.
+  /// Returns the bytes of one worker's working memory and actor tables.
+  /// @param actors_per_worker  number of actors of each type that the tables have room for
   uint64_t actor_bytes(uint32_t actors_per_worker) const;
-  /// Throws EngineUnavailable, unless compiled_in().
+  /// Makes a CPU worker of these actors. Throws EngineUnavailable unless compiled_in().
   std::unique_ptr<CpuWorker> make_cpu_worker(const Bridge& bridge, const EngineMemory& memory,
                                              WaitPolicy wait) const {
     require_compiled_in();
@@ -169,7 +180,8 @@ class ActorSet {
   ActorSet() = default;
   void describe(std::vector<ActorDescription> description);
 
-  // Keeps these headers, Gyre's own and `text` under `text_name`, which is what a kernel includes.
+  // Keeps these headers, Gyre's own headers, and `text` under the name `text_name`, which a kernel
+  // includes.
   void own(std::string text_name, std::string text, std::vector<SourceText> headers);
 
   template <class Actor, class... Requests>
@@ -188,7 +200,7 @@ class ActorSet {
 
   friend class LibraryOfActors;
 
-  std::shared_ptr<const OwnedSources> owned_;  // what sources_ refers to; null where that is static memory
+  std::shared_ptr<const OwnedSources> owned_;  // what sources_ refers to; null if sources_ is static
   ActorSources sources_;
   std::unique_ptr<CpuWorker> (*make_worker_)(const Bridge&, const EngineMemory&, WaitPolicy) = nullptr;
   bool grid_scoped_ = false;
@@ -197,14 +209,17 @@ class ActorSet {
   std::vector<Handler> handlers_;
 };
 
-/// A set as a shared object exports it: see GYRE_EXPORT_ACTORS. Neither copied nor moved.
+/// Holds a set in the form that a shared object exports: see GYRE_EXPORT_ACTORS. Neither copyable nor
+/// movable.
 class LibraryOfActors {
  public:
-  /// Throws std::bad_alloc, and kj::Exception for a schema that the official library finds fault with.
+  /// Makes the exported form of `set`.
+  /// @throws std::bad_alloc   if there is no memory
+  /// @throws kj::Exception    if the official library refuses a schema
   explicit LibraryOfActors(ActorSet set);
   LibraryOfActors(const LibraryOfActors&) = delete;
   LibraryOfActors& operator=(const LibraryOfActors&) = delete;
-  /// Good while this is.
+  /// Returns the exported form. It lives as long as this object.
   const ActorLibrary& library() const { return library_; }
 
  private:

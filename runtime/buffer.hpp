@@ -1,4 +1,4 @@
-// A typed block of memory that messages name by a handle.
+// Typed blocks of memory that messages name by a handle.
 #pragma once
 
 #include <gyre/messages/buffer.official.hpp>
@@ -12,10 +12,10 @@ namespace gyre {
 
 namespace detail {
 
-/// Ownership of one buffer, whatever its elements. Move-only; offsets and lengths in bytes.
+/// Owns one buffer of any element type. Move-only. Offsets and lengths are in bytes.
 class BufferOwner {
  public:
-  /// Throws Error.
+  /// Allocates the buffer; throws Error.
   BufferOwner(std::shared_ptr<Core> core, MemoryKind kind, messages::view::ElementType element,
               uint64_t element_bytes, uint64_t elements);
   BufferOwner(BufferOwner&& other) noexcept = default;
@@ -27,7 +27,7 @@ class BufferOwner {
   void set(messages::BufferHandle::Builder handle, uint64_t elements) const;
   void copy_in(uint64_t offset, const void* from, uint64_t bytes);
   void copy_out(uint64_t offset, void* to, uint64_t bytes) const;
-  /// Of a buffer of kind `kind`; throws Error for another.
+  /// Returns the host's address of a buffer of kind `kind`. Throws Error if the buffer is of another kind.
   void* host(MemoryKind kind) const;
   Result<void> wait_for_workers(std::chrono::nanoseconds timeout) const;
 
@@ -35,18 +35,18 @@ class BufferOwner {
   void free();
   void check_range(const char* doing, uint64_t offset, uint64_t bytes) const;
 
-  std::shared_ptr<Core> core_;  // null where it was moved from
+  std::shared_ptr<Core> core_;  // null after a move
   Buffers::Record record_;
 };
 
 }  // namespace detail
 
-/// A block of memory of elements of type T: int8_t … uint64_t, float or double. Made by Runtime::allocate;
-/// move-only. Actors get at it through a BufferHandle in a message (Context::buffer).
+/// Owns a block of memory with elements of type T: int8_t … uint64_t, float or double. Runtime::allocate
+/// makes it. Move-only. Actors access it through a BufferHandle in a message (Context::buffer).
 ///
-/// Its destructor frees it, at any time: handles are stale then, and messages that use it already are not
-/// disturbed. It may outlive its Runtime, and keeps the device from another launch until then. One thread at
-/// a time, and not while actors write the same elements.
+/// Destroying a Buffer is safe at any time: its handles become stale, and messages in use of the memory
+/// are not disturbed. A Buffer may outlive its Runtime; the device cannot launch another runtime until the
+/// Buffer is gone. Used by one thread at a time, and not while actors write the same elements.
 template <class T>
 class Buffer {
  public:
@@ -54,36 +54,43 @@ class Buffer {
   static_assert(element != messages::view::ElementType::NONE,
                 "a buffer's elements are integers of 8 to 64 bits, float or double");
 
-  /// See Runtime::allocate.
+  /// Allocates the buffer; programs call Runtime::allocate().
   Buffer(std::shared_ptr<detail::Core> core, MemoryKind kind, uint64_t elements)
       : owner_(std::move(core), kind, element, sizeof(T), elements) {}
 
   MemoryKind kind() const { return owner_.kind(); }
-  /// Elements.
+  /// Returns the number of elements.
   uint64_t size() const { return owner_.bytes() / sizeof(T); }
 
-  /// Fills a message's handle, of the whole buffer; setLength makes it one of its first elements only. What
-  /// the host wrote before it is there when the message is handled.
+  /// Fills a message's handle so that it names the whole buffer. Call setLength() on the handle to name
+  /// only the first elements. The handler sees everything that the host wrote before the message was sent.
   void set(messages::BufferHandle::Builder handle) const { owner_.set(handle, size()); }
 
-  /// Copies elements in, from element `offset` on, and returns when they are there. Any kind; does not wait
-  /// for workers. Throws Error: past the end, or the engine failed.
+  /// Copies elements into the buffer and blocks until they are there. Works for every MemoryKind. Does not
+  /// wait for workers.
+  /// @param offset  the first element to write
+  /// @throws Error  if the range exceeds the buffer, or the engine failed
   void write(std::span<const T> from, uint64_t offset = 0) {
     owner_.copy_in(offset * sizeof(T), from.data(), from.size_bytes());
   }
-  /// Copies elements out, from element `offset` on. What a handler wrote is there once its reply is. Any
-  /// kind; does not wait for workers. Throws Error: past the end, or the engine failed.
+  /// Copies elements out of the buffer. What a handler wrote is visible once its reply has arrived. Works
+  /// for every MemoryKind. Does not wait for workers.
+  /// @param offset  the first element to read
+  /// @throws Error  if the range exceeds the buffer, or the engine failed
   void read(std::span<T> to, uint64_t offset = 0) const {
     owner_.copy_out(offset * sizeof(T), to.data(), to.size_bytes());
   }
 
-  /// The elements of a pinned buffer, in place. Call it again after each reply: what the handler wrote is
-  /// seen through the new span. Throws Error for the other kinds.
+  /// Returns the elements of a pinned buffer in place. Call it again after each reply: the new span shows
+  /// what the handler wrote.
+  /// @throws Error  if the buffer is not pinned
   std::span<T> host() { return {static_cast<T*>(owner_.host(MemoryKind::pinned)), size()}; }
 
-  /// The elements of a unified buffer, in place, once every worker is past all that was sent before the call;
-  /// good until a message with the buffer's handle is sent. Blocks up to the timeout. Failures: worker_stuck,
-  /// engine_failed. Throws Error for the other kinds.
+  /// Returns the elements of a unified buffer in place. Blocks until every worker is past all messages
+  /// sent before the call, at most for the timeout. The span is valid until a message with the buffer's
+  /// handle is sent.
+  /// @returns       the span, worker_stuck or engine_failed
+  /// @throws Error  if the buffer is not unified
   Result<std::span<T>> view(std::chrono::nanoseconds timeout) {
     T* const elements = static_cast<T*>(owner_.host(MemoryKind::unified));
     if (const auto waited = owner_.wait_for_workers(timeout); !waited) return waited.error();

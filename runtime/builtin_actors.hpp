@@ -9,7 +9,7 @@
 
 namespace gyre {
 
-/// Echo and VectorAdd, for the tools, the benchmarks and first steps.
+/// Returns the set of Echo and VectorAdd, for tools, benchmarks and first steps.
 ActorSet builtin_actors();
 
 }  // namespace gyre

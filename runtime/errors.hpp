@@ -1,5 +1,5 @@
-// Errors: an exception at set-up, a result on the message path. Both say what was being done, what is wrong
-// with the actual numbers, and what to do.
+// Errors: an exception at set-up, a Result on the message path. Both say what was being done, what is
+// wrong with the actual numbers, and what to do.
 #pragma once
 
 #include <gyre/bridge/errors/error.hpp>
@@ -11,11 +11,11 @@
 
 namespace gyre {
 
-/// Why a message or an operation failed. A small value: no allocation until its text is asked for.
+/// Says why a message or an operation failed. Copyable; allocates only in message().
 struct Failure {
   // Not an aggregate: g++ zeroes those by an instruction that takes longer than all else of a small reply.
   constexpr Failure() noexcept {}
-  /// The members in their order.
+  /// Sets the members in their order.
   constexpr explicit Failure(Status status, uint32_t detail = 0, uint64_t asked = 0, uint64_t limit = 0,
                              const char* struct_name = nullptr, const char* field_name = nullptr,
                              uint8_t malformed_reason = 0, const char* file = nullptr,
@@ -30,35 +30,33 @@ struct Failure {
         file(file),
         actor_name(actor_name) {}
 
-  /// The detail of a too_large where packed bytes claim to unpack to more than so few may.
+  /// Value of `detail` for a too_large message whose packed bytes would unpack to more than the limit.
   static constexpr uint32_t unpacks_to_too_much = 1;
 
   Status status = Status::ok;
   uint32_t detail = 0;  ///< see ErrorBody::detail
-  uint64_t asked = 0;   ///< the number that was too much: bytes, slots, microseconds; by status
-  uint64_t limit = 0;   ///< what it was held against, in the same unit
-  /// Of a malformed message: the struct and the field in question, as their schema names them; null where
-  /// they are not known (a null field: the root pointer). Static memory.
+  uint64_t asked = 0;  ///< the number that was too large, in bytes, slots or microseconds depending on status
+  uint64_t limit = 0;  ///< the limit, in the unit of `asked`
+  /// Name of the malformed struct in its schema; null if unknown. Static memory.
   const char* struct_name = nullptr;
-  const char* field_name = nullptr;
-  uint8_t malformed_reason = 0;  ///< a wire::Malformed
-  /// Of a GYRE_CHECK that failed: the source file; `detail` is its line. Null where it is not known. Static
-  /// memory.
+  const char* field_name = nullptr;  ///< name of the malformed field; null if unknown or the root pointer
+  uint8_t malformed_reason = 0;      ///< a wire::Malformed
+  /// Source file of a failed GYRE_CHECK, whose line is `detail`; null if unknown. Static memory.
   const char* file = nullptr;
-  /// Of a message that was in flight when the engine failed: the actor type that its worker was last busy
-  /// with; the message type is in struct_name. Of an actor_table_full: the actor type, where its own
-  /// max_per_worker is the limit. Null where it is not known. Static memory.
+  /// Name of an actor type; null if unknown. Static memory. For a message in flight when the engine
+  /// failed: the type that its worker handled last, with the message type in struct_name. For
+  /// actor_table_full: the type whose max_per_worker is the limit.
   const char* actor_name = nullptr;
 
-  /// One line: what failed, the numbers, what to do.
+  /// Returns one line of text: what failed, the numbers, what to do.
   std::string message() const;
 };
 
-/// The status's name as written in the source: "ring_full".
+/// Returns the status's name as written in the source, for example "ring_full".
 std::string_view name(Status status);
 
-/// The same text in memory that is never freed, one copy of each: for the few names a Failure may hold.
-/// Null where there is no memory for it: such a name is not known.
+/// Copies `text` into memory that is never freed, once per distinct text; for the few names that a Failure
+/// may hold. Returns null if there is no memory; the name is unknown then.
 const char* static_text(std::string_view text) noexcept;
 
 namespace detail {
@@ -74,11 +72,12 @@ struct ThrowGyreError : BOOST_OUTCOME_V2_NAMESPACE::policy::base {
 };
 }  // namespace detail
 
-/// A value or a Failure (Boost.Outcome). `if (result) use(result.value()); else
-/// log(result.error().message());` value() throws gyre::Error where there is none.
+/// Holds a value or a Failure (Boost.Outcome): `if (result) use(result.value()); else
+/// log(result.error().message());`. value() throws gyre::Error if there is no value.
 template <class T>
 using Result = BOOST_OUTCOME_V2_NAMESPACE::basic_result<T, Failure, detail::ThrowGyreError>;
 
+/// Makes a successful Result<void>.
 inline auto success() { return BOOST_OUTCOME_V2_NAMESPACE::success(); }
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
-// Gyre's log: what goes wrong, and on request what it does, at set-up and at the end. Nothing on the message
-// path is logged.
+// Gyre's log: what goes wrong, and on request what Gyre does at set-up and at the end. Nothing on the
+// message path is logged.
 #pragma once
 
 #include <functional>
@@ -8,31 +8,33 @@
 
 namespace gyre {
 
+/// Orders log lines by importance; `off` logs nothing.
 enum class LogLevel { debug, info, warning, error, off };
+/// Returns the level's name, for example "warning".
 std::string_view name(LogLevel level);
 
-/// Gets a line at a time, without an end of line. From any thread, several at once; it must not use the
-/// runtime that logs. What it throws is dropped.
+/// Receives one line per call, without an end of line. Several threads may call it at once. It must not
+/// use the runtime that logs. What it throws is dropped.
 using Logger = std::function<void(LogLevel, std::string_view)>;
 
-/// From now on lines go to `logger`; empty: to standard error, as at first, one write() a line. The logger
-/// before it is destroyed when no thread logs any more. Any thread. Neither this nor logging takes a lock: a
-/// child of fork() can log, whatever its parent's threads were at.
+/// Sends log lines to `logger` from now on. Destroys the previous logger once no thread uses it.
+/// Thread-safe. Neither this function nor logging takes a lock, so a child of fork() can always log.
+/// @param logger  empty: lines go to standard error, one write() per line; this is the default
 void set_logger(Logger logger);
 
-/// From now on lines below `level` are not made, but for those that Options::verbose asks for. At first the
-/// level is what $GYRE_LOG says: debug, info, warning, error or off; warning where it says nothing. Any
-/// thread.
+/// Suppresses lines below `level` from now on, except those that Options::verbose asks for. The default is
+/// the level in $GYRE_LOG (debug, info, warning, error or off), else warning. Thread-safe.
 void set_log_level(LogLevel level) noexcept;
+/// Returns the current level. Thread-safe.
 LogLevel log_level() noexcept;
 
 namespace detail {
 
-/// Logs the line, whatever the level. Never throws.
+/// Logs the line at every level setting. Never throws.
 void log_line(LogLevel level, std::string_view line) noexcept;
 
-/// Logs what `text()` returns, a string, which is not called for a level that is not logged; `asked`: log it
-/// whatever the level. Never throws.
+/// Logs the string that `text()` returns. Does not call `text` if the level is suppressed. Never throws.
+/// @param asked  log the line at every level setting
 template <class Text>
 void log(LogLevel level, Text&& text, bool asked = false) noexcept {
   if (!asked && level < log_level()) return;

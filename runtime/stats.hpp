@@ -1,4 +1,4 @@
-// What a runtime has done so far: by worker and by handler, and how long things took.
+// What a runtime has done so far, by worker and by handler, and how long it took.
 #pragma once
 
 #include <gyre/bridge/handler_counts.hpp>
@@ -13,73 +13,78 @@
 
 namespace gyre {
 
-/// created → launched → active ⇄ inactive → draining → terminated, and failed from anywhere.
+/// Names a runtime's state: created → launched → active ⇄ inactive → draining → terminated; failed from
+/// any state.
 enum class Lifecycle { launched, active, inactive, draining, terminated, failed };
+/// Returns the state's name, for example "draining".
 std::string_view name(Lifecycle state);
 
-/// How long set-up took, in milliseconds.
+/// Says how long set-up took, in milliseconds.
 struct Timings {
-  /// That a launch waited for: actors' source to machine code; 0 where they are compiled in.
+  /// Time that the launch waited for the compilation of the actors; 0 if the program has them compiled in.
   double compile_ms = 0;
-  double launch_ms = 0;              ///< all of Runtime::launch but compiling
-  bool compiled_from_cache = false;  ///< they were found compiled, on disk
+  double launch_ms = 0;              ///< Runtime::launch without compile_ms
+  bool compiled_from_cache = false;  ///< the compiled actors were found on disk
 };
 
-/// One handler's messages in one worker.
+/// Counts one handler's messages in one worker.
 struct HandlerStats {
-  std::string actor;       ///< the type's qualified name; empty: messages for no handler, start and stop too
-  std::string message;     ///< its name in its schema, or "#1", its number, where that is not known
-  uint64_t processed = 0;  ///< ended well
-  uint64_t failed = 0;     ///< got an error reply or became dead letters at the worker, but for
-  uint64_t expired = 0;    ///< those whose deadline had passed when the worker took them
-  uint64_t dead_letters =
-      0;  ///< became dead letters, here or unprocessed at the end, as the books count them
-  /// The processed by the time in the handler: as in HandlerCounts::processed. Their sum is `processed`.
+  std::string actor;    ///< the actor type's qualified name; empty for messages of no handler, start and stop
+  std::string message;  ///< the message's name in its schema; its number ("#1") if the name is unknown
+  uint64_t processed = 0;     ///< messages that ended well
+  uint64_t failed = 0;        ///< messages that failed at the worker; excludes `expired`
+  uint64_t expired = 0;       ///< messages whose deadline had passed when the worker took them
+  uint64_t dead_letters = 0;  ///< dead letters as the books count them, including messages left at the end
+  /// Counts the processed messages by handler time, in the bins of HandlerCounts::processed. The sum is
+  /// `processed`.
   std::array<uint64_t, HandlerCounts::bins> times{};
-  uint64_t handler_ns = 0;  ///< of all the processed together
+  uint64_t handler_ns = 0;  ///< handler time of all processed messages, in nanoseconds
 
-  /// What the worker took.
+  /// Returns the number of messages that the worker took.
   uint64_t received() const { return processed + failed + expired; }
-  /// No handler that was counted in `times` took longer, in nanoseconds; 0 where none was.
+  /// Returns an upper bound on the longest handler time in `times`, in nanoseconds; 0 if nothing was
+  /// processed.
   uint64_t longest_ns_below() const;
-  /// Adds the other's counts and times.
+  /// Adds the counts and times of `other`.
   HandlerStats& operator+=(const HandlerStats& other);
 };
 
-/// One worker.
+/// Counts one worker's messages.
 struct WorkerStats {
-  uint64_t depth = 0;  ///< slots of its ring that are taken, for all it has said
+  uint64_t depth = 0;  ///< slots of the worker's ring in use, as of the worker's last report
   /// The largest depth that any read of the stats found; the ring's size once a sender found the ring full.
   uint64_t depth_high_water = 0;
-  /// Seconds since it last said that it is there, which it does each millisecond between messages: much more
-  /// is a handler that long, or a worker that is stuck. Empty before the first time, and once it has stopped.
+  /// Seconds since the worker's last heartbeat, which it sends each millisecond between messages. A much
+  /// larger value means a long handler or a stuck worker. Empty before the first heartbeat and after the
+  /// worker stopped.
   std::optional<double> heartbeat_age_s;
-  std::vector<HandlerStats> handlers;  ///< in the actor set's order; last, messages for no handler
+  std::vector<HandlerStats> handlers;  ///< in the actor set's order; last, messages of no handler
 };
 
-/// Copies of Buffer::write or Buffer::read.
+/// Counts the copies of Buffer::write or Buffer::read.
 struct TransferStats {
   uint64_t copies = 0;
   uint64_t bytes = 0;
   uint64_t ns = 0;
 };
 
-/// The memory that a runtime has taken, in bytes, by what it is for; and what the device has.
+/// Says how much memory a runtime uses, in bytes, by purpose, and how much the device has.
 struct MemoryStats {
-  uint64_t region = 0;   ///< rings, counters and arena: host memory, pinned or managed on CUDA
-  uint64_t bar = 0;      ///< device memory that the host writes requests into, where the transport is BAR
-  uint64_t actors = 0;   ///< actors' tables and handlers' counts: device memory on CUDA
-  uint64_t modules = 0;  ///< compiled actors that were loaded on the device, as large as their code
-  uint64_t buffer_table = 0;  ///< of the buffers' handles; on CUDA with the block that copies go through
-  std::array<uint64_t, 3> buffers{};        ///< in use, by MemoryKind: Ledger::in_use
-  std::array<uint64_t, 3> buffers_freed{};  ///< kept for buffers to come: Ledger::retired
-  /// What the device has in all, and free for whoever asks, at most 100 ms ago. 0: not known, as on the CPU
-  /// engine and after a device fault.
+  uint64_t region = 0;        ///< rings, counters and arena: host memory, pinned or managed on CUDA
+  uint64_t bar = 0;           ///< device memory that the host writes requests into, with the BAR transport
+  uint64_t actors = 0;        ///< actor tables and handler counts: device memory on CUDA
+  uint64_t modules = 0;       ///< code of the compiled actors that were loaded on the device
+  uint64_t buffer_table = 0;  ///< table of buffer handles; on CUDA including the staging block of copies
+  std::array<uint64_t, 3> buffers{};        ///< buffers in use, by MemoryKind: Ledger::in_use
+  std::array<uint64_t, 3> buffers_freed{};  ///< freed memory kept for later buffers: Ledger::retired
+  /// Total and free memory of the device, read at most 100 ms ago. 0 if unknown: on the CPU engine, and
+  /// after a device fault.
   uint64_t device_total = 0, device_free = 0;
 };
 
-/// A value. Workers say what they counted each 32 ms, when they are drained and when they stop: then, and
-/// once the runtime has terminated, it is exact; before, numbers may be of times that far apart.
+/// Says what a runtime has done. Exact after a drain and after termination. While workers run, the counts
+/// may be of times up to 32 ms apart: each worker reports every 32 ms, when it is drained, and when it
+/// stops.
 struct Stats {
   EngineKind engine = EngineKind::automatic;
   TransportKind transport = TransportKind::automatic;
@@ -87,14 +92,14 @@ struct Stats {
   Lifecycle state = Lifecycle::launched;
   double uptime_s = 0;
   Timings timings;
-  uint32_t slots = 0;  ///< of each ring
+  uint32_t slots = 0;  ///< slots per ring
   Books books;
   TransferStats writes;
   TransferStats reads;
   MemoryStats memory;
   std::vector<WorkerStats> workers;
 
-  /// Each handler's stats of all workers together, in their order.
+  /// Adds up each handler's stats over all workers, in the order of WorkerStats::handlers.
   std::vector<HandlerStats> handlers() const;
 };
 

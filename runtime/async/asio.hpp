@@ -1,5 +1,5 @@
-// Asks for programs that run on Boost.Asio, with any completion token: a callback, use_future, use_awaitable,
-// deferred, and what others define. Not part of gyre.hpp, which needs no Asio.
+// Asks for programs that run on Boost.Asio, with any completion token: a callback, use_future,
+// use_awaitable, deferred, or a token that a library defines. Not part of gyre.hpp, which needs no Asio.
 #pragma once
 
 #include <gyre/runtime/client.hpp>
@@ -19,14 +19,15 @@ namespace gyre {
 
 namespace detail {
 
-/// An Asio handler, to be called on its executor, which has work until then.
+/// Calls an Asio handler on the handler's executor. Keeps the executor busy until then.
 template <class Handler, class Outcome>
 class AsioCompletion {
  public:
   explicit AsioCompletion(Handler handler)
       : work_(boost::asio::get_associated_executor(handler)), handler_(std::move(handler)) {}
 
-  /// Lets a cancellation by the handler's slot cancel the ask, where this Boost has such slots.
+  /// Lets the handler's cancellation slot cancel the ask; does nothing before Boost 1.77, which has no
+  /// slots.
   template <class Asked>
   void cancel_by_slot([[maybe_unused]] const Asked& asked) {
 #if BOOST_VERSION >= 107700
@@ -35,7 +36,7 @@ class AsioCompletion {
     }
 #endif
   }
-  /// Once; from any thread.
+  /// Posts the handler with its outcome. Called once, from any thread.
   void operator()(Outcome outcome) {
     const auto executor = work_.get_executor();
     boost::asio::post(executor, [completion = std::move(*this), outcome = std::move(outcome)]() mutable {
@@ -59,12 +60,13 @@ class AsioCompletion {
 
 }  // namespace detail
 
-/// Client::try_ask as an Asio operation: completes with `void(Result<Reply<Response>>)`, posted to the
-/// handler's associated executor (else to the system executor). It never blocks: no room is an outcome too,
-/// ring_full, arena_full or call_table_full. `content` is as Client says, and is used when the operation
-/// begins: with a token that begins it later, what it refers to must live until then. What the handler throws
-/// is thrown where its executor runs. With Boost 1.77 and later a cancellation by the handler's slot cancels
-/// the ask; with any, a stop token does: see Future::canceller for asks by hand.
+/// Sends a request by Client::try_ask as an Asio operation. The operation completes with
+/// `void(Result<Reply<Response>>)`, posted to the handler's associated executor, or to the system executor
+/// if the handler has none. Never blocks: without room the outcome is ring_full, arena_full or
+/// call_table_full. With Boost 1.77 and later the handler's cancellation slot cancels the ask. What the
+/// handler throws is thrown where its executor runs.
+/// @param content  a fill function, or Encoded bytes: see Client. It is used when the operation begins;
+///                 some tokens begin it later, and what `content` refers to must live until then.
 template <class Request, class Actor, class Content, class Token>
 auto async_ask(Client client, Address<Actor> to, Content content, const AskOptions& options, Token&& token) {
   using Outcome = Result<Reply<Client::ResponseTo<Request, Actor>>>;
@@ -79,6 +81,7 @@ auto async_ask(Client client, Address<Actor> to, Content content, const AskOptio
       },
       token, std::move(client), to, std::move(content), options);
 }
+/// Sends a request as an Asio operation with the runtime's options; see async_ask() with AskOptions.
 template <class Request, class Actor, class Content, class Token>
 auto async_ask(Client client, Address<Actor> to, Content content, Token&& token) {
   return async_ask<Request>(std::move(client), to, std::move(content), AskOptions{},

@@ -21,7 +21,7 @@ struct ResumeHere {
   void operator()(std::coroutine_handle<> waiting) const { waiting.resume(); }
 };
 
-/// Lies in the frame of the coroutine that waits, until that goes on.
+/// Waits for a future on behalf of a coroutine. Lies in the coroutine's frame until the coroutine resumes.
 template <class Response, class Executor>
 class Awaiter {
  public:
@@ -32,7 +32,7 @@ class Awaiter {
   void await_suspend(std::coroutine_handle<> waiting) {
     when_done(future_.handle_, [this, waiting](CallHandle done) {
       future_.handle_ = std::move(done);
-      Executor executor = std::move(executor_);  // this may be gone before it returns
+      Executor executor = std::move(executor_);  // `this` may be destroyed before the executor returns
       executor(waiting);
     });
   }

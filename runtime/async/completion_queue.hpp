@@ -1,4 +1,5 @@
-// Outcomes of asks for poll loops: a queue, and a descriptor that is readable while something is in it.
+// Outcomes of asks for poll loops: a queue, and a descriptor that is readable while the queue has
+// outcomes.
 #pragma once
 
 #include <gyre/runtime/future.hpp>
@@ -11,28 +12,30 @@
 
 namespace gyre {
 
-/// One outcome. `std::move(completion.outcome).as<EchoResponse>().get()` takes the typed reply.
+/// Holds one outcome. `std::move(completion.outcome).as<EchoResponse>().get()` takes the typed reply.
 struct Completion {
-  uint64_t tag = 0;  ///< as it was given to watch()
-  /// Done: get() does not block, and then() calls back soon.
+  uint64_t tag = 0;  ///< the tag passed to watch()
+  /// A future that is done: get() does not block, and then() calls back soon.
   Future<Reply<capnp::AnyPointer>> outcome;
 };
 
-/// Of asks of any number of runtimes. Move-only. watch() from any thread; take() from one thread at a time.
-/// Its end leaves what is under way to come, and drops it; what was not taken is released. In a child of
-/// fork() a queue of before is dead: watch() drops the future, take() finds nothing, and the parent's
-/// descriptor is left alone.
+/// Queues the outcomes of asks, of any number of runtimes. Move-only. Any thread may call watch(); one
+/// thread at a time may call take(). Destroying the queue releases the outcomes that were not taken, and
+/// drops those that arrive later. In a child of fork() a queue made before the fork is dead: watch() drops
+/// the future, take() finds nothing, and the parent's descriptor is unaffected.
 class CompletionQueue {
  public:
-  /// Throws Error where there is no descriptor left.
+  /// Makes an empty queue.
+  /// @throws Error  if the process has no file descriptor left
   CompletionQueue();
   CompletionQueue(CompletionQueue&&) noexcept;
   CompletionQueue& operator=(CompletionQueue&&) noexcept;
   ~CompletionQueue();
 
-  /// The future's outcome comes by take(), whatever it is: refused, cancelled and timed out too. Never
-  /// blocks; allocates only for asks that were refused. Throws what Future::then does; the future is as it
-  /// was then.
+  /// Adds the future's outcome to the queue once it is there, including refusals, cancellations and
+  /// timeouts. Never blocks. Allocates only if the ask was refused. Throws what Future::then() throws; the
+  /// future is unchanged then.
+  /// @param tag  returned with the outcome
   template <class Response>
   void watch(Future<Reply<Response>>&& future, uint64_t tag) {
     if (future.handle_) {
@@ -42,11 +45,12 @@ class CompletionQueue {
     }
   }
 
-  /// The outcome that has been there longest; empty if there is none. Never blocks.
+  /// Takes the oldest outcome; empty if there is none. Never blocks.
   std::optional<Completion> take();
 
-  /// An eventfd for poll() and epoll, level-triggered: readable while take() has something to give, and
-  /// perhaps once more; a take() that gives nothing clears it. The queue's own: do not read or close it.
+  /// Returns a level-triggered eventfd for poll() and epoll. It is readable while take() has an outcome,
+  /// and possibly once more; a take() that returns nothing clears it. It belongs to the queue: do not read
+  /// or close it.
   int fd() const;
 
  private:

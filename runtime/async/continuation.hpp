@@ -1,4 +1,4 @@
-// What is to be called when a call is done.
+// Function objects to call when a call is done.
 #pragma once
 
 #include <gyre/runtime/calls/call_handle.hpp>
@@ -11,7 +11,7 @@
 
 namespace gyre::detail {
 
-/// A function object, in the place that its call slot has for one, and the call.
+/// Holds a call and the function object to run when the call is done, in the call slot's space for one.
 struct Continuation : Deliverable {
   static constexpr size_t place_bytes = 48;
   template <class Function>
@@ -26,7 +26,7 @@ struct Continuation : Deliverable {
     ::new (place) Stored(std::forward<Function>(function));
     handle = std::move(call);
   }
-  /// Once for each put().
+  /// Takes the call and the function object. Called once per put().
   template <class Stored>
   std::pair<CallHandle, Stored> take() noexcept {
     auto* const stored = std::launder(reinterpret_cast<Stored*>(place));
@@ -39,16 +39,17 @@ struct Continuation : Deliverable {
   alignas(std::max_align_t) std::byte place[place_bytes];
 };
 
-/// A function object that its continuation has no place for.
+/// Holds a function object that is too large for a Continuation.
 template <class Function>
 struct Boxed {
   std::unique_ptr<Function> function;
   void operator()(CallHandle call) { (*function)(std::move(call)); }
 };
 
-/// Calls `function(CallHandle)` on the poller's thread once the call is done; here and now where the runtime
-/// has ended, or in a forked child. Allocates nothing for functions of up to 48 bytes that move without
-/// throwing. Throws what Poller::expect does; `call` is as it was then.
+/// Calls `function(CallHandle)` on the poller's thread once the call is done. If the runtime has ended,
+/// and in a forked child, it calls the function itself before returning. Allocates nothing for functions
+/// of up to 48 bytes with a noexcept move constructor. Throws what Poller::expect() throws; `call` is
+/// unchanged then.
 template <class Function>
 void when_done(CallHandle& call, Function function) {
   if constexpr (!Continuation::fits<Function>) {
@@ -64,7 +65,7 @@ void when_done(CallHandle& call, Function function) {
     const CallId id = call.call();
     Continuation& continuation = poller.continuation_of(id);
     continuation.put(std::move(call), std::move(function));
-    // What the call and the function lay in may be somebody else's before the function is called.
+    // Another call may reuse the continuation before the function is called, so take both first.
     continuation.deliver = [](Deliverable& ready) {
       auto [done, stored] = static_cast<Continuation&>(ready).take<Function>();
       stored(std::move(done));
@@ -73,7 +74,8 @@ void when_done(CallHandle& call, Function function) {
   }
 }
 
-/// Calls `function()` on the poller's thread, soon; here and now where when_done would. Allocates.
+/// Calls `function()` soon on the poller's thread. If the runtime has ended, and in a forked child, it
+/// calls the function itself before returning. Allocates.
 template <class Function>
 void call_soon(Core& core, Function function) {
   struct Called : Deliverable {

@@ -1,5 +1,5 @@
-// The poller: one thread of a runtime, which polls where nobody waits, and calls what is to be called when an
-// ask is done. docs/async.md says what may be called there.
+// The poller: one thread of a runtime. It takes replies that no other thread waits for, and runs callbacks
+// when asks are done. docs/async.md says what callbacks may do.
 #pragma once
 
 #include <gyre/runtime/async/completion_list.hpp>
@@ -14,10 +14,10 @@
 
 namespace gyre {
 
-/// Counts what callbacks threw.
+/// Counts the exceptions that callbacks threw.
 struct CallbackFailures {
   uint64_t count = 0;
-  std::string first;  ///< what() of the first that was thrown; empty if none was
+  std::string first;  ///< what() of the first exception; empty if there was none
 };
 
 namespace detail {
@@ -25,10 +25,10 @@ namespace detail {
 class Core;
 struct Continuation;
 
-/// Costs nothing until it is first used: then a thread, and 100 bytes a call slot. While nothing is expected
-/// of it, it leaves replies to those who wait, and sleeps (WaitPolicy::polite) or spins (WaitPolicy::spin);
-/// polite, it sleeps as a caller does while it waits for what is expected.
-/// Thread-safe; adding to it is lock-free but for the first time.
+/// Runs callbacks on one thread. The first use starts the thread, and allocates 100 bytes per call slot.
+/// While no callback is expected, the thread leaves replies to waiting threads, and sleeps
+/// (WaitPolicy::polite) or spins (WaitPolicy::spin). While callbacks are expected, it waits for replies as
+/// a caller does. Thread-safe. Adding a callback is lock-free after the first one.
 class Poller {
  public:
   explicit Poller(Core& core);
@@ -36,20 +36,22 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  /// Promises one watch() or deliver(), which the runtime's end waits for. False once end() has been called,
-  /// but in a callback, and in a forked child: nothing is delivered then. Starts the thread; throws Error
-  /// where there can be none, std::bad_alloc.
+  /// Promises one watch() or deliver(); the runtime's end waits for it. Returns false in a forked child,
+  /// and after end() was called, except in a callback: nothing is delivered then. Starts the thread if
+  /// necessary.
+  /// @throws Error           if the thread cannot be started
+  /// @throws std::bad_alloc  if there is no memory
   bool expect();
   /// Returns the continuation of a call's slot. The call's owner may use it until watch().
   Continuation& continuation_of(CallId call);
   /// Delivers the call's continuation on the poller's thread once the call is done.
   void watch(CallId call);
-  /// Delivers `ready` on the poller's thread, soon.
+  /// Delivers `ready` soon, on the poller's thread.
   void deliver(Deliverable& ready);
 
-  /// Promises nothing more, waits until all that was promised is delivered, and ends the thread; on the
-  /// poller's own thread it does not wait. False if that took beyond `deadline_ns`: a callback does not
-  /// return, or goes on asking. Repeatable.
+  /// Refuses further promises, waits until all promised deliveries are done, and ends the thread. Does not
+  /// wait on the poller's own thread. Returns false at `deadline_ns`: a callback does not return, or keeps
+  /// sending asks. Repeatable.
   bool end(int64_t deadline_ns);
 
   CallbackFailures failures() const;
@@ -68,12 +70,12 @@ class Poller {
   static constexpr uint64_t closed = uint64_t(1) << 63;
 
   Core& core_;
-  std::unique_ptr<Continuation[]> continuations_;  // one a call slot
+  std::unique_ptr<Continuation[]> continuations_;  // one per call slot
   std::atomic<bool> started_{false};
   alignas(64) std::atomic<uint64_t> expected_{0};  // promised and not yet delivered; `closed`: no more
-  std::atomic<int64_t> next_due_ns_{INT64_MAX};    // no later than the first deadline of what is watched
+  std::atomic<int64_t> next_due_ns_{INT64_MAX};    // at most the earliest deadline of the watched calls
   std::atomic<bool> finished_{false};
-  std::mutex start_mutex_;  // starting and ending, never a message
+  std::mutex start_mutex_;  // taken to start and end the thread, never for a message
   std::thread thread_;
   mutable std::mutex failures_mutex_;
   CallbackFailures failures_;

@@ -1,5 +1,5 @@
-// The dead letters: messages that were accepted and not handled, kept with the reason, where they were going,
-// and what they said.
+// The dead letters: messages that were accepted and not handled, kept with the reason, the address and the
+// content.
 #pragma once
 
 #include <gyre/runtime/actor_set.hpp>
@@ -14,21 +14,21 @@
 
 namespace gyre {
 
-/// A message that was accepted and not handled. A value.
+/// Holds a message that was accepted and not handled. Copyable.
 struct DeadLetter {
-  Envelope envelope;  ///< as it was sent, but for the size of the body: that of an ask that expired is not
-                      ///< known, 0
+  Envelope envelope;  ///< as sent; the size of the body is 0 for an expired ask, whose size is unknown
   Status reason;
   uint32_t detail;           ///< as in an error reply
   uint64_t where;            ///< as in an error reply
-  std::string actor;         ///< the actor type's name; empty for a number that is none
-  std::string message_type;  ///< the message's name in its schema; empty where that is not known
-  /// The body, one Cap'n Proto segment, which encode() makes a stream of; empty where it was not kept: larger
-  /// than a slot, or of an ask that expired.
+  std::string actor;         ///< the actor type's name; empty for an unknown number
+  std::string message_type;  ///< the message's name in its schema; empty if unknown
+  /// The body, one Cap'n Proto segment; pass it to encode() to make a stream. Empty if the body was not
+  /// kept, as for a body larger than a slot and for an expired ask.
   std::vector<std::byte> body;
   std::string failure;  ///< Failure::message() of the reason
 
-  /// One line: "gyre_test::Probe at key 7, ProbeNote of 24 bytes: handler_failed: …".
+  /// Returns one line of text, for example "gyre_test::Probe at key 7, ProbeNote of 24 bytes:
+  /// handler_failed: …".
   std::string text() const;
 };
 

@@ -13,20 +13,22 @@
 
 namespace gyre {
 
-/// What Runtime::terminate reports.
+/// Reports what Runtime::terminate did.
 struct Termination {
   Books books;
   double uptime_s = 0;
   double terminate_ms = 0;
-  bool worker_stuck = false;    ///< a worker did not stop in time; its memory was left allocated
-  bool sender_stuck = false;    ///< a thread did not finish sending in time: Books::inferred has its message
-  bool reader_stuck = false;    ///< a thread did not finish taking replies in time: Books::inferred has what
-                                ///< lies behind it
-  bool buffers_stuck = false;   ///< a thread did not finish allocating or freeing a buffer in time: memory of
-                                ///< freed buffers stays allocated until the runtime's last holder is gone
-  bool callback_stuck = false;  ///< a callback did not return in time: others may still come, or never
-  bool unfinished = false;      ///< the time was up while another call was still ending the workers: the
-                                ///< books are of that moment, and a later call has the rest
+  bool worker_stuck = false;  ///< a worker did not stop in time; its memory was left allocated
+  bool sender_stuck = false;  ///< a thread did not finish sending in time; Books::inferred counts its message
+  /// A thread did not finish taking replies in time; Books::inferred counts the replies behind it.
+  bool reader_stuck = false;
+  /// A thread did not finish allocating or freeing a buffer in time. Memory of freed buffers stays
+  /// allocated until the runtime's last holder is gone.
+  bool buffers_stuck = false;
+  bool callback_stuck = false;  ///< a callback did not return in time; later callbacks may run late or never
+  /// The time was up while another call was still ending the workers. The books are a snapshot; call again
+  /// for the full report.
+  bool unfinished = false;
 };
 
 namespace detail {

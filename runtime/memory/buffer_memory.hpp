@@ -10,13 +10,14 @@
 
 namespace gyre {
 
-/// Where a buffer's memory is, as its engine's workers and the host see it.
+/// Selects where a buffer's memory lies.
 enum class MemoryKind {
-  device,   ///< the engine's own: fastest for workers; the host copies in and out
-  pinned,   ///< the host's, page-locked: both read and write it, workers over the bus
-  unified,  ///< managed by the driver, where host and workers may use it at once: both read and write it
+  device,   ///< the engine's memory: fastest for workers; the host copies in and out
+  pinned,   ///< page-locked host memory: host and workers read and write it, workers over the bus
+  unified,  ///< memory managed by the driver: host and workers read and write it
 };
 inline constexpr uint32_t memory_kinds = 3;
+/// Returns the kind's name, for example "pinned".
 std::string_view name(MemoryKind kind);
 
 /// A piece of such memory. A plain value; owns nothing.
