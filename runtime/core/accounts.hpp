@@ -68,10 +68,10 @@ class Accounts {
     return unprocessed_[worker * host_.layout.counts_a_worker() + handler].load(std::memory_order_relaxed);
   }
   DeadLetters& dead_letters() { return dead_letters_; }
-  /// Dead letters since the last call, oldest first, after a look into the workers' logs of failed tells.
-  /// Throws std::bad_alloc.
+  /// Reads the workers' logs of failed tells, then returns the dead letters since the last call, oldest
+  /// first. Throws std::bad_alloc.
   std::vector<DeadLetter> take_dead_letters();
-  /// Moves the workers' logs to the dead letters, unless another thread keeps at that until the deadline.
+  /// Moves the workers' logs to the dead letters, unless another thread holds that lock until the deadline.
   void collect_failed_tells_until(int64_t deadline_ns) noexcept;
   /// Called by a sender that is about to use slots again that the worker is done with. Moves what the slots'
   /// messages left in the worker's log to the dead letters: later messages could overwrite the log. Does not

@@ -17,8 +17,10 @@ namespace gyre {
 /// Thread-safe; nothing here waits.
 class HostBridge {
  public:
-  /// `bridge`: the worker's, in the region. `bar`: what it reads of the host instead, where it does. `bell`:
-  /// what wakes it, where something does.
+  /// @param bridge  the worker's, in the region
+  /// @param bar     the inbound part in device memory, which the worker reads in place of the region's, if
+  /// there is one
+  /// @param bell    wakes the worker; null if nothing does
   explicit HostBridge(const Bridge& bridge, const BarBridge& bar = {}, Doorbell* bell = nullptr)
       : bridge_(bridge),
         bar_(bar),
@@ -52,7 +54,8 @@ class HostBridge {
       // Signed: `prepaid` may be stale, and more have come back than that; then the exchange fails.
       int32_t owed = int32_t(prepaid - returned_seen_.load(std::memory_order_relaxed));
       if (owed + int32_t(most) > int32_t(replies_allowed())) {
-        const uint32_t returned = returned_.load(std::memory_order_acquire);  // pairs with return_reply()
+        const uint32_t returned =
+            returned_.load(std::memory_order_acquire);  // pairs with count_reply_taken()
         returned_seen_.store(returned, std::memory_order_relaxed);
         owed = int32_t(prepaid - returned);
         if (owed >= int32_t(replies_allowed())) return 0;
@@ -63,10 +66,10 @@ class HostBridge {
     }
   }
   /// Takes back prepaid replies of asks that were not sent.
-  void return_prepaid(uint32_t count) { prepaid_.fetch_sub(count, std::memory_order_relaxed); }
+  void cancel_prepaid(uint32_t count) { prepaid_.fetch_sub(count, std::memory_order_relaxed); }
   /// Notes that the reply which drain() hands out was a prepaid one: there is room for another. Replies come
   /// from the worker, so it may return more than were prepaid.
-  void return_reply() {
+  void count_reply_taken() {
     // The drainer alone stores it; pairs with the load in try_prepay_replies().
     returned_.store(returned_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
@@ -99,8 +102,8 @@ class HostBridge {
   /// Publishes a message in a slot. The ticket must have been claimed, and the body must fit a slot.
   void publish(uint64_t ticket, const Message& message) {
     const RingCursor<Memory> at(bridge_.h2d, bridge_.shape, ticket);
-    publish_here(at, message);
-    if (!over_bar()) return ring();
+    write_host_copy(at, message);
+    if (!over_bar()) return ring_bell();
     Memory::store_fence();  // see publish_run
     store_over_bar(at, message.body_bytes());
     Memory::store_fence();  // sends what the processor combines
@@ -115,10 +118,10 @@ class HostBridge {
     const RingCursor<Memory> begin(bridge_.h2d, bridge_.shape, first);
     RingCursor<Memory> at = begin;
     for (uint32_t i = 0; i < count; ++i) {
-      publish_here(at, message_of(i));
+      write_host_copy(at, message_of(i));
       at.advance(bridge_.shape);
     }
-    if (!over_bar()) return ring();
+    if (!over_bar()) return ring_bell();
     // Stores to such memory may overtake those before them: that calls are pending, and what their messages
     // refer to, come first.
     Memory::store_fence();
@@ -133,7 +136,7 @@ class HostBridge {
   }
 
   /// Notes that the tell of `ticket`, claimed and not yet published, has its body in `block`; `free(BlockId)`
-  /// gets the block that this slot's last such tell had.
+  /// receives the block of the previous tell in this slot, if that block is not free yet.
   template <class Free>
   void keep_tell_block(uint64_t ticket, BlockId block, Free&& free) {
     tell_blocks_.keep(ticket, block, free);
@@ -166,7 +169,7 @@ class HostBridge {
   CommandSender& commands() { return commands_; }
   const CommandSender& commands() const { return commands_; }
 
-  /// Whether a message seems to lie in the D2H ring, or to begin. Costs a read of memory that the engine
+  /// Whether the next reply's first packet is there. Costs a read of memory that the engine
   /// alone writes; drain() checks the whole message.
   bool has_reply() const {
     const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
@@ -178,7 +181,7 @@ class HostBridge {
   /// Whether another thread is at the messages of the D2H ring. Pairs with the end of its drain().
   bool draining() const { return draining_.load(std::memory_order_acquire); }
   /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
-  /// unless another thread is doing that; some dozens at the most, so that nobody serves others without end.
+  /// unless another thread is doing that; at most replies_a_drain, so that no thread serves others for ever.
   /// `take` must not throw. Returns how many.
   template <class Take>
   uint32_t drain(Take&& take) {
@@ -187,12 +190,12 @@ class HostBridge {
         draining_.exchange(true, std::memory_order_acquire)) {
       return 0;
     }
-    const uint32_t count = drain_alone(take, most_at_once);
+    const uint32_t count = drain_alone(take, replies_a_drain);
     draining_.store(false, std::memory_order_release);
     return count;
   }
-  /// The same when no other thread is at it any more: for the end, when no more messages come. False where
-  /// another still is when `give_up()` says so: then nothing was taken.
+  /// Drains the whole ring once other drainers have finished: for the end, when no more messages come.
+  /// @returns false, with nothing taken, if `give_up()` was true before
   template <class Take, class GiveUp>
   bool drain_after_others(Take&& take, GiveUp&& give_up) {
     while (draining_.exchange(true, std::memory_order_acquire)) {  // as in drain()
@@ -205,12 +208,12 @@ class HostBridge {
   }
 
  private:
-  void ring() {
+  void ring_bell() {
     if (bell_ != nullptr) bell_->ring();
   }
   bool over_bar() const { return bar_.h2d != nullptr; }
   // As gyre::publish, by groups of packets; over BAR the last line's other packets are stamped too.
-  void publish_here(const RingCursor<Memory>& at, const Message& message) {
+  void write_host_copy(const RingCursor<Memory>& at, const Message& message) {
     const uint32_t needed = packets_for(message.body_bytes());
     uint32_t end = needed;
     if (over_bar()) end = (needed + Line::size - 1) / Line::size * Line::size;
@@ -241,7 +244,7 @@ class HostBridge {
   }
 
   static constexpr uint32_t control_reserve = 1;  // one drain acknowledgement; a ring has at least 2 slots
-  static constexpr uint32_t most_at_once = 64;
+  static constexpr uint32_t replies_a_drain = 64;
   static constexpr uint32_t prefetch_slots = 6;
 
   // The drainer's: publishes where next_reply_ is. Relaxed: a thread that reads an old pair finds no reply,
@@ -268,7 +271,7 @@ class HostBridge {
 
   // Pairs with the worker's load of the credit: it writes to these slots again only after they were read.
   // Invariant, asserted in debug builds: the worker sends at most a ring beyond the credit.
-  void give_credit() {
+  void publish_credit() {
     Memory::Word& credit = bridge_.host_line->d2h_credit;
     GYRE_ASSERT(next_reply_.ticket() - Memory::load_relaxed(credit) <= bridge_.shape.slots);
     Memory::store_release(credit, next_reply_.ticket());
@@ -293,11 +296,11 @@ class HostBridge {
       const ArrivedReply reply(next_reply_.slot(), bridge_.shape.body_capacity());
       take(&reply);
       next_reply_.advance(bridge_.shape);
-      if (++count % 16 == 0) give_credit();
+      if (++count % 16 == 0) publish_credit();
     }
     if (count != 0) {
       expect_reply();
-      give_credit();
+      publish_credit();
     }
     return count;
   }
@@ -311,8 +314,8 @@ class HostBridge {
   alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
   std::atomic<uint32_t> returned_seen_{0};
   mutable std::atomic<uint64_t> depth_high_water_{0};
-  // Who waits reads the first of these lines at each turn; who drains writes it once a drain, and the second
-  // for each reply.
+  // Waiting threads read the first of these lines each turn. The drainer writes it once a drain, and the
+  // second line for each reply.
   alignas(128) std::atomic<bool> draining_{false};
   std::atomic<uint32_t> next_stamp_{0};  // of the next message, in next_slot_
   std::atomic<const Packet*> next_slot_{nullptr};

@@ -108,7 +108,7 @@ void Receiver::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId 
   if ((reply->flags() & not_plain) != 0) [[unlikely]]
     return take_special_reply(bridge, *reply);
   const CallId call = reply->correlation();
-  bridge.return_reply();
+  bridge.count_reply_taken();
   if (own != no_call && call == own) {
     reply->unpack(calls_.place(call));
     accounts_.add(calls_.complete_own(call, reply->body_bytes()) ? Count::asks_answered : Count::asks_late);
@@ -120,7 +120,7 @@ void Receiver::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId 
   }
 }
 
-// Anything but an answer in its slot.
+// Takes control replies, errors, and answers in a block.
 void Receiver::take_special_reply(HostBridge& bridge, const ArrivedReply& reply) {
   const Envelope envelope = reply.envelope();
   const CallId call = envelope.correlation;
@@ -128,7 +128,7 @@ void Receiver::take_special_reply(HostBridge& bridge, const ArrivedReply& reply)
     drain_acknowledgements_.fetch_add(1, std::memory_order_release);  // pairs with drain_acknowledgements()
     return;
   }
-  bridge.return_reply();
+  bridge.count_reply_taken();
   const bool wanted = calls_.begin_outcome(call);
   if (!wanted) accounts_.add(Count::asks_late);
   // The worker is done with the block, whatever it answered. Pairs with the worker's fence before its reply:
@@ -158,7 +158,7 @@ void Receiver::take_expired(const Envelope& envelope, const ErrorBody& error, bo
   if (wanted) {
     accounts_.conclude(Count::asks_timed_out, [&] { return complete_timed_out(envelope.correlation); });
   }
-  // The reply's envelope says of the request what the worker could send back.
+  // Restores the request's envelope: the worker sent back a part of it.
   Envelope sent = envelope;
   sent.key = error.where;
   sent.flags = envelope_flags::ask;

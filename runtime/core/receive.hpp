@@ -11,7 +11,7 @@
 
 namespace gyre::detail {
 
-/// Thread-safe. No thread waits for another here, but by wait() for the call's worker.
+/// Thread-safe. Only wait_until() waits, for the call's worker.
 class Receiver {
  public:
   static constexpr CallId no_call = 0;
@@ -25,27 +25,30 @@ class Receiver {
         clock_(clock),
         engine_failure_(engine_failure) {}
 
-  /// Waits until the call is done, at `until_ns` of the steady clock or the call's deadline the latest; true
-  /// if the call is done. Completes for others what it finds meanwhile.
+  /// Waits until the call is done, `until_ns` of the steady clock, or the call's deadline, whichever is
+  /// first; completes other threads' calls meanwhile.
+  /// @returns whether the call is done
   bool wait_until(CallId call, int64_t until_ns) {
     return calls_.done(call) || wait_slow_path(call, until_ns);
   }
-  /// Completes what is there, without waiting; true if the call is done.
+  /// Takes replies, expires overdue calls and does due work, without waiting.
+  /// @returns whether the call is done
   bool poll(CallId call);
   /// Makes `cancelled` the call's outcome, if it has none yet: true then. Also where the call has been
   /// released.
   bool cancel(CallId call);
   /// Makes `timed_out` the outcome of a call whose deadline has passed, unless it has one.
   void expire(CallId call);
-  /// Makes calls whose request or reply nobody has dead letters: nobody knows whether they were handled. Once
-  /// the rings are closed.
+  /// Ends the calls in flight as dead letters whose outcome is unknown. Call it once the rings are closed.
   void end_calls_in_flight();
 
   /// Takes the replies that lie in the rings, unless other threads do; returns how many.
   uint32_t drain_replies();
-  /// Takes one reply that HostBridge::drain hands out. `own`: the call that this thread owns and waits for.
+  /// Takes one reply that HostBridge::drain hands out; null, a corrupt slot, fails the engine. `own`: the
+  /// call that this thread owns and waits for.
   void take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId own = no_call);
-  /// Does what some waiting thread must do every 2 ms; the first thread to come does it.
+  /// Publishes the time, checks the engine and expires overdue calls, at most every 2 ms, in the first thread
+  /// that calls.
   void do_due_work(int64_t now_ns);
   /// Returns how many workers have acknowledged a drain: they have done all that was sent before it.
   /// Pairs with the count of each acknowledgement.

@@ -15,7 +15,7 @@ uint64_t most_body_bytes(const RingShape& shape, uint64_t arena_bytes) {
   return std::clamp<uint64_t>(arena_bytes, shape.body_capacity(), Scratch::most_capacity());
 }
 
-inline bool for_lack_of_room(Status status) {
+inline bool is_out_of_room(Status status) {
   return status == Status::ring_full || status == Status::call_table_full || status == Status::arena_full;
 }
 
@@ -37,7 +37,7 @@ template <class Attempt>
                                                            std::chrono::nanoseconds timeout,
                                                            int64_t& deadline_ns, WhenFull when_full) {
   const Status status = attempt();
-  if (!for_lack_of_room(status)) [[likely]]
+  if (!is_out_of_room(status)) [[likely]]
     return status;
   return attempt_slow_path(status, attempt, timeout, deadline_ns, when_full);
 }
@@ -52,7 +52,7 @@ template <class Attempt>
   Backoff backoff(host_.options.wait);
   uint32_t busy_turns = 0;
   for (;; status = attempt()) {
-    if (!for_lack_of_room(status)) return status;
+    if (!is_out_of_room(status)) return status;
     if (receiver_.drain_replies() != 0) {
       backoff.reset();
       if (++busy_turns % Backoff::busy_turns_per_clock_read == 0 && host_now_ns() >= deadline_ns)
@@ -105,7 +105,7 @@ inline HostBridge::Message Sender::with_heads(const Envelope& envelope, Outgoing
   return {envelope, message.body(), message.root()};
 }
 
-// The block's head goes right in front of the body, into the room that the sender has there.
+// Writes the block's head right in front of the body: Outgoing keeps room for it there.
 HostBridge::Message Sender::with_block_heads(Envelope envelope, Outgoing message, const Room& room,
                                              const ArenaBlock& block) {
   const OutOfLine head{block.id, block.request_offset, block.reply_offset, room.request_bytes,
@@ -172,7 +172,7 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLim
       },
       limits.timeout, deadline_ns, when_full);
   if (status != Status::ok) {
-    if (prepaid) bridge.return_prepaid(1);
+    if (prepaid) bridge.cancel_prepaid(1);
     if (call) calls_.release(*call);
     if (block) host_.arena.free(block->id, 0);
     return refused(status, when_full == WhenFull::wait ? timeout_us : 0, room);
@@ -183,7 +183,8 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLim
                                      clock_.worker_deadline_us(bridge, sent.now_ns, sent.deadline_ns()),
                                      to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
                                     message, room, block));
-  // Reads the clock while the message is on its way. No other thread releases the call meanwhile.
+  // Reads the clock while the message is on its way. Safe: no other thread knows the call yet that could
+  // release it.
   if (deadline_ns == never) calls_.set_deadline(*call, after(host_now_ns(), limits.timeout));
   return *call;
 }
@@ -225,8 +226,8 @@ Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLim
   return success();
 }
 
-// Returns how many messages from the first on, Scratch::run at the most, go to its worker and fit slots; 0:
-// the first does not fit one.
+// Returns how many leading messages, at most Scratch::run, share the first one's worker and fit slots; 0: the
+// first does not fit.
 template <class Fits>
 size_t Sender::run_of(std::span<const Addressed> messages, Fits&& fits) {
   size_t n = 0;
@@ -316,7 +317,7 @@ size_t Sender::ask_run(std::span<const Addressed> run, const AskLimits& limits, 
           return status_of(bridge.try_claim_run(prepaid, ticket, claimed, collect));
         },
         limits.timeout, deadline_ns, WhenFull::wait);
-    if (prepaid != claimed) bridge.return_prepaid(prepaid - claimed);
+    if (prepaid != claimed) bridge.cancel_prepaid(prepaid - claimed);
     for (uint32_t i = claimed; i < acquired; ++i) calls_.release(calls[sent + i]);
     if (status != Status::ok) {
       refused = this->refused(status, timeout_us, Room{});

@@ -30,13 +30,13 @@ struct Addressed {
 
 enum class WhenFull { refuse, wait };
 
-/// What one ask may take.
+/// Limits of one ask.
 struct AskLimits {
   std::chrono::nanoseconds timeout;
   uint32_t max_reply_bytes;  // 0: see AskOptions::max_reply_bytes
 };
 
-/// What one tell may take.
+/// Limits of one tell.
 struct TellLimits {
   std::chrono::nanoseconds timeout;        // for room
   std::chrono::nanoseconds expires_after;  // 0: never

@@ -18,8 +18,8 @@ inline Envelope envelope_of(const uint32_t* payload) {
 /// A message that lies whole in a slot of the D2H ring, for as long as HostBridge::drain hands it out.
 class ArrivedReply {
  public:
-  /// `body_capacity`: of a slot; a body that claims to be larger, because something wrote over the slot since
-  /// it was polled, is cut.
+  /// @param body_capacity  of a slot; a larger size, which a slot has that was overwritten since it was
+  /// polled, is cut
   ArrivedReply(const Packet* slot, uint32_t body_capacity) : slot_(slot) {
     // Bytes 0…11 and 24…35 of the envelope and what follows it.
     const Packet first = Memory::load(slot[0]), third = Memory::load(slot[2]);
@@ -28,7 +28,7 @@ class ArrivedReply {
     flags_ = uint8_t(third.data[1] >> 24);
   }
 
-  // What nearly every reply is known by. The rest costs unpacking.
+  // The fields that every reply needs. The others cost unpacking.
   uint64_t correlation() const { return correlation_; }
   uint32_t body_bytes() const { return body_bytes_; }
   uint8_t flags() const { return flags_; }
@@ -47,7 +47,7 @@ class ArrivedReply {
     std::memcpy(&value, unpacked.body, sizeof value);
     return value;
   }
-  /// Writes envelope and body to `place`, 16-aligned, and up to the next whole 48 bytes what the slot holds.
+  /// Writes envelope and body to `place`, 16-aligned, in groups of 48 bytes: up to 47 bytes behind the body.
   void unpack(std::byte* place) const { gyre::unpack(slot_, groups_for(body_bytes_), place); }
 
  private:

@@ -1,4 +1,4 @@
-// The blocks of the arena that tells on their way to one worker have their bodies in: no reply frees them.
+// Arena blocks of tells in flight to one worker: no reply frees them.
 #pragma once
 
 #include <gyre/runtime/memory/arena.hpp>
