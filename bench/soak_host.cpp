@@ -142,7 +142,7 @@ void SoakHost::produce(uint32_t producer) {
       if (bridge.try_prepay_replies(1) == 0) break;
       uint64_t ticket;
       if (bridge.try_claim(ticket) != ClaimOutcome::claimed) {
-        bridge.return_prepaid(1);
+        bridge.cancel_prepaid(1);
         break;
       }
       bridge.publish(ticket, {payload, envelope.body_bytes});
@@ -163,7 +163,7 @@ void SoakHost::produce(uint32_t producer) {
 
 void SoakHost::drain(uint32_t worker) {
   bridges_[worker].drain([&](const ArrivedReply* reply) {
-    bridges_[worker].return_reply();
+    bridges_[worker].count_reply_taken();
     if (reply == nullptr) return check(worker, nullptr);
     alignas(16) uint32_t payload[most_soak_words + group_bytes / sizeof(uint32_t)];
     reply->unpack(reinterpret_cast<std::byte*>(payload));
