@@ -1,5 +1,5 @@
-// Buffers as handlers see them: from the handle in a message to the elements, and what can be wrong with a
-// handle.
+// Buffers as handlers see them: how a handle in a message leads to the elements, and what can be wrong
+// with a handle.
 #pragma once
 
 #include <gyre/bridge/packet.hpp>
@@ -8,21 +8,22 @@
 
 namespace gyre {
 
-/// What is wrong with a handle, in the order in which workers check. Values travel in error replies.
+/// Says what is wrong with a handle, in the order in which workers check. Values travel in error replies,
+/// with two numbers: BadHandle::asked and BadHandle::there.
 enum class BufferFault : uint32_t {
   none = 0,
-  foreign = 1,        ///< of another runtime, or never set: asked and there are the runtimes' tags
-  no_such_index = 2,  ///< asked: its index; there: how many entries the table has
-  stale = 3,          ///< its buffer was freed: asked and there are generations
-  wrong_type = 4,     ///< asked: the ElementType that the handler wants; there: the buffer's
-  too_short = 5,      ///< asked: elements; there: elements
+  foreign = 1,        ///< handle of another runtime, or never set; asked and there: the runtimes' tags
+  no_such_index = 2,  ///< asked: the handle's index; there: number of entries in the table
+  stale = 3,          ///< the buffer was freed; asked and there: generations
+  wrong_type = 4,     ///< asked: the handler's ElementType; there: the buffer's ElementType
+  too_short = 5,      ///< asked and there: numbers of elements
 };
 
-/// A fault with its numbers, as the 12 bytes of ErrorBody::detail and ErrorBody::where. Numbers above 38 bits
-/// become the largest that there is.
+/// Holds a fault with its numbers, and packs it into the 12 bytes of ErrorBody::detail and
+/// ErrorBody::where. Numbers above 38 bits become the largest 38-bit number.
 struct BadHandle {
   BufferFault fault = BufferFault::none;
-  uint32_t index = 0;  ///< in the handle; 16 bits
+  uint32_t index = 0;  ///< the handle's index; 16 bits
   uint64_t asked = 0;
   uint64_t there = 0;
 
@@ -45,21 +46,20 @@ struct BadHandle {
   }
 };
 
-/// The elements of a buffer, or of scratch memory. A plain value; refers to memory that lasts as long as the
-/// message is handled.
+/// Refers to the elements of a buffer or of scratch memory. Copyable. Valid while the message is handled.
 template <class T>
 class BufferSpan {
  public:
   BufferSpan() = default;
-  /// See Context::buffer and Context::scratch.
+  /// Refers to `size` elements at `data`. Handlers call Context::buffer() and Context::scratch().
   GYRE_DEVICE BufferSpan(T* data, uint64_t size) : data_(data), size_(size) {}
 
-  /// The first element: of a buffer at a multiple of 256 bytes, of scratch memory of 16. Null where the
-  /// handle was not good, or the memory not enough.
+  /// Returns the first element, aligned to 256 bytes in a buffer and to 16 bytes in scratch memory. Null
+  /// if the handle was bad or scratch memory was short.
   GYRE_DEVICE T* data() const { return data_; }
-  /// Elements that the handle names, or that were asked for; 0 where data() is null.
+  /// Returns the number of elements; 0 if data() is null.
   GYRE_DEVICE uint64_t size() const { return size_; }
-  /// `i` must be below size(): nothing checks it.
+  /// Returns element `i`, which must be below size(). Not checked.
   GYRE_DEVICE T& operator[](uint64_t i) const { return data_[i]; }
 
  private:
@@ -69,7 +69,7 @@ class BufferSpan {
 
 namespace detail {
 
-/// T's number in the schema's ElementType, of which `Element` is the view.
+/// Returns the enumerant of T in `Element`, a view of the schema's ElementType.
 template <class T, class Element>
 GYRE_DEVICE constexpr Element element_of() {
   if constexpr (wire::is_same<T, int8_t>) return Element::INT8;
@@ -85,7 +85,7 @@ GYRE_DEVICE constexpr Element element_of() {
   return Element::NONE;
 }
 
-/// A handle's fields, as they came.
+/// Holds a handle's fields as received, unchecked.
 struct HandleFields {
   uint32_t index;
   uint32_t generation;
@@ -94,7 +94,7 @@ struct HandleFields {
   uint64_t length;
 };
 
-/// The address of a good handle's first element; of another 0, and `bad` says why.
+/// Returns the address of the handle's first element; 0 if the handle is bad, with the reason in `bad`.
 GYRE_DEVICE inline uint64_t find_buffer(const EngineMemory& memory, const HandleFields& handle,
                                         uint32_t element, uint32_t element_bytes, uint64_t at_least,
                                         BadHandle& bad) {
@@ -106,8 +106,9 @@ GYRE_DEVICE inline uint64_t find_buffer(const EngineMemory& memory, const Handle
     return refuse(BufferFault::foreign, handle.runtime, memory.runtime_tag);
   if (handle.index >= memory.buffer_entries)
     return refuse(BufferFault::no_such_index, handle.index, memory.buffer_entries);
-  // Its last word is written last where a buffer comes and first where it goes; an entry is not used again
-  // while a message sent before that is handled.
+  // The host writes the entry's last word last when a buffer is allocated, and first when it is freed; the
+  // acquire pairs with this store. The host reuses an entry only after the messages sent before are
+  // handled.
   const uint64_t* const entry = reinterpret_cast<const uint64_t*>(memory.buffers + handle.index);
   const uint64_t use = Memory::load_acquire(entry[2]);
   const uint32_t generation = uint32_t(use), element_there = uint32_t(use >> 32);

@@ -1,4 +1,4 @@
-// What a handler knows of the worker that runs it. The header that an actor includes.
+// The Context: what a handler can use of the worker that runs it. Actors include this header.
 #pragma once
 
 #include <gyre/device/actor/check.hpp>
@@ -19,49 +19,58 @@ namespace detail {
 class ContextAccess;
 }
 
-/// Where a handler's scratch memory lies.
+/// Selects where a handler's scratch memory lies.
 enum class ScratchIn : uint32_t {
-  device  ///< the GPU's memory, of the worker's own; on the CPU ordinary memory
+  device  ///< the worker's part of device memory; ordinary memory on the CPU
 };
 
-/// A handler's view of its worker: the threads that run it, the message's address, a clock, and how to fail.
-/// On the GPU every thread of the team runs the handler with a Context of its own: the worker's whole group,
-/// or part of a warp for an actor whose messages are handled side by side (HandlesSideBySide). On the CPU the
-/// team is one thread. Write loops as `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
+/// Gives a handler access to its worker: the threads that run the handler, the message's address, a clock,
+/// buffers, scratch memory, and a way to fail.
+///
+/// A team of threads runs a handler; each thread has its own Context. On the GPU the team is the worker's
+/// whole group, or part of a warp for an actor whose messages are handled side by side
+/// (HandlesSideBySide). On the CPU the team is one thread. Write loops as
+/// `for (uint32_t i = ctx.rank(); i < n; i += ctx.size())`.
 class Context {
  public:
-  /// The worker makes one Context per message, with the whole group as its team.
+  /// Makes the Context of a message whose team is the whole group. Only the worker calls it.
   GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared)
       : Context(key, is_ask, shared, shared.verdict, Team::whole()) {}
-  /// For a part of the group, `team`, and a message with a verdict of its own.
+  /// Makes the Context of a message whose team is a part of the group. Only the worker calls it.
   GYRE_DEVICE Context(uint64_t key, bool is_ask, WorkerShared& shared, MessageVerdict& verdict,
                       const Team& team)
       : key_(key), shared_(&shared), verdict_(&verdict), team_(team), is_ask_(is_ask) {}
 
-  /// This thread's number in the team, below size().
+  /// Returns this thread's number in the team, below size().
   GYRE_DEVICE uint32_t rank() const { return team_.rank(); }
+  /// Returns the number of threads in the team.
   GYRE_DEVICE uint32_t size() const { return team_.size(); }
-  /// Barrier of the team: what any thread wrote before it, all see after it. Every thread must call it.
+  /// Waits for all threads of the team, and makes what each wrote before visible to all. Every thread must
+  /// call it.
   GYRE_DEVICE void sync() const { team_.sync(); }
+  /// Returns the team that runs the handler.
   GYRE_DEVICE const Team& team() const { return team_; }
-  /// Nanoseconds of the engine's clock. The GPU's steps by 32 ns to 1 µs, and a reading takes tens of
-  /// nanoseconds: a piece of a handler is better timed by a Stopwatch.
+  /// Returns the engine's clock in nanoseconds. The GPU's clock steps by 32 ns to 1 µs, and a reading
+  /// takes tens of nanoseconds; use a Stopwatch to time parts of a handler.
   GYRE_DEVICE static uint64_t now_ns() { return gyre::now_ns(); }
 
-  /// The key of the actor that the message is addressed to.
+  /// Returns the key of the actor that the message is addressed to.
   GYRE_DEVICE uint64_t key() const { return key_; }
+  /// Returns true if the message is an ask.
   GYRE_DEVICE bool is_ask() const { return is_ask_; }
 
-  /// Ends the message with Status::handler_failed and `code`, of the handler's own choosing, in place of a
-  /// response. Call it in every thread or in any; then return from the handler. A thread's first failure
-  /// stands.
+  /// Fails the message with Status::handler_failed instead of a response. Return from the handler
+  /// afterwards. One thread or several may call it; a thread's first failure counts.
+  /// @param code  chosen by the handler; the sender receives it
   GYRE_DEVICE void fail(uint32_t code) { end(Status::handler_failed, code, 0); }
 
-  /// The elements of the buffer that a messages::BufferHandle in the request names: T is int8_t … uint64_t,
-  /// float or double, and there are `at_least` elements at least. A handle that is not good for that gives an
-  /// empty span, and ends the message with Status::bad_buffer and the reason in place of a response: return
-  /// from the handler. What the host wrote before it sent the message is there, and the host finds what the
-  /// handler writes once it has the reply. Threads call it each for itself; no barrier is in it.
+  /// Finds the elements of the buffer that a messages::BufferHandle in the request names. The handler sees
+  /// what the host wrote before sending the message; the host sees what the handler writes once it has the
+  /// reply. Each thread calls it for itself; it has no barrier.
+  /// @tparam T        the buffer's element type: int8_t … uint64_t, float or double
+  /// @param at_least  the number of elements that the handler needs
+  /// @returns         the elements. If the handle is bad, an empty span: the message fails with
+  ///                  Status::bad_buffer and the reason; return from the handler.
   template <class T, class Handle>
   GYRE_DEVICE BufferSpan<T> buffer(const Handle& handle, uint64_t at_least = 0) {
     using Element = decltype(handle.getElement());
@@ -87,21 +96,21 @@ class Context {
     return {reinterpret_cast<T*>(address), length};
   }
 
-  /// Whether the message can still end well: all that was read of it so far was sound, the reply so far fits
-  /// the room that there is for it, and nothing has failed, in any thread of the team. Where it is false the
-  /// message ends in an error, whatever the handler does then: return from it. A handler that reads its whole
-  /// request, builds its whole reply, asks this, and changes state after it, never answers an error for what
-  /// it has done. A barrier of the team, as sync() is: every thread must call it, and all get the same
-  /// answer.
+  /// Returns true if the message can still succeed: in every thread of the team, everything read so far
+  /// was valid, the reply so far fits its room, and nothing failed. If false, the message ends with an
+  /// error in any case: return from the handler. To make a handler all-or-nothing, read the whole request,
+  /// build the whole reply, call ok(), and change state only afterwards. Contains a barrier: every thread
+  /// must call it, and all threads get one answer.
   GYRE_DEVICE inline bool ok();
 
-  /// `n` elements of scratch memory, which the whole team shares: for values that are too many for registers,
-  /// or that one thread works out and all use. It holds anything at first, begins at a multiple of 16 bytes,
-  /// and is the handler's, or the hook's, until that returns; several calls give memory apart from each
-  /// other. `T`: any trivially copyable type. The actor says how many bytes there are for all calls of one
-  /// message, each rounded up to 16: `static constexpr uint32_t scratch_bytes`. What does not fit gives an
-  /// empty span, and ends the message with Status::scratch_full in place of a response: return from the
-  /// handler. Every thread must call it, with the same `n`, in the same order; no barrier is in it.
+  /// Allocates uninitialized scratch memory that the whole team shares, aligned to 16 bytes. It is valid
+  /// until the handler or hook returns. Memory of several calls does not overlap. The actor declares the
+  /// bytes for all calls of one message, each rounded up to 16: `static constexpr uint32_t scratch_bytes`.
+  /// Every thread must call it, with equal `n`, in the same order; it has no barrier.
+  /// @tparam T  any trivially copyable type
+  /// @param n   number of elements
+  /// @returns   the memory. If there is not enough, an empty span: the message fails with
+  ///            Status::scratch_full; return from the handler.
   template <class T, ScratchIn where = ScratchIn::device>
   GYRE_DEVICE BufferSpan<T> scratch(uint64_t n) {
     static_assert(where == ScratchIn::device, "scratch memory lies in device memory");
@@ -120,8 +129,9 @@ class Context {
     return {reinterpret_cast<T*>(begin), n};
   }
 
-  /// True once the host commands the worker to stop: a long handler should then return. Every thread must
-  /// call it (it holds a barrier); all get the same answer. On the GPU it costs a bus crossing, about 1 µs.
+  /// Returns true once the host has commanded the worker to stop; a long handler should return then.
+  /// Contains a barrier: every thread must call it, and all threads get one answer. On the GPU it costs a
+  /// bus crossing, about 1 µs.
   GYRE_DEVICE bool should_stop() const {
     sync();
     if (rank() == 0) {
@@ -133,12 +143,14 @@ class Context {
     return verdict_->command_seen == uint32_t(Command::stop);
   }
 
-  /// Of the clock that a Stopwatch reads.
+  /// Returns the tick length of the clock that a Stopwatch reads.
   GYRE_DEVICE TickLength tick() const { return {load_here(&shared_->tick.ns)}; }
 
+  /// Returns this thread's first failure; Status::ok if there is none.
   GYRE_DEVICE Status status() const { return status_; }
+  /// Returns the detail of this thread's first failure: see ErrorBody::detail.
   GYRE_DEVICE uint32_t detail() const { return detail_; }
-  /// See ErrorBody::where.
+  /// Returns the place of this thread's first failure: see ErrorBody::where.
   GYRE_DEVICE uint64_t where() const { return where_; }
 
  private:
@@ -154,18 +166,19 @@ class Context {
 
   uint64_t key_;
   WorkerShared* shared_;
-  MessageVerdict* verdict_;  // of the message
+  MessageVerdict* verdict_;  // the message's verdict, which the team shares
   Team team_;
   bool is_ask_;
   Status status_ = Status::ok;
   uint32_t detail_ = 0;
   uint64_t where_ = 0;
-  bool fenced_ = false;  // this thread, for buffers
-  // What the handler works on; null in a hook. A compiler drops what no handler asks for.
+  bool fenced_ = false;  // this thread has fenced before using a buffer
+  // The handler's message and reply; null in a hook. The compiler removes them if no handler calls ok().
   const wire::Message* message_ = nullptr;
   const wire::Body* reply_ = nullptr;
   uint32_t reply_capacity_ = 0;
-  // Of this message's scratch memory: where it begins in the worker's memory, bytes in all, and left.
+  // This message's scratch memory: its offset in the worker's memory, its size in bytes, and the bytes
+  // left.
   uint64_t scratch_begin_ = 0;
   uint32_t scratch_bytes_ = 0;
   uint32_t scratch_left_ = 0;

@@ -1,6 +1,6 @@
-// Work on a list by all the threads that run a handler: elements by rank, in 16-byte accesses where the lists
-// lie aligned alike. Every thread of the team calls these, with the same lists; no barrier is in them, but
-// for sum.
+// Functions that divide a list among the threads that run a handler. Each thread takes elements by its
+// rank, in 16-byte accesses if the lists are aligned alike. Every thread of the team must call them with
+// the same lists. Only sum() contains a barrier.
 #pragma once
 
 #include <gyre/device/context.hpp>
@@ -10,7 +10,7 @@ namespace gyre {
 
 namespace detail {
 
-/// `bytes` bytes of elements, moved at once.
+/// Holds `bytes` bytes of elements, which are loaded and stored by one access.
 template <class T, uint32_t bytes>
 struct Chunk {
   static constexpr uint32_t size = bytes / sizeof(T);
@@ -51,7 +51,8 @@ GYRE_DEVICE Chunk<Out, bytes> chunk_of(uint64_t first, F& f, const In*... in) {
   return result;
 }
 
-/// Sets the first elements of `out`, whole chunks of `bytes` bytes; returns how many there were of `count`.
+/// Sets the elements of `out` that fill whole chunks of `bytes` bytes; returns their number, at most
+/// `count`.
 template <uint32_t bytes, class Out, class F, class... In>
 GYRE_DEVICE uint32_t transform_chunks(const Context& ctx, Out* out, uint32_t count, F& f, const In*... in) {
   constexpr uint32_t size = bytes / sizeof(Out);
@@ -62,15 +63,15 @@ GYRE_DEVICE uint32_t transform_chunks(const Context& ctx, Out* out, uint32_t cou
   return chunks * size;
 }
 
-/// Chunks of 16 bytes, `step` chunks apart, all loaded before anything is done with one: memory across the
-/// bus is far, and a thread that waits for one after the other has little of it under way.
+/// Holds chunks of 16 bytes that lie `step` chunks apart. All are loaded before the first is used: memory
+/// across the bus has a long latency, and a thread needs several loads in flight.
 template <class T>
 struct FarChunks {
   static constexpr uint32_t count = 4;
   static constexpr uint32_t size = Chunk<T, 16>::size;
   Chunk<T, 16> chunks[count];
 
-  /// From chunk `first` of `address` on.
+  /// Loads chunks of `address` from chunk `first` on.
   GYRE_DEVICE static FarChunks load(const T* address, uint64_t first, uint64_t step) {
     FarChunks loaded;
     for (uint32_t i = 0; i < count; ++i)
@@ -79,7 +80,7 @@ struct FarChunks {
   }
 };
 
-/// Sets the chunks of `out` that lie as those do.
+/// Sets the chunks of `out` at the positions of the input chunks.
 template <class Out, class F, class... In>
 GYRE_DEVICE void transform_far_chunks(Out* out, uint64_t first, uint64_t step, F& f,
                                       const FarChunks<In>&... in) {
@@ -90,7 +91,7 @@ GYRE_DEVICE void transform_far_chunks(Out* out, uint64_t first, uint64_t step, F
   }
 }
 
-/// transform() of a list that has more elements than the team threads.
+/// Implements transform() for a list with more elements than the team has threads.
 template <class Out, class F, class... In>
 GYRE_DEVICE void transform_long(const Context& ctx, const wire::ListBuilder<Out>& out, F& f,
                                 const wire::ListReader<In>&... in) {
@@ -111,45 +112,47 @@ GYRE_DEVICE void transform_long(const Context& ctx, const wire::ListBuilder<Out>
 
 }  // namespace detail
 
-/// Calls f(i, list[i]) for the elements that fall to this thread.
+/// Calls f(i, list[i]) for this thread's part of the elements.
 template <class T, class F>
 GYRE_DEVICE void for_each(const Context& ctx, const wire::ListReader<T>& list, F f) {
   for (uint32_t i = ctx.rank(); i < list.size(); i += ctx.size()) f(i, list[i]);
 }
 
-/// Sets out[i] to f(in[i]...) for every i: this thread's part of it. `f` is called for each element once, in
-/// no order; beyond the end of a shorter list it gets T{}. Lists of integers, floats and enums.
+/// Sets out[i] to f(in[i]...) for this thread's part of the elements of `out`. Lists of integers, floats
+/// and enums.
+/// @param f   called once per element, in no particular order
+/// @param in  input lists; beyond the end of a shorter list `f` gets T{}
 template <class Out, class F, class... In>
 GYRE_DEVICE void transform(const Context& ctx, const wire::ListBuilder<Out>& out, F f,
                            const wire::ListReader<In>&... in) {
   static_assert(wire::Scalar<Out> && (wire::Scalar<In> && ...),
                 "lists of integers, floats and enums: a Bool is a bit, and the others are behind pointers");
   const uint32_t i = ctx.rank();
-  const bool is_short = out.size() <= ctx.size();  // an element a thread
+  const bool is_short = out.size() <= ctx.size();  // at most one element per thread
   const bool has_one = materialize(is_short & (i < out.size())) != 0;
-  // Of a short list all is loaded first, what is asked of the size is answered meanwhile, and then comes at
-  // most one store. For a long one these loads are in vain.
+  // Load first, so that the tests of the size overlap the loads of a short list; at most one store
+  // follows. A long list does not use these loads.
   [&](In... values) {
     if (!is_short) detail::transform_long(ctx, out, f, in...);
     if (has_one) out.set_unchecked(i, f(values...));
   }(in[i]...);
 }
 
-/// The same for lists that are known to be short: `out` has no more elements than the team threads, or those
-/// behind are not set.
+/// Sets out[i] to f(in[i]...) for short lists: one element per thread. Elements of `out` beyond the number
+/// of threads are not set. See transform().
 template <class Out, class F, class... In>
 GYRE_DEVICE void transform_short(const Context& ctx, const wire::ListBuilder<Out>& out, F f,
                                  const wire::ListReader<In>&... in) {
   const uint32_t i = ctx.rank();
   const bool has_one = materialize(i < out.size()) != 0;
-  // Loaded first, by threads that have none too: then comes at most one store.
+  // Load first, also in threads without an element; at most one store follows.
   [&](In... values) {
     if (has_one) out.set_unchecked(i, f(values...));
   }(in[i]...);
 }
 
-/// The same for buffers, as far as the shortest goes. Where all elements have one size, a thread has four
-/// 16-byte loads of each input under way.
+/// Sets out[i] to f(in[i]...) for buffers, up to the length of the shortest; each thread does its part. If
+/// all elements have one size, a thread keeps four 16-byte loads per input in flight.
 template <class Out, class F, class... In>
 GYRE_DEVICE void transform(const Context& ctx, const BufferSpan<Out>& out, F f, const BufferSpan<In>&... in) {
   uint64_t count = out.size();
@@ -171,16 +174,17 @@ GYRE_DEVICE void transform(const Context& ctx, const BufferSpan<Out>& out, F f, 
   for (uint64_t i = done + ctx.rank(); i < count; i += ctx.size()) out[i] = f(in[i]...);
 }
 
-/// Sets out[i] to in[i] for every i: this thread's part of it.
+/// Copies this thread's part of `in` to `out`. Elements of `out` beyond the end of `in` become T{}.
 template <class T>
 GYRE_DEVICE void copy(const Context& ctx, const wire::ListReader<T>& in, const wire::ListBuilder<T>& out) {
   transform(
       ctx, out, [](T value) { return value; }, in);
 }
 
-/// Adds `n` to an integer of the actor's state, of 4 or 8 bytes, to which other threads may add at the same
-/// time, and handlers of other messages (HandlesSideBySide). A later message that is not handled beside them
-/// finds the sum.
+/// Adds `n` to an integer of the actor's state. Other threads, and handlers of other messages
+/// (HandlesSideBySide), may add at the same time. A later message that is not handled in parallel finds
+/// the sum.
+/// @param state  an integer of 4 or 8 bytes
 template <class T>
 GYRE_DEVICE void add_to(T& state, T n) {
   static_assert(T(1) / 2 == T(0) && (sizeof(T) == 4 || sizeof(T) == 8), "an integer of 32 or 64 bits");
@@ -230,9 +234,10 @@ __device__ T sum_of_block(T value) {
 }  // namespace detail
 #endif
 
-/// The sum of `value` of every thread of the team, in every thread: a number of at most 8 bytes. Collective:
-/// every thread must call it. The order of addition depends on the size of the team alone: in teams of one
-/// size equal values give equal bits.
+/// Adds up `value` over all threads of the team and returns the sum in every thread. Contains a barrier:
+/// every thread must call it. The order of addition depends only on the size of the team, so teams of one
+/// size get bitwise equal sums of equal values.
+/// @param value  a number of at most 8 bytes
 template <class T>
 GYRE_DEVICE T sum(Context& ctx, T value) {
   static_assert(sizeof(T) <= 8);

@@ -1,4 +1,4 @@
-// Times a piece of a handler.
+// A stopwatch for parts of a handler.
 #pragma once
 
 #include <gyre/device/worker/handler_meter.hpp>
@@ -7,14 +7,15 @@ namespace gyre {
 
 class Context;
 
-/// Measures the time since its construction, in the calling thread, by the clock of its multiprocessor or
-/// processor: a reading takes some cycles, and the clock steps by one. The worker measures the length of a
-/// tick every 32 ms, so a time is wrong by as much as the clock's frequency has changed since. A value.
+/// Measures the time since its construction, in one thread. It reads the cycle counter of the thread's
+/// multiprocessor or processor; a reading takes a few cycles. The worker measures the length of a cycle
+/// every 32 ms; if the clock frequency changed since, the result is off by as much. Copyable.
 class Stopwatch {
  public:
+  /// Starts the stopwatch.
   GYRE_DEVICE explicit Stopwatch(const Context& ctx);
 
-  /// Nanoseconds since the construction.
+  /// Returns the nanoseconds since construction.
   GYRE_DEVICE uint64_t ns() const { return tick_.ns_of(clock_ticks() - began_); }
 
  private:
