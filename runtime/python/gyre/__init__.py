@@ -1,4 +1,4 @@
-"""Gyre: actors on the GPU, and on CPU threads where there is none.
+"""Gyre: actors on a GPU, or on CPU threads if there is none.
 
     import gyre, numpy
 
@@ -7,7 +7,7 @@
         reply = client.ask("gyre::actors::VectorAdd", 1, "VectorAddRequest", {"a": [1, 2], "b": [10, 20]})
         print(reply["result"])
 
-docs/python.md says more.
+See docs/python.md.
 """
 
 from ._buffer import Buffer

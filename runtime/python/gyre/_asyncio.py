@@ -1,4 +1,4 @@
-"""Outcomes for asyncio: a queue for each event loop, and its descriptor."""
+"""Outcomes of asks for asyncio: one queue per event loop."""
 
 import asyncio
 import ctypes
@@ -9,7 +9,7 @@ from ._library import Handle, lib
 
 
 class _LoopQueue:
-    """The asks that one event loop awaits. Its descriptor is watched while there are any."""
+    """Resumes the asks that one event loop awaits. The loop watches the queue's descriptor while asks are pending."""
 
     def __init__(self, loop):
         handle, fd = Handle(), ctypes.c_int32()
@@ -25,7 +25,7 @@ class _LoopQueue:
             lib.gyre_queue_release(self._handle)
 
     async def outcome(self, call):
-        """Returns once the call is done. Cancelled, it cancels the ask."""
+        """Waits until the call is done. Cancelling the coroutine cancels the ask."""
         loop = self._loop()
         future = loop.create_future()
         if not self._pending:
@@ -54,6 +54,7 @@ _queues = weakref.WeakKeyDictionary()
 
 
 def queue_of(loop):
+    """Returns the queue of an event loop; makes it on first use."""
     found = _queues.get(loop)
     if found is None:
         found = _queues[loop] = _LoopQueue(loop)

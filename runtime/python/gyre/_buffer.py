@@ -1,4 +1,4 @@
-"""Buffers: memory that messages name by a handle, to and from NumPy arrays."""
+"""Buffers: memory that messages name by a handle, copied from and to NumPy arrays."""
 
 import ctypes
 import weakref
@@ -7,13 +7,15 @@ from ._errors import BadArgument, check, nanoseconds, shown
 from ._library import BufferHandle, Handle, lib
 
 MEMORIES = {"device": 0, "pinned": 1, "unified": 2}
-# By gyre_element.
+# Names of element types by their gyre_element numbers.
 ELEMENTS = ["none", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
 
 
 class Buffer:
-    """A typed block of device, pinned or unified memory; Runtime.buffer makes one. Given for a BufferHandle in a
-    message it stands for its handle. `with` closes it, as does its end. One thread at a time."""
+    """Owns a typed block of device, pinned or unified memory. Runtime.buffer makes it.
+
+    Pass a Buffer for a BufferHandle field of a message. It is closed by `with`, close() or garbage collection. Used by
+    one thread at a time."""
 
     def __init__(self, runtime, like, memory="device"):
         import numpy
@@ -25,7 +27,7 @@ class Buffer:
         if dtype.name not in ELEMENTS[1:] or not dtype.isnative:
             raise BadArgument(f"a buffer of {dtype}: its elements are one of {', '.join(ELEMENTS[1:])}")
         self.dtype, self.size, self.memory = dtype, size, memory
-        self._views = []  # of view(): weak references
+        self._views = []  # weak references to the arrays of view()
         handle = Handle()
         check(
             lib.gyre_buffer_create(
@@ -50,7 +52,7 @@ class Buffer:
         return self.size
 
     def close(self):
-        """Frees it; its handles are stale then. Raises BufferError while arrays of view() are there."""
+        """Frees the buffer; its handles become stale. Raises BufferError while arrays of view() exist."""
         self._views = [view for view in self._views if view() is not None]
         if self._views:
             raise BufferError(f"closing a buffer: {len(self._views)} arrays of its view() are in use; drop them first")
@@ -59,7 +61,7 @@ class Buffer:
             check(lib.gyre_buffer_release(handle))
 
     def handle(self, length=0):
-        """What a message says to name its first `length` elements, 0: all."""
+        """Returns the fields of a BufferHandle that names the first `length` elements; 0: all."""
         handle = BufferHandle()
         check(lib.gyre_buffer_get_handle(self._handle, length, ctypes.byref(handle)))
         return {
@@ -71,8 +73,8 @@ class Buffer:
         }
 
     def write(self, array, offset=0):
-        """Copies an array in, from element `offset` on, and returns when it is there. An array that lies contiguously
-        and has the buffer's type is copied once."""
+        """Copies an array into the buffer from element `offset` on, and returns when it is there. A contiguous array of
+        the buffer's type is copied once; other arrays are converted first."""
         import numpy
 
         array = numpy.ascontiguousarray(array, dtype=self.dtype)
@@ -80,8 +82,11 @@ class Buffer:
         check(lib.gyre_buffer_write(self._handle, offset * self.dtype.itemsize, array.ctypes.data, array.nbytes))
 
     def read(self, out=None, offset=0):
-        """Copies elements out, from element `offset` on: into `out`, contiguous and of the buffer's type, or a new
-        array of all that follow. What a handler wrote is there once its reply is."""
+        """Copies elements out of the buffer from element `offset` on, and returns the array. What a handler wrote is
+        visible once its reply has arrived.
+
+        out: a contiguous, writeable array of the buffer's type; by default a new array of the elements from there on.
+        """
         import numpy
 
         self._check_offset(offset)
@@ -94,14 +99,15 @@ class Buffer:
         return out
 
     def view(self, timeout=None):
-        """The elements of pinned or unified memory in place, as an array that shares them; ask for it again after
-        each reply. Of unified memory: waits until every worker is past what was sent before."""
+        """Returns an array that shares the elements of pinned or unified memory. Call it again after each reply, to see
+        what the handler wrote. For unified memory it waits until every worker is past all messages sent before, at most
+        `timeout` seconds."""
         import numpy
 
         address = ctypes.c_void_p()
         check(lib.gyre_buffer_view(self._handle, nanoseconds(timeout), ctypes.byref(address)))
         shared = (ctypes.c_char * (self.size * self.dtype.itemsize)).from_address(address.value)
-        shared._buffer = self  # lives as long
+        shared._buffer = self  # keeps the buffer alive as long as the array
         self._views.append(weakref.ref(shared))
         return numpy.frombuffer(shared, dtype=self.dtype)
 

@@ -1,4 +1,4 @@
-"""What fails raises: the status, and Gyre's text with the numbers and what to do."""
+"""Exceptions. Each has the status, and Gyre's text with the numbers and what to do."""
 
 import ctypes
 
@@ -6,7 +6,7 @@ from ._library import lib
 
 
 class Error(Exception):
-    """Something failed. `status` is its number, `name` its name as in docs/errors.md: "ring_full"."""
+    """A Gyre function failed. `status` is the failure's number, `name` its name in docs/errors.md ("ring_full")."""
 
     def __init__(self, text, status=0, name=""):
         super().__init__(text)
@@ -15,7 +15,7 @@ class Error(Exception):
 
 
 class TimedOut(Error, TimeoutError):
-    """No reply before the deadline."""
+    """No reply arrived before the deadline."""
 
 
 class BadArgument(Error, ValueError):
@@ -23,7 +23,7 @@ class BadArgument(Error, ValueError):
 
 
 class EngineUnavailable(Error):
-    """No such engine on this machine: the text says why, and what to install."""
+    """This machine has no such engine; the text says why, and what to install."""
 
 
 class Closed(Error):
@@ -49,19 +49,20 @@ NOT_READY, TOO_SMALL, BAD_SCHEMA, BAD_JSON = 1004, 1005, 1010, 1012
 
 
 def failure(status):
-    """The exception for the status that was just returned on this thread."""
+    """Makes the exception for the status that this thread's last call returned."""
     text = lib.gyre_last_error().decode()
     name = lib.gyre_status_name(status).decode()
     return _CLASSES.get(name, Error)(text, status, name)
 
 
 def check(status):
+    """Raises the exception for a status, unless it is OK."""
     if status != OK:
         raise failure(status)
 
 
 def text_of(function, *arguments):
-    """What a function that gives text gives."""
+    """Calls a function that writes text (see gyre.h, Text) and returns the text."""
     size = ctypes.c_size_t()
     capacity = 4096
     while True:
@@ -74,16 +75,16 @@ def text_of(function, *arguments):
 
 
 def shown(value):
-    """A value as an error's text has it: short, and of any class."""
+    """Returns a short text for a value of any class, for an error's text."""
     try:
         text = repr(value)
-    except Exception as error:  # an int of too many digits, or a class's own
+    except Exception as error:  # an int with too many digits, or a __repr__ that raises
         return f"of type {type(value).__name__}, whose repr() raises {type(error).__name__}"
     return text if len(text) <= 80 else text[:77] + "…"
 
 
 def nanoseconds(seconds):
-    """A timeout in seconds; None is the runtime's own."""
+    """Converts a timeout in seconds to nanoseconds; None becomes -1, the runtime's own."""
     if seconds is None:
         return -1
     if not 0 <= seconds <= 10**9:

@@ -1,4 +1,4 @@
-"""The C interface <gyre/gyre.h> by ctypes: its structs and functions, as that header declares them."""
+"""Declares the structs and functions of the C interface <gyre/gyre.h> for ctypes."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ Status = c_int32
 
 
 class _Struct(ctypes.Structure):
-    """One that begins with struct_size, which is set."""
+    """Base of the structs that begin with struct_size, and sets this field."""
 
     def __init__(self, **fields):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
@@ -153,7 +153,7 @@ class DeadLetter(_Struct):
     ]
 
 
-#: The header's structs by their names there.
+#: The structs by their names in the header.
 STRUCTS = {
     "gyre_text": Text,
     "gyre_error_entry": ErrorEntry,
@@ -172,7 +172,7 @@ _ASK = [Handle, c_char_p, c_uint64, c_uint64, c_void_p, c_size_t, POINTER(SendOp
 _START = [Handle, c_char_p, c_uint64, c_int64]
 _TEXT_OUT = [c_char_p, c_size_t, POINTER(c_size_t)]
 
-#: The functions that the package calls: what they return, and take.
+#: The functions that the package calls: the type that each returns, and the types of its parameters.
 FUNCTIONS = {
     "gyre_version": (c_char_p, []),
     "gyre_status_name": (c_char_p, [Status]),

@@ -25,7 +25,7 @@ _DEVICE_NAME, _TRANSPORT_REASON, _FAILURE, _STATS = range(4)
 
 
 class Actors:
-    """A set of actor types: the built-in ones, unless from_source or load made it."""
+    """Holds a set of actor types. Actors() is the built-in set; see also from_source() and load()."""
 
     def __init__(self, handle=None, schema=None):
         if handle is None:
@@ -41,9 +41,11 @@ class Actors:
 
     @classmethod
     def from_source(cls, source, types, schema=None, headers=None):
-        """Actors given as C++ text, for the CUDA engine alone, where they are compiled at launch. `types`: their
-        qualified names. `schema`: of their messages, a Schema or a dict of texts by name; the text includes
-        <file.view.hpp> for file.capnp. `headers`: what else the text includes, by name."""
+        """Makes a set of actors from C++ text, which the CUDA engine compiles at launch. Other engines cannot run it.
+
+        types: the actors' qualified names. schema: the schema of their messages, a Schema or a dict of texts by name;
+        the C++ text includes <file.view.hpp> for file.capnp. headers: a dict of other headers that the text includes,
+        by name."""
         schema = schema if isinstance(schema, Schema) or schema is None else Schema(schema)
         text = source.encode()
         names = (ctypes.c_char_p * len(types))(*[name.encode() for name in types])
@@ -67,9 +69,12 @@ class Actors:
 
     @classmethod
     def load(cls, path, name=None, schema=None):
-        """Actors of a shared object, for every engine: one that has GYRE_EXPORT_ACTORS(name, …), or that `gyre validate
-        --build-library` made. `name`: which, where it exports several. `schema`: of their messages, a Schema or a dict
-        of texts by name; by default what the object carries. One that differs from that is refused, with the field."""
+        """Loads a set of actors from a shared object, for every engine. The object has GYRE_EXPORT_ACTORS(name, …), or
+        `gyre validate --build-library` made it.
+
+        name: the set to load; needed only if the object exports several. schema: the schema of the messages, a Schema
+        or a dict of texts by name; by default the types that the object carries. Raises BadArgument, and names the
+        field, if the schema differs from these types."""
         made = Handle()
         check(lib.gyre_actors_load(str(path).encode(), None if name is None else name.encode(), ctypes.byref(made)))
         actors = cls(made.value)
@@ -83,26 +88,27 @@ class Actors:
 
 @dataclasses.dataclass(frozen=True)
 class DeadLetter:
-    """A message that was accepted and not handled."""
+    """Holds a message that was accepted and not handled."""
 
     reason: str  #: the status's name
     is_ask: bool
-    actor: str
+    actor: str  #: the actor type's name; "" if unknown
     key: int
-    message: str  #: the message's name in its schema; "" where that is not known
-    body: bytes  #: empty where it was not kept
-    text: str  #: one line with all of it
+    message: str  #: the message's name in its schema; "" if unknown
+    body: bytes  #: the message's body; empty if it was not kept
+    text: str  #: one line that describes the dead letter
 
 
 def launch(actors=None, *, source=None, types=None, schema=None, headers=None, engine="auto", **options):
-    """Launches workers and returns a Runtime, to be closed: `with gyre.launch(…) as runtime`.
+    """Launches workers and returns a Runtime. Close it: `with gyre.launch(…) as runtime`.
 
-    actors: an Actors; by default the built-in Echo and VectorAdd. Or source, types, schema and headers as
-    Actors.from_source takes them. engine: "auto", "cuda" or "cpu". options: those of gyre_options in <gyre/gyre.h>
-    by their names (workers=4, slots=256, transport="pinned", timeout_ms=5000, pin_workers=[0, 1], …).
-
-    schema: of requests and replies, where actors do not carry it; one that differs from what they carry is refused,
-    with the field.
+    actors: an Actors; by default the built-in Echo and VectorAdd. Alternatively pass source, types, schema and headers,
+    as for Actors.from_source.
+    schema: the schema of requests and replies; needed only if the actors carry no types. Raises BadArgument, and names
+    the field, if the schema differs from the types that the actors carry.
+    engine: "auto", "cuda" or "cpu".
+    options: the fields of gyre_options in <gyre/gyre.h>, for example workers=4, slots=256, transport="pinned",
+    timeout_ms=5000, pin_workers=[0, 1].
     """
     if source is not None:
         if actors is not None:
@@ -148,14 +154,14 @@ def _number(name, value, names):
 
 
 def _in_range(name, value, field):
-    # ctypes cuts what does not fit.
+    # ctypes truncates numbers that do not fit, so compare.
     if isinstance(value, int) and field(value).value != value:
         raise BadArgument(f"launching: {name}={shown(value)} is out of range")
     return value
 
 
 def _number_of_bits(name, value, bits):
-    # The same, of arguments: another actor would get the message.
+    # ctypes truncates numbers that do not fit: the message would go to another actor.
     number = operator.index(value)
     if not 0 <= number < 1 << bits:
         raise BadArgument(f"{name} {shown(value)}: give 0 to 2^{bits} - 1")
@@ -163,7 +169,7 @@ def _number_of_bits(name, value, bits):
 
 
 class Runtime:
-    """Launched workers. Any thread may use it; `with` and close() end them."""
+    """Owns launched workers. Thread-safe. Ended by `with`, close() or garbage collection."""
 
     def __init__(self, handle, schema, timeout):
         self._handle = handle
@@ -188,20 +194,22 @@ class Runtime:
             lib.gyre_runtime_release(self._handle)
 
     def client(self):
-        """Sends messages; any thread may use one."""
+        """Returns a Client of these workers."""
         return Client(self)
 
     def buffer(self, like, memory="device"):
-        """A Buffer: of an array, whose elements are copied into it, or of (dtype, size), zeroed. memory: "device",
-        "pinned" or "unified"."""
+        """Allocates a Buffer.
+
+        like: an array, whose elements are copied into the buffer, or (dtype, size) for zeroed elements. memory:
+        "device", "pinned" or "unified"."""
         return Buffer(self, like, memory)
 
     def handlers(self):
-        """(actor, request's type id, response's type id or 0) of every message type that the actors take."""
+        """Lists the message types that the actors take, each as (actor, request's type id, response's type id or 0)."""
         return [(actor, request, response) for (actor, request), response in self._responses.items()]
 
     def info(self):
-        """What runs where, as a dict."""
+        """Returns a dict of what runs where: the fields of gyre_info, device_name, transport_reason and failure."""
         info = Info()
         check(lib.gyre_runtime_info(self._handle, ctypes.byref(info)))
         found = {name: getattr(info, name) for name, _ in Info._fields_ if name != "struct_size"}
@@ -215,11 +223,11 @@ class Runtime:
         return found
 
     def stats(self):
-        """Where the messages are: the fields of gyre_stats. Exact once the runtime has terminated."""
+        """Counts what became of every message, as a dict of the fields of gyre_stats. Exact after terminate()."""
         return json.loads(text_of(lib.gyre_runtime_text, self._handle, _STATS))
 
     def dead_letters(self):
-        """Those since the last call, oldest first."""
+        """Takes the dead letters since the last call, oldest first."""
         handle, count = Handle(), ctypes.c_size_t()
         check(lib.gyre_take_dead_letters(self._handle, ctypes.byref(handle), ctypes.byref(count)))
         try:
@@ -242,19 +250,21 @@ class Runtime:
         )
 
     def activate(self, timeout=None):
-        """Messages are handled again."""
+        """Makes the workers handle messages again. Waits until all obey, at most `timeout` seconds."""
         check(lib.gyre_set_active(self._handle, 1, nanoseconds(timeout)))
 
     def deactivate(self, timeout=None):
-        """From now on each message is answered `inactive`."""
+        """Makes the workers answer each ask `inactive` instead of handling it, and make a dead letter of each tell.
+        Waits until all obey, at most `timeout` seconds."""
         check(lib.gyre_set_active(self._handle, 0, nanoseconds(timeout)))
 
     def drain(self, timeout=None):
-        """Refuses new messages, and waits until all accepted ones are done."""
+        """Refuses new messages, and waits until all accepted messages are done, at most `timeout` seconds."""
         check(lib.gyre_drain(self._handle, nanoseconds(timeout)))
 
     def terminate(self, timeout=None):
-        """Ends the workers after the message in hand; what they report. Stats and dead letters can still be read."""
+        """Ends the workers after the message in hand, and returns a dict of the fields of gyre_termination. Stats and
+        dead letters can still be read afterwards."""
         report = Termination()
         check(lib.gyre_terminate(self._handle, nanoseconds(timeout), ctypes.byref(report)))
         return {
@@ -269,25 +279,28 @@ class Runtime:
         }
 
     def close(self):
-        """terminate(), and gives all back. Again: nothing."""
+        """Terminates the workers and releases the runtime. Does nothing if it was closed before."""
         handle, self._handle = self._handle, 0
         if handle:
             check(lib.gyre_runtime_release(handle))
 
 
 class Client:
-    """Sends messages to actors. Any thread may use one.
+    """Sends messages to actors. Thread-safe.
 
-    actor: its type's qualified name, "gyre::actors::VectorAdd". key: which of them. request: the message's type, by
-    its name in the schema or its 64-bit id. message: a dict (see Schema), or bytes in `encoding`: "body", "stream"
-    or "packed". A dict is answered by a dict, and bytes by bytes, a body. Timeouts are seconds; None is the
-    runtime's own. `max_reply_bytes`: room for a reply larger than a slot."""
+    actor: the actor type's qualified name, for example "gyre::actors::VectorAdd".
+    key: selects the actor among those of its type.
+    request: the message's type, as its name in the schema or its 64-bit id.
+    message: a dict (see Schema), or bytes in `encoding`: "body", "stream" or "packed". The reply to a dict is a dict;
+    the reply to bytes is bytes, a body.
+    timeout: in seconds; None is the runtime's own.
+    max_reply_bytes: bytes to reserve for a reply larger than a slot."""
 
     def __init__(self, runtime):
         self._runtime = runtime
 
     def ask(self, actor, key, request, message, *, timeout=None, encoding="body", max_reply_bytes=0):
-        """Waits for the reply and returns it. KeyboardInterrupt is seen within a twentieth of a second."""
+        """Sends a request, waits for the reply and returns it. Raises KeyboardInterrupt within 50 ms of the signal."""
         call, as_dict = self._send(actor, key, request, message, encoding, timeout, max_reply_bytes, wait=True)
         try:
             while True:
@@ -300,13 +313,14 @@ class Client:
             lib.gyre_call_release(call)
 
     async def ask_async(self, actor, key, request, message, *, timeout=None, encoding="body", max_reply_bytes=0):
-        """As ask, without blocking the event loop. Cancelled, it gives the ask up."""
+        """Sends a request and returns the reply without blocking the event loop. Cancelling the coroutine cancels the
+        ask."""
         deadline = None
         while True:
             try:
                 call, as_dict = self._send(actor, key, request, message, encoding, timeout, max_reply_bytes, wait=False)
                 break
-            except Error as error:  # no room: until there is some, within the timeout
+            except Error as error:  # no room: try again within the timeout
                 if error.status not in (RING_FULL, CALL_TABLE_FULL, ARENA_FULL):
                     raise
                 if deadline is None:
@@ -321,8 +335,8 @@ class Client:
             lib.gyre_call_release(call)
 
     def tell(self, actor, key, request, message, *, timeout=None, encoding="body", expires_after=0):
-        """Sends a message that wants no reply. It was accepted when this returns: it will be handled, or be a dead
-        letter; after `expires_after` seconds the latter."""
+        """Sends a message without a reply. When tell() returns, the message was accepted: a worker handles it, or it
+        becomes a dead letter. After `expires_after` seconds workers no longer handle it; 0: no limit."""
         actor, type_id, content, known = self._content(actor, request, message, encoding)
         key = _number_of_bits("key", key, 64)
         options = self._options(known, timeout)
@@ -330,12 +344,12 @@ class Client:
         check(lib.gyre_tell(self._runtime._handle, actor, key, type_id, content, len(content), ctypes.byref(options)))
 
     def start(self, actor, key, timeout=None):
-        """Creates an actor if it is not there."""
+        """Creates an actor unless it exists, and waits for the worker's answer."""
         key = _number_of_bits("key", key, 64)
         check(lib.gyre_start_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
 
     def stop(self, actor, key, timeout=None):
-        """Ends an actor; its state is gone."""
+        """Removes an actor with its state, and waits for the worker's answer."""
         key = _number_of_bits("key", key, 64)
         check(lib.gyre_stop_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
 

@@ -22,7 +22,7 @@ _FLOATS = {"Float32": float.fromhex("0x1.fffffefffffffp+127"), "Float64": math.i
 
 
 class _Wrong(Exception):
-    """A value that its field does not take. `path` is completed by the structs and lists around it."""
+    """Reports a value that its field does not take. The structs and lists around the field complete `path`."""
 
     def __init__(self, value, expected):
         super().__init__()
@@ -34,16 +34,18 @@ class _Wrong(Exception):
 
 
 class _WrongFields(_Wrong):
-    """Fields that a struct does not take together, or not at all: `expected` says which."""
+    """Reports fields that a struct does not take, or not together. `expected` names them."""
 
 
 class Schema:
-    """Cap'n Proto schemas: `files` maps names, as imports say them, to texts. Gyre's own messages are in each, and
-    are importable as /gyre/messages/buffer.capnp and so on. Any thread may use one.
+    """Parses Cap'n Proto schemas, and converts messages from and to dicts. Thread-safe.
 
-    A message is a dict of fields by name: numbers, str, bytes for Data, lists (or NumPy arrays) for lists, dicts for
-    structs, groups and what a union holds, the enumerant's name for an enum; a gyre.Buffer for a BufferHandle. Fields
-    that are not given have their defaults."""
+    files: maps names, as imports use them, to texts. Every Schema contains Gyre's own messages, which the texts import
+    as /gyre/messages/buffer.capnp and so on.
+
+    A message is a dict of fields by name. Values are numbers, str, bytes for Data, lists or NumPy arrays for lists,
+    dicts for structs, groups and the field that a union holds, the enumerant's name for an enum, and a gyre.Buffer for
+    a BufferHandle. Missing fields have their defaults."""
 
     def __init__(self, files=None):
         files = dict(files or {})
@@ -57,7 +59,7 @@ class Schema:
 
     @classmethod
     def _of_actors(cls, actors):
-        """The schema that a set of actors carries; None where it carries none."""
+        """Makes the schema of the types that a set of actors carries; None if it carries none."""
         handle = Handle()
         status = lib.gyre_actors_schema(actors, ctypes.byref(handle))
         if status == BAD_SCHEMA:
@@ -77,7 +79,8 @@ class Schema:
             lib.gyre_schema_release(self._handle)
 
     def type_id(self, name):
-        """The 64-bit id of a struct: "VectorAddRequest", "Outer.Inner", "file.capnp:Name"; an id is itself."""
+        """Returns the 64-bit id of a struct by its name: "VectorAddRequest", "Outer.Inner" or "file.capnp:Name".
+        Returns an id unchanged."""
         if isinstance(name, int):
             return name
         found = self._ids.get(name)
@@ -88,7 +91,7 @@ class Schema:
         return found
 
     def views(self):
-        """The C++ headers that actors of these messages include, by name."""
+        """Returns a dict of the C++ headers that actors of these messages include, by name."""
         found = {}
         view = Text()
         while lib.gyre_schema_view(self._handle, len(found), ctypes.byref(view)) == 0:
@@ -96,8 +99,8 @@ class Schema:
         return found
 
     def encode(self, type_name, fields, encoding="body"):
-        """The message as bytes. BadArgument where a value is not what its field takes: it names the field by its path
-        ("orders[3].price"), the value, and what is expected."""
+        """Encodes a message as bytes. Raises BadArgument if a field does not take its value; the text names the field
+        by its path ("orders[3].price"), the value, and what is expected."""
         type_id = self.type_id(type_name)
         text = self._json_of(type_id, fields).encode()
         size = ctypes.c_size_t()
@@ -113,7 +116,7 @@ class Schema:
             capacity = size.value
 
     def decode(self, type_name, message, encoding="body"):
-        """The message's fields, all but null pointers."""
+        """Decodes a message into a dict of its fields, without null pointers."""
         message = bytes(message)
         return self._decode(self.type_id(type_name), message, len(message), _encoding(encoding))
 
@@ -124,7 +127,7 @@ class Schema:
     def _json_of(self, type_id, fields):
         struct = self._structs.get(str(type_id))
         if struct is None:
-            return "{}"  # for the library to say that there is no such type
+            return "{}"  # the library then reports that there is no such type
         try:
             value = self._to_json(fields, {"struct": str(type_id)})
             return json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -181,7 +184,7 @@ class Schema:
         if not isinstance(value, collections.abc.Mapping):
             raise _Wrong(value, f"give a dict of fields, for a {struct['name'] if struct else 'struct'}")
         if struct is None:
-            return dict(value)  # a generic struct's: the library says what it does not take
+            return dict(value)  # a generic struct: the library reports what it does not take
         types = struct["fields"]
         chosen = [name for name in struct.get("union", ()) if name in value]
         if len(chosen) > 1:
