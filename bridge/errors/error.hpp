@@ -1,5 +1,5 @@
-// The exceptions of set-up. Each says what was being done, what is wrong with the actual numbers, and what to
-// do.
+// The exceptions of set-up. Each text says what was being done, what is wrong with the actual numbers, and
+// what to do.
 #pragma once
 
 #include <gyre/messages/status.hpp>
@@ -11,26 +11,26 @@
 
 namespace gyre {
 
-/// Thrown by set-up (Runtime::launch and what it calls), and by Result::value() of a result without a value.
+/// Reports a failed set-up (Runtime::launch and what it calls), or Result::value() of a Result without a
+/// value.
 class Error : public std::runtime_error {
  public:
-  /// `message` is what what() says.
+  /// Makes an error whose what() is `message`.
   explicit Error(const std::string& message, Status status = Status::ok)
       : std::runtime_error(message), status_(status) {}
-  /// The failed message's status, where the error comes from one; else Status::ok.
+  /// Returns the status of the failed message or operation; Status::ok if the error has none.
   Status status() const { return status_; }
 
  private:
   Status status_;
 };
 
-/// Thrown where the engine asked for does not exist on this machine; the message says why and what to
-/// install.
+/// Reports that this machine lacks the requested engine. The text says why, and what to install.
 class EngineUnavailable : public Error {
   using Error::Error;
 };
 
-/// Thrown where the options themselves are wrong, on any machine; the message lists all that is wrong.
+/// Reports options that are wrong on any machine. The text lists everything that is wrong.
 class BadOptions : public Error {
   using Error::Error;
 };
@@ -38,7 +38,7 @@ class BadOptions : public Error {
 namespace detail {
 /// Receives a line about an error that cannot be thrown, as in a destructor. Never throws.
 using ErrorLog = void (*)(std::string_view line) noexcept;
-/// Where such lines go: the runtime's log, once that is linked; null: nowhere.
+/// Receives these lines: the runtime's log sets it if the program links the runtime; null drops them.
 inline std::atomic<ErrorLog> error_log{nullptr};
 }  // namespace detail
 

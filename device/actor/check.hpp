@@ -5,8 +5,8 @@
 
 namespace gyre {
 
-/// Names a source file in an error reply: FNV-1a (Fowler, Noll, Vo) of the part behind the last slash, so
-/// that a header has one name on both engines.
+/// Hashes a source file's name for an error reply: FNV-1a (Fowler, Noll, Vo) of the part behind the last
+/// slash, so that a header has one hash on both engines.
 GYRE_DEVICE constexpr uint64_t source_name_hash(const char* path) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (; *path != 0; ++path) {
@@ -16,7 +16,7 @@ GYRE_DEVICE constexpr uint64_t source_name_hash(const char* path) {
 }
 
 namespace detail {
-/// The verdict on the message that the calling thread's team handles.
+/// Returns the verdict on the message that the calling thread's team handles.
 GYRE_DEVICE inline MessageVerdict& current_verdict() {
   WorkerShared& shared = worker_shared();
 #if defined(__CUDACC_RTC__)
@@ -37,10 +37,10 @@ GYRE_DEVICE inline void check_failed(uint32_t line) {
 
 }  // namespace gyre
 
-/// Ends the message with Status::check_failed, the file and the line, and returns, where `condition` does not
-/// hold. In a handler, or in a function that returns nothing and is called by a handler. One thread in which
-/// the condition does not hold ends the message; before a Context::sync() check a condition that is the same
-/// in all threads.
+/// Returns from the function if `condition` is false, and ends the message with Status::check_failed, the
+/// file and the line. Use it in a handler, or in a function that returns void and is called by a handler.
+/// One thread with a false condition ends the message. If a Context::sync() follows, the condition must
+/// have one value in all threads.
 #define GYRE_CHECK(condition)                                                     \
   do {                                                                            \
     if (!(condition)) {                                                           \

@@ -1,4 +1,4 @@
-// What an actor declares: its handlers, and how large their replies are.
+// Reads what an actor declares: its handlers, and how large their replies are.
 #pragma once
 
 #include <gyre/messages/envelope.hpp>
@@ -8,8 +8,8 @@ namespace gyre {
 
 class Context;
 
-/// The requests an actor with several handlers answers: `using Handles = gyre::Handles<view::Get,
-/// view::Add>;`. An actor with one on() needs none.
+/// Lists the requests of an actor with several handlers; an actor with one on() needs no list:
+/// `using Handles = gyre::Handles<view::Get, view::Add>;`
 template <class... Requests>
 struct Handles {
   static constexpr uint32_t count = sizeof...(Requests);
@@ -61,11 +61,11 @@ struct HandlesOf<Actor> {
 
 }  // namespace detail
 
-/// Handles<…> of the requests that Actor answers, in the order of their message_type numbers.
+/// Lists the requests that Actor handles as Handles<…>, in the order of their message_type numbers.
 template <class Actor>
 using HandlesOf = typename detail::HandlesOf<Actor>::type;
 
-/// The view of the response that Actor gives to the view Request; detail::NoResponse where it only takes
+/// Names the view of Actor's response to the view Request; detail::NoResponse if the handler takes only
 /// tells.
 template <class Actor, class Request>
 using ResponseOf = typename decltype(detail::handler_of<typename Request::Reader>(&Actor::on))::Response;
@@ -75,7 +75,7 @@ inline constexpr bool answers = requires {
   typename ResponseOf<Actor, Request>;
 };
 
-/// Cap'n Proto id of what `Actor` answers to `Request`; 0 where it only takes tells.
+/// Returns the Cap'n Proto id of Actor's response to Request; 0 if the handler takes only tells.
 template <class Actor, class Request>
 GYRE_DEVICE constexpr uint64_t response_id() {
   if constexpr (requires { ResponseOf<Actor, Request>::type_id; }) {
@@ -100,10 +100,10 @@ GYRE_DEVICE constexpr uint32_t declared_reply_bytes() {
 }
 }  // namespace detail
 
-/// Bytes of the largest reply that `Actor` gives to `Request`, as the actor says it: for all its handlers,
-/// `static constexpr uint32_t max_reply_bytes = 4096;`, or request by request,
-/// `GYRE_DEVICE static constexpr uint32_t max_reply_bytes(view::List) { return 65536; }`. An ask makes so
-/// much room for the reply where its sender says nothing. 0: the actor does not say.
+/// Returns the bytes of the largest reply of Actor to Request, as the actor declares them; 0 if it
+/// declares none. An ask reserves them for the reply unless its sender says. An actor declares them for
+/// all its handlers, `static constexpr uint32_t max_reply_bytes = 4096;`, or per request,
+/// `GYRE_DEVICE static constexpr uint32_t max_reply_bytes(view::List) { return 65536; }`.
 template <class Actor, class Request>
 GYRE_DEVICE constexpr uint32_t max_reply_bytes() {
   using Response = ResponseOf<Actor, Request>;
@@ -130,8 +130,8 @@ GYRE_DEVICE bool handlers_agree(Handles<Requests...>, const HandlerTypes* types,
 }
 }  // namespace detail
 
-/// The number of the first handler of `Actors` that is not of the types that the host says it is; `count` if
-/// all are, and there are no others.
+/// Compares the handlers of Actors with the types that the host expects. Returns the number of the first
+/// handler that differs; `count` if all agree.
 template <class... Actors>
 GYRE_DEVICE uint32_t first_mismatched_handler(const HandlerTypes* types, uint32_t count) {
   uint32_t n = 0;
@@ -139,11 +139,12 @@ GYRE_DEVICE uint32_t first_mismatched_handler(const HandlerTypes* types, uint32_
   return n;
 }
 
-/// The handlers of `Actors`, all together.
+/// Counts the handlers of all Actors.
 template <class... Actors>
 inline constexpr uint32_t handler_count = (0u + ... + HandlesOf<Actors>::count);
 
-/// The number among them of the handler with these numbers in envelopes; handler_count if there is none.
+/// Returns the number, among the handlers of all Actors, of the handler with these numbers in envelopes;
+/// handler_count if there is none.
 template <class... Actors>
 GYRE_DEVICE uint32_t handler_number(uint32_t actor_type, uint32_t message_type) {
   uint32_t first = 0, type = 0, number = handler_count<Actors...>;
@@ -155,11 +156,11 @@ GYRE_DEVICE uint32_t handler_number(uint32_t actor_type, uint32_t message_type) 
   return number;
 }
 
-/// An actor that says `static constexpr bool side_by_side = true`: where several short messages to one of its
-/// handlers and one key are there together, a worker of one warp may run the handler for all of them at the
-/// same time, each by an equal part of the warp: of no more threads than it has packets, rounded up to 4, 8
-/// or 16, and of one where 17 and more of up to 4 packets are there. Longer ones are not. Its handlers change
-/// state by add_to() alone, and use no other collective functions than Context's.
+/// Matches an actor with `static constexpr bool side_by_side = true`. If several short messages for one
+/// handler and one key have arrived, a worker of one warp may handle them at once, each by an equal part
+/// of the warp. A part has at most as many threads as a message has packets, rounded up to 4, 8 or 16; one
+/// thread if 17 or more messages of up to 4 packets have arrived. Longer messages are handled one by one. The
+/// actor's handlers may change state only by add_to(), and use no collective functions except Context's.
 template <class Actor>
 concept HandlesSideBySide = requires {
   requires Actor::side_by_side;

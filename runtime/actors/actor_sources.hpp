@@ -7,20 +7,21 @@
 
 namespace gyre {
 
-/// One header as it was when the program was built. `name` is what `#include` says.
+/// Holds one header as it was when the program was built. `name` is the name that `#include` uses.
 struct SourceFile {
   std::string_view name;
   std::string_view text;
 };
 
-/// A header that was given at run time. `name` is what `#include` says.
+/// Holds one header given at run time. `name` is the name that `#include` uses.
 struct SourceText {
   std::string name;
   std::string text;
 };
 
-/// What gyre_add_actors(target …) embeds as `<target>::sources`: every header the actors need, Gyre's own
-/// included. Refers to static memory, or to what an ActorSet::from_source owns.
+/// Refers to every header that a set of actors needs, including Gyre's own. gyre_add_actors(target …)
+/// embeds them as `<target>::sources`. The memory is static, or belongs to an ActorSet made from source
+/// text.
 struct ActorSources {
   std::span<const SourceFile> files;
   std::span<const std::string_view> actor_headers;  ///< the names among `files` that a kernel includes

@@ -1,5 +1,5 @@
-// A Prometheus endpoint: a runtime's stats over HTTP (docs/watching.md lists the names). Of the library
-// gyre::telemetry.
+// A Prometheus endpoint: serves a runtime's stats over HTTP. docs/watching.md lists the metrics. Part of
+// the library gyre::telemetry.
 #pragma once
 
 #include <gyre/runtime/stats.hpp>
@@ -10,25 +10,27 @@
 
 namespace gyre {
 
-/// Where stats are served.
+/// Configures where stats are served.
 struct PrometheusOptions {
-  /// Where to listen: address and port. Port 0: one that is free. Nobody is asked who they are: an address
-  /// other than 127.0.0.1 lets other machines read.
+  /// Address and port to listen on; port 0 selects a free port. There is no authentication: an address
+  /// other than 127.0.0.1 lets other machines read the stats.
   std::string address = "127.0.0.1:9464";
   std::string path = "/metrics";
 };
 
-/// Serves `read()`, Runtime::stats_reader(), to whoever asks, from threads of its own, until it is destroyed;
-/// after the runtime has terminated, its last stats. Do not take it into a child of fork().
+/// Serves stats to every HTTP client, from its own threads, until it is destroyed. After the runtime has
+/// terminated it serves the last stats. Move-only. Do not use it in a child of fork().
 class PrometheusEndpoint {
  public:
-  /// Throws Error where it cannot listen.
+  /// Starts to listen.
+  /// @param read    returns the stats: Runtime::stats_reader(). Called from the endpoint's threads.
+  /// @throws Error  if it cannot listen on the address
   explicit PrometheusEndpoint(std::function<Stats()> read, const PrometheusOptions& options = {});
   ~PrometheusEndpoint();
   PrometheusEndpoint(PrometheusEndpoint&&) noexcept;
   PrometheusEndpoint& operator=(PrometheusEndpoint&&) noexcept;
 
-  /// That it listens on.
+  /// Returns the port that the endpoint listens on.
   int port() const;
 
  private:
