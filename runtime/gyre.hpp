@@ -1,4 +1,5 @@
-// Gyre: actors on the GPU, and on CPU threads where there is none. This header is the whole public C++ API.
+// Gyre: actors on a GPU, or on CPU threads if there is none. This header is the whole C++ API for
+// programs.
 #pragma once
 
 #include <gyre/runtime/actor_set.hpp>
