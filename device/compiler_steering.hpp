@@ -4,9 +4,8 @@
 // A worker of one warp runs alone on its multiprocessor: nothing hides the latency of what it waits for.
 // NVRTC optimises for many warps. It computes an address anew for each access rather than hold a register,
 // delays a load until a branch has decided that the value is needed, and turns a truth value into a branch.
-// Each of these costs a lone warp 10 to 40 ns of a round trip (docs/decisions/016-a-warp-stays-converged.md).
-// An empty asm statement makes a value opaque to the compiler, which then neither moves it nor computes it
-// again.
+// A lone warp waits for each of these. An empty asm statement makes a value opaque to the compiler, which
+// then neither moves it nor computes it again. What it gains: docs/decisions/016-a-warp-stays-converged.md.
 #pragma once
 
 #include <gyre/messages/fixed_width.hpp>

@@ -40,7 +40,7 @@ class PollWindow {
   GYRE_DEVICE uint32_t width() const { return width_; }
   /// Messages that a poll of one load a thread covers.
   GYRE_DEVICE uint32_t messages_a_load() const { return messages_a_load_; }
-  /// The message, from the first one on, of which the calling thread loads a packet.
+  /// The number of the message, counted from the first, that the calling thread loads a packet of.
   GYRE_DEVICE uint32_t message() const { return message_; }
   /// The packet that the calling thread loads in a poll of `messages` messages. A thread whose message is
   /// beyond those loads a packet of the first, as another thread does: that costs less than a branch.

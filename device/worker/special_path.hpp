@@ -28,7 +28,8 @@ GYRE_DEVICE void Worker<Actors...>::handle_special() {
     shared_->verdict.exceptional = 1;
     if (!actor_found_) refuse_or_find_actor(envelope);
   }
-  if (!actor_found_) forget_expected();  // this message may change its actor's table
+  if (!actor_found_)
+    forget_expected();  // the last-words record may name another actor, and the fast path does not write it
   HandlerGroup::sync();
   Bodies bodies{request() + envelope_words, envelope.body_bytes, response_ + envelope_words,
                 bridge_.shape.body_capacity(), false};

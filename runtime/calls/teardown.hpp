@@ -49,7 +49,7 @@ extern constinit std::array<ReleaseMark, thread_numbers> release_marks;  // by t
 void release_slow_path(Core& core, CallId call) noexcept;
 
 /// Called where the last share of `core` is gone: destroys it, unless calls are held. In a child of fork()
-/// the parent's core stays: nobody knows what its threads, which the child does not have, were at.
+/// the parent's core stays: what the threads that the child does not have were doing with it is unknown.
 void drop_last_share(Core* core) noexcept;
 
 template <class Abandon>

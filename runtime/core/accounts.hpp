@@ -51,7 +51,7 @@ class Accounts {
     if (!conclude(Count::asks_answered, complete)) [[unlikely]]
       counts_.add(Count::asks_late);
   }
-  /// Concludes a call in flight as a dead letter of which nobody knows whether it was handled.
+  /// Concludes a call in flight as a dead letter. Whether a worker handled it is unknown.
   template <class Complete>
   void conclude_inferred(Complete&& complete) {
     counts_.add(Count::asks_inferred);

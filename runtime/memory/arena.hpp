@@ -42,7 +42,7 @@ class Arena {
   /// Frees a block. At most the first `reply_bytes` of its reply are not zero. False if `id` names no block
   /// in use.
   bool free(BlockId id, uint64_t reply_bytes);
-  /// Frees a block of which nobody knows what was written there.
+  /// Frees a block whose content is unknown.
   bool free(BlockId id) { return free(id, ~uint64_t(0)); }
 
   void* at(uint64_t offset) const { return base_ + offset; }
