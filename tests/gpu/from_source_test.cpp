@@ -53,7 +53,7 @@ TEST_CASE("source text that does not compile is an error with its lines, and the
   } catch (const Error& error) {
     const std::string said = error.what();
     INFO(said);
-    CHECK(said.find("has no member \"argumint\"") != std::string::npos);
+    CHECK(said.find("has no member \"getArgumint\"") != std::string::npos);
     CHECK(said.find(": out.setValue(sum + in.getArgumint());\n") != std::string::npos);
   }
   Runtime runtime = Runtime::launch(counter_from_source(), {.engine = EngineKind::cuda});
