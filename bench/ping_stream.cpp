@@ -177,8 +177,8 @@ uint64_t tell_counts(Client& client, const PingShare& share) {
                                                             sum += share.first_value + sent + i;
                                                           });
     if (!told) {
-      throw Error(fmt::format("telling {}: {}", sent + told.sent, told.refused.message()),
-                  told.refused.status);
+      throw Error(fmt::format("telling {}: {}", sent + told.sent, told.failure.message()),
+                  told.failure.status);
     }
     sent += next;
     turns.advance(next);

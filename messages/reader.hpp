@@ -243,19 +243,19 @@ class Message {
                                                  const uint8_t* at, uint32_t depth, bool trusted) {
     const Pointer pointer{load<uint64_t>(at)};
     Elements list{0, 0, pointer.list_element_size(), 0, 0, 0, false, Malformed::none, 0};
-    const auto refused = [&list](Malformed reason) {
+    const auto malformed = [&list](Malformed reason) {
       list.reason = reason;
       list.charged_words = 0;
       return list;
     };
     if (pointer.is_null()) return list;
-    if (pointer.kind() != Pointer::list_kind) return refused(Malformed::not_a_list);
-    if (depth == 0) return refused(Malformed::too_deep);
+    if (pointer.kind() != Pointer::list_kind) return malformed(Malformed::not_a_list);
+    if (depth == 0) return malformed(Malformed::too_deep);
     list.size = pointer.list_size();
     const bool composite = list.element_size == ElementSize::composite;
     const uint32_t bits = bits_of(list.element_size);
     const uint64_t words = composite ? uint64_t(list.size) + 1 : (uint64_t(list.size) * bits + 63) / 64;
-    if (!in_body(body, body_words, at, pointer, words, trusted)) return refused(Malformed::out_of_bounds);
+    if (!in_body(body, body_words, at, pointer, words, trusted)) return malformed(Malformed::out_of_bounds);
     const uint8_t* const begin = target_of(body, at, pointer, words, trusted);
     if (!trusted && depth < root_depth) list.charged_words = words;
 
@@ -265,7 +265,7 @@ class Message {
       const uint32_t element_words = tag.struct_data_words() + tag.struct_pointers();
       const uint32_t size = tag.tag_count();
       if (tag.kind() != Pointer::struct_kind || uint64_t(size) * element_words > list.size) {
-        return refused(Malformed::bad_tag);
+        return malformed(Malformed::bad_tag);
       }
       elements_are_nothing = element_words == 0;
       list.size = size;
@@ -279,7 +279,7 @@ class Message {
     }
     // A few bytes may claim any number of elements that take no space.
     if (elements_are_nothing && !trusted) list.charged_words += list.size;
-    if (list.charged_words > budget) return refused(Malformed::traversal);
+    if (list.charged_words > budget) return malformed(Malformed::traversal);
     list.offset = int64_t(reinterpret_cast<uintptr_t>(begin) - reinterpret_cast<uintptr_t>(body));
     if (composite) list.offset += 8;
     list.valid = true;

@@ -72,8 +72,8 @@ struct TellOptions {
 /// Says how many messages tell_many() sent, and why it sent no more. True if it sent all.
 struct TellManyResult {
   size_t sent = 0;  ///< number of messages accepted, counted from the first
-  Failure refused;  ///< why the remaining messages were refused; Status::ok if all were sent
-  explicit operator bool() const { return refused.status == Status::ok; }
+  Failure failure;  ///< why the remaining messages were refused; Status::ok if all were sent
+  explicit operator bool() const { return failure.status == Status::ok; }
 };
 
 /// Sends messages to actors. Copies are cheap. Thread-safe: any thread may use any copy. A Client may outlive
@@ -397,7 +397,7 @@ class Client {
                            Send&& send) {
     if (!to) return {0, to.error()};
     TellManyResult told;
-    const Failure failure = detail::Scratch::of_this_thread().build_and_send_many(
+    const Failure build_failure = detail::Scratch::of_this_thread().build_and_send_many(
         count, core_->max_body_bytes(), core_->shape().body_capacity(),
         [&](size_t i, capnp::AnyPointer::Builder root) { fill(i, root.initAs<Request>()); },
         [&](size_t first, std::span<const detail::Outgoing> built) {
@@ -408,11 +408,11 @@ class Client {
             messages[i].to.worker = core_->worker_of(messages[i].to.key);
           }
           const size_t sent =
-              send(first, std::span<const detail::Addressed>(messages.data(), built.size()), told.refused);
+              send(first, std::span<const detail::Addressed>(messages.data(), built.size()), told.failure);
           told.sent += sent;
           return sent == built.size();
         });
-    if (told.refused.status == Status::ok) told.refused = failure;
+    if (told.failure.status == Status::ok) told.failure = build_failure;
     return told;
   }
 
@@ -421,16 +421,16 @@ class Client {
                    std::span<Future<Reply<Response>>> futures, Fill& fill, const AskOptions& options) {
     const detail::AskLimits limits{options.timeout.value_or(core_->options().timeout),
                                    options.max_reply_bytes};
-    const auto send = [&](size_t first, std::span<const detail::Addressed> messages, Failure& refused) {
+    const auto send = [&](size_t first, std::span<const detail::Addressed> messages, Failure& failure) {
       std::array<CallId, detail::Scratch::run> calls;
-      const size_t sent = core_->ask_many(messages, limits, calls.data(), refused);
+      const size_t sent = core_->ask_many(messages, limits, calls.data(), failure);
       for (size_t i = 0; i < sent; ++i) {
         futures[first + i] = Future<Reply<Response>>(detail::CallHandle(*core_, calls[i]));
       }
       return sent;
     };
     const TellManyResult told = send_many<Request>(to, key, futures.size(), fill, send);
-    for (auto& future : futures.subspan(told.sent)) future = Future<Reply<Response>>(core_, told.refused);
+    for (auto& future : futures.subspan(told.sent)) future = Future<Reply<Response>>(core_, told.failure);
     return told.sent;
   }
 
@@ -439,8 +439,8 @@ class Client {
                             const TellOptions& options) {
     const detail::TellLimits limits{options.timeout.value_or(core_->options().timeout),
                                     options.expires_after};
-    const auto send = [&](size_t, std::span<const detail::Addressed> messages, Failure& refused) {
-      return core_->tell_many(messages, limits, refused);
+    const auto send = [&](size_t, std::span<const detail::Addressed> messages, Failure& failure) {
+      return core_->tell_many(messages, limits, failure);
     };
     return send_many<Request>(to, key, count, fill, send);
   }

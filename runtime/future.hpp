@@ -61,9 +61,9 @@ class Future<Reply<Response>> {
   Future() = default;
   explicit Future(detail::CallHandle handle) : handle_(std::move(handle)) {}
   /// Makes a future of a refused ask.
-  explicit Future(const Failure& refused) : refused_(refused) {}
-  Future(std::shared_ptr<detail::Core> core, const Failure& refused)
-      : refused_by_(std::move(core)), refused_(refused) {}
+  explicit Future(const Failure& refusal) : refusal_(refusal) {}
+  Future(std::shared_ptr<detail::Core> core, const Failure& refusal)
+      : refused_by_(std::move(core)), refusal_(refusal) {}
   Future(Future&& other) noexcept : handle_(std::move(other.handle_)) { take_refusal(other); }
   Future& operator=(Future&& other) noexcept {
     handle_ = std::move(other.handle_);
@@ -90,7 +90,7 @@ class Future<Reply<Response>> {
   /// Waits for the outcome like wait() and takes it. The future is empty afterwards: a second get() returns
   /// Status::terminated.
   Outcome get() {
-    if (!handle_) return std::exchange(*this, Future()).refused_;
+    if (!handle_) return std::exchange(*this, Future()).refusal_;
     if (!handle_.core().forked()) handle_.core().wait(handle_.call());
     return taken(std::move(handle_));
   }
@@ -111,8 +111,8 @@ class Future<Reply<Response>> {
         callback(taken(std::move(handle)));
       });
     } else if (refused_by_) {
-      detail::call_soon(*refused_by_, [callback = std::move(callback), refused = refused_]() mutable {
-        callback(refusal(refused));
+      detail::call_soon(*refused_by_, [callback = std::move(callback), refusal = refusal_]() mutable {
+        callback(outcome_of_refusal(refusal));
       });
       *this = Future();
     } else {
@@ -165,16 +165,16 @@ class Future<Reply<Response>> {
 
   static Failure emptied() { return Failure{Status::terminated}; }
   // Hardly any future holds a refusal: testing for one costs less than copying the failure.
-  bool refused() const { return refused_.status != Status::terminated || refused_by_ != nullptr; }
+  bool holds_refusal() const { return refusal_.status != Status::terminated || refused_by_ != nullptr; }
   template <class Other>
   void take_refusal(Future<Other>& other) {
-    if (!refused() && !other.refused()) return;
-    refused_ = std::exchange(other.refused_, emptied());
+    if (!holds_refusal() && !other.holds_refusal()) return;
+    refusal_ = std::exchange(other.refusal_, emptied());
     refused_by_ = std::move(other.refused_by_);
   }
 
   // Not inlined: g++ 12 otherwise warns that a Reply is moved which was never made.
-  [[gnu::noinline]] static Outcome refusal(const Failure& refused) { return refused; }
+  [[gnu::noinline]] static Outcome outcome_of_refusal(const Failure& refusal) { return refusal; }
 
   // Returns the outcome, and releases a failed call before returning.
   static Outcome taken(detail::CallHandle&& handle) {
@@ -198,7 +198,7 @@ class Future<Reply<Response>> {
 
   detail::CallHandle handle_;
   std::shared_ptr<detail::Core> refused_by_;  // set only if the core refused the ask
-  Failure refused_ = emptied();
+  Failure refusal_ = emptied();
 };
 
 }  // namespace gyre

@@ -36,10 +36,12 @@ GYRE_DEVICE AskHandler<Actor, Reader, Builder> handler_of(void (Actor::*)(Contex
 template <class Reader, class Actor>
 GYRE_DEVICE TellHandler<Actor, Reader> handler_of(void (Actor::*)(Context&, Reader));
 
+// Fits `&Actor::on` unless `on` is overloaded: the compiler cannot choose then.
 template <class Actor, class Reader, class Builder>
-GYRE_DEVICE AskHandler<Actor, Reader, Builder> only_handler_of(void (Actor::*)(Context&, Reader, Builder));
+GYRE_DEVICE AskHandler<Actor, Reader, Builder> handler_unless_overloaded(void (Actor::*)(Context&, Reader,
+                                                                                         Builder));
 template <class Actor, class Reader>
-GYRE_DEVICE TellHandler<Actor, Reader> only_handler_of(void (Actor::*)(Context&, Reader));
+GYRE_DEVICE TellHandler<Actor, Reader> handler_unless_overloaded(void (Actor::*)(Context&, Reader));
 
 template <class Actor>
 concept ListsItsHandlers = requires {
@@ -49,10 +51,10 @@ concept ListsItsHandlers = requires {
 template <class Actor>
 struct HandlesOf {
   static_assert(
-      requires { detail::only_handler_of(&Actor::on); },
+      requires { detail::handler_unless_overloaded(&Actor::on); },
       "an actor needs on(gyre::Context&, Request::Reader, Response::Builder); one with several on() lists "
       "their requests: using Handles = gyre::Handles<view::Request, …>");
-  using type = gyre::Handles<typename decltype(detail::only_handler_of(&Actor::on))::Request>;
+  using type = gyre::Handles<typename decltype(detail::handler_unless_overloaded(&Actor::on))::Request>;
 };
 template <ListsItsHandlers Actor>
 struct HandlesOf<Actor> {

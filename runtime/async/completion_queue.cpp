@@ -16,15 +16,16 @@ using detail::Deliverable;
 
 namespace {
 
-// What lies in a Continuation that a queue holds.
+// The content of a Continuation that a queue holds.
 struct Item {
   uint64_t tag;
-  std::unique_ptr<Failure> refused;  // of such an ask: its Continuation is on the heap
+  std::unique_ptr<Failure>
+      refusal;  // null if the ask was accepted; otherwise the Continuation is on the heap
 };
 
 }  // namespace
 
-// Shared by the queue and what is under way to it.
+// Shared by the queue and the asks that it watches.
 class CompletionQueue::State {
  public:
   State() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -56,13 +57,13 @@ class CompletionQueue::State {
     if (forked()) return std::nullopt;
     std::optional<Completion> taken = take_item();
     if (taken) return taken;
-    // Nothing is there: first the descriptor is cleared, then the mark that it is set. Who adds between the
-    // two finds the mark set and writes nothing, but is found by the second look.
+    // Nothing is there: clear the descriptor, then signalled_, then look again. A thread that adds between
+    // the first two steps finds signalled_ set and writes nothing; the second take_item() finds its item.
     const detail::CancellationDeferred deferred;
     uint64_t count = 0;
     while (read(fd_, &count, sizeof count) < 0 && errno == EINTR) {
     }
-    signalled_.exchange(false, std::memory_order_acq_rel);
+    signalled_.exchange(false, std::memory_order_acq_rel);  // pairs with the exchange in signal()
     taken = take_item();
     if (taken) signal();
     return taken;
@@ -70,6 +71,7 @@ class CompletionQueue::State {
 
  private:
   void signal() noexcept {
+    // Pairs with the exchange in take(): whoever sees it false finds the item added before it was set.
     if (signalled_.exchange(true, std::memory_order_acq_rel)) return;
     const detail::CancellationDeferred deferred;
     const uint64_t one = 1;
@@ -82,16 +84,16 @@ class CompletionQueue::State {
     if (oldest_ == nullptr) return std::nullopt;
     auto& continuation = static_cast<Continuation&>(*std::exchange(oldest_, oldest_->next));
     auto [call, item] = continuation.take<Item>();
-    if (!item.refused) return Completion{item.tag, Future<Reply<capnp::AnyPointer>>(std::move(call))};
+    if (!item.refusal) return Completion{item.tag, Future<Reply<capnp::AnyPointer>>(std::move(call))};
     delete &continuation;
-    return Completion{item.tag, Future<Reply<capnp::AnyPointer>>(*item.refused)};
+    return Completion{item.tag, Future<Reply<capnp::AnyPointer>>(*item.refusal)};
   }
 
   const ForkGuard fork_;
   const int fd_;
   detail::CompletionList arrived_;
   std::atomic<bool> signalled_{false};  // fd_ is readable, or about to be
-  Deliverable* oldest_ = nullptr;       // of those that the taker has
+  Deliverable* oldest_ = nullptr;       // the oldest item taken from arrived_ and not yet handed out
 };
 
 CompletionQueue::CompletionQueue() : state_(std::make_shared<State>()) {}
@@ -109,21 +111,21 @@ void CompletionQueue::watch_call(CallHandle& call, uint64_t tag) {
     return;
   }
   if (call.core().forked()) {  // a parent's call, and the child's queue
-    add_refused(Failure{Status::forked}, tag);
+    add_refusal(Failure{Status::forked}, tag);
     call = CallHandle();
     return;
   }
   detail::when_done(call, [state = state_, tag](CallHandle done) {
-    // The call's own: it has been delivered, and lies there until the call is given back.
+    // The call's own continuation was delivered, and is free to hold the item until the call is released.
     Continuation& continuation = done.core().poller().continuation_of(done.call());
     continuation.put(std::move(done), Item{tag, nullptr});
     state->add(continuation);
   });
 }
 
-void CompletionQueue::add_refused(const Failure& refused, uint64_t tag) {
+void CompletionQueue::add_refusal(const Failure& refusal, uint64_t tag) {
   if (state_->forked()) return;
-  auto item = std::make_unique<Failure>(refused);
+  auto item = std::make_unique<Failure>(refusal);
   auto continuation = std::make_unique<Continuation>();
   continuation->put(CallHandle(), Item{tag, std::move(item)});
   state_->add(*continuation.release());

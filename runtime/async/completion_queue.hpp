@@ -41,7 +41,7 @@ class CompletionQueue {
     if (future.handle_) {
       watch_call(future.handle_, tag);
     } else {
-      add_refused(future.refused_, tag);
+      add_refusal(future.refusal_, tag);
     }
   }
 
@@ -57,7 +57,7 @@ class CompletionQueue {
   class State;
 
   void watch_call(detail::CallHandle& call, uint64_t tag);
-  void add_refused(const Failure& refused, uint64_t tag);
+  void add_refusal(const Failure& refusal, uint64_t tag);
 
   std::shared_ptr<State> state_;
 };

@@ -81,11 +81,11 @@ class Core : public std::enable_shared_from_this<Core> {
     return sender_.tell(to, message, limits, when_full);
   }
   size_t ask_many(std::span<const Addressed> messages, const AskLimits& limits, CallId* calls,
-                  Failure& refused) {
-    return sender_.ask_many(messages, limits, calls, refused);
+                  Failure& failure) {
+    return sender_.ask_many(messages, limits, calls, failure);
   }
-  size_t tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& refused) {
-    return sender_.tell_many(messages, limits, refused);
+  size_t tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& failure) {
+    return sender_.tell_many(messages, limits, failure);
   }
   /// Asks for lifecycle_message start or stop, and waits for the answer.
   Result<void> ask_lifecycle(const Destination& to, std::chrono::nanoseconds timeout);

@@ -33,20 +33,21 @@ Sender::Sender(HostSide& host, const State& state, Accounts& accounts, Clock& cl
 // Repeats `attempt` until it finds room or another reason to fail, or the deadline passes. A deadline that is
 // `never` becomes `timeout` from the first attempt that found no room.
 template <class Attempt>
-[[gnu::always_inline]] inline Status Sender::attempt_until(Attempt&& attempt,
-                                                           std::chrono::nanoseconds timeout,
-                                                           int64_t& deadline_ns, WhenFull when_full) {
+[[gnu::always_inline]] inline Status Sender::attempt_until_room(Attempt&& attempt,
+                                                                std::chrono::nanoseconds timeout,
+                                                                int64_t& deadline_ns, WhenFull when_full) {
   const Status status = attempt();
   if (!is_out_of_room(status)) [[likely]]
     return status;
-  return attempt_slow_path(status, attempt, timeout, deadline_ns, when_full);
+  return retry_until_room(status, attempt, timeout, deadline_ns, when_full);
 }
 
-// Slow path after the first attempt found no room; kept out of line so that the first attempt inlines.
+// Slow path after the first attempt found no room: takes replies to make room, and attempts again. Refuses
+// after one more attempt if `when_full` says so. Kept out of line so that the first attempt inlines.
 template <class Attempt>
-[[gnu::noinline]] Status Sender::attempt_slow_path(Status status, Attempt& attempt,
-                                                   std::chrono::nanoseconds timeout, int64_t& deadline_ns,
-                                                   WhenFull when_full) {
+[[gnu::noinline]] Status Sender::retry_until_room(Status status, Attempt& attempt,
+                                                  std::chrono::nanoseconds timeout, int64_t& deadline_ns,
+                                                  WhenFull when_full) {
   if (when_full == WhenFull::refuse) return receiver_.drain_replies() != 0 ? attempt() : status;
   if (deadline_ns == never) deadline_ns = after(host_now_ns(), timeout);
   Backoff backoff(host_.options.wait);
@@ -68,10 +69,10 @@ template <class Attempt>
   }
 }
 
-// Returns where the bodies of a message go; fails where an empty arena would have no room for them.
-Result<Sender::Room> Sender::room_for(uint32_t body_bytes, uint32_t reply_bytes) const {
+// Returns how much of the arena a message needs; fails if an empty arena would be too small.
+Result<Sender::ArenaRoom> Sender::arena_room_for(uint32_t body_bytes, uint32_t reply_bytes) const {
   const uint32_t slot = host_.shape().body_capacity();
-  Room room;
+  ArenaRoom room;
   if (body_bytes > slot) room.request_bytes = body_bytes;
   if (reply_bytes > slot) room.reply_bytes = reply_bytes;
   if (room.reply_bytes != 0 && body_bytes + sizeof(OutOfLine) > slot) room.request_bytes = body_bytes;
@@ -84,7 +85,7 @@ Result<Sender::Room> Sender::room_for(uint32_t body_bytes, uint32_t reply_bytes)
 }
 
 // Allocates a block and copies the request's body there; empty if there is no room now.
-std::optional<ArenaBlock> Sender::take_block(const Room& room, Outgoing message) {
+std::optional<ArenaBlock> Sender::take_block(const ArenaRoom& room, Outgoing message) {
   auto block = host_.arena.allocate(room.request_bytes, room.reply_bytes);
   if (!block) {
     for (HostBridge& bridge : host_.bridges) {
@@ -98,16 +99,18 @@ std::optional<ArenaBlock> Sender::take_block(const Room& room, Outgoing message)
   return block;
 }
 
-inline HostBridge::Message Sender::with_heads(const Envelope& envelope, Outgoing message, const Room& room,
-                                              const std::optional<ArenaBlock>& block) {
+// Returns the message as its slot holds it: whole, or naming the block that holds it.
+inline HostBridge::Message Sender::message_for_slot(const Envelope& envelope, Outgoing message,
+                                                    const ArenaRoom& room,
+                                                    const std::optional<ArenaBlock>& block) {
   if (block) [[unlikely]]
-    return with_block_heads(envelope, message, room, *block);
+    return message_naming_block(envelope, message, room, *block);
   return {envelope, message.body(), message.root()};
 }
 
-// Writes the block's head right in front of the body: Outgoing keeps room for it there.
-HostBridge::Message Sender::with_block_heads(Envelope envelope, Outgoing message, const Room& room,
-                                             const ArenaBlock& block) {
+// Writes the OutOfLine right in front of the body: Outgoing keeps room for it there.
+HostBridge::Message Sender::message_naming_block(Envelope envelope, Outgoing message, const ArenaRoom& room,
+                                                 const ArenaBlock& block) {
   const OutOfLine head{block.id, block.request_offset, block.reply_offset, room.request_bytes,
                        room.reply_bytes};
   auto* const body = reinterpret_cast<std::byte*>(message.complete()) - sizeof head;
@@ -136,7 +139,9 @@ Status Sender::status_of(ClaimOutcome outcome) const {
   return state_.refusal();
 }
 
-uint32_t Sender::reply_bytes(const Destination& to, const AskLimits& limits, uint32_t request_bytes) const {
+// Returns the largest reply, in bytes, that an ask makes room for.
+uint32_t Sender::reply_bytes_to_reserve(const Destination& to, const AskLimits& limits,
+                                        uint32_t request_bytes) const {
   if (limits.max_reply_bytes != 0) return limits.max_reply_bytes;
   if (to.max_reply_bytes != 0) return to.max_reply_bytes;
   return host_.options.max_reply_bytes != 0 ? host_.options.max_reply_bytes : request_bytes;
@@ -145,10 +150,10 @@ uint32_t Sender::reply_bytes(const Destination& to, const AskLimits& limits, uin
 Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLimits& limits,
                            WhenFull when_full) {
   if (host_.forked()) return Failure{Status::forked};
-  Room room;
-  const uint32_t reply = reply_bytes(to, limits, message.bytes());
+  ArenaRoom room;
+  const uint32_t reply = reply_bytes_to_reserve(to, limits, message.bytes());
   if (std::max(message.bytes(), reply) > host_.shape().body_capacity()) {
-    const auto needed = room_for(message.bytes(), reply);
+    const auto needed = arena_room_for(message.bytes(), reply);
     if (!needed) return needed.error();
     room = needed.value();
   }
@@ -161,7 +166,7 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLim
   bool prepaid = false;
   uint64_t ticket = 0;
   const auto collect = [&] { accounts_.collect_before_reuse(to.worker); };
-  const Status status = attempt_until(
+  const Status status = attempt_until_room(
       [&]() __attribute__((always_inline)) {
         if (room.any() && !block && !(block = take_block(room, message))) [[unlikely]]
           return full_or_closed(bridge, Status::arena_full);
@@ -175,14 +180,14 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLim
     if (prepaid) bridge.cancel_prepaid(1);
     if (call) calls_.release(*call);
     if (block) host_.arena.free(block->id, 0);
-    return refused(status, when_full == WhenFull::wait ? timeout_us : 0, room);
+    return failure_of(status, when_full == WhenFull::wait ? timeout_us : 0, room);
   }
   accounts_.add(Count::asks_accepted);
   calls_.arm(*call, to.worker, deadline_ns, timeout_us);
-  bridge.publish(ticket, with_heads({*call, message.bytes(),
-                                     clock_.worker_deadline_us(bridge, sent.now_ns, sent.deadline_ns()),
-                                     to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
-                                    message, room, block));
+  bridge.publish(ticket, message_for_slot({*call, message.bytes(),
+                                           clock_.worker_deadline_us(bridge, sent.now_ns, sent.deadline_ns()),
+                                           to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
+                                          message, room, block));
   // Reads the clock while the message is on its way. Safe: no other thread knows the call yet that could
   // release it.
   if (deadline_ns == never) calls_.set_deadline(*call, after(host_now_ns(), limits.timeout));
@@ -192,9 +197,9 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLim
 Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLimits& limits,
                           WhenFull when_full) {
   if (host_.forked()) return Failure{Status::forked};
-  Room room;
+  ArenaRoom room;
   if (message.bytes() > host_.shape().body_capacity()) {
-    const auto needed = room_for(message.bytes(), 0);
+    const auto needed = arena_room_for(message.bytes(), 0);
     if (!needed) return needed.error();
     room = needed.value();
   }
@@ -203,7 +208,7 @@ Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLim
   HostBridge& bridge = host_.bridges[to.worker];
   std::optional<ArenaBlock> block;
   uint64_t ticket = 0;
-  const Status status = attempt_until(
+  const Status status = attempt_until_room(
       [&] {
         if (room.any() && !block && !(block = take_block(room, message)))
           return full_or_closed(bridge, Status::arena_full);
@@ -212,7 +217,7 @@ Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLim
       limits.timeout, deadline_ns, when_full);
   if (status != Status::ok) {
     if (block) host_.arena.free(block->id, 0);
-    return refused(status, when_full == WhenFull::wait ? microseconds(limits.timeout) : 0, room);
+    return failure_of(status, when_full == WhenFull::wait ? microseconds(limits.timeout) : 0, room);
   }
   accounts_.add(Count::tells_accepted);
   if (block) bridge.keep_tell_block(ticket, block->id, [this](BlockId id) { host_.arena.free(id, 0); });
@@ -220,16 +225,16 @@ Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLim
       limits.expires_after.count() <= 0
           ? 0
           : clock_.worker_deadline_us(bridge, now_ns, after(now_ns, limits.expires_after));
-  bridge.publish(
-      ticket, with_heads({0, message.bytes(), deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
-                         message, room, block));
+  bridge.publish(ticket, message_for_slot({0, message.bytes(), deadline_us, to.key, to.actor_type,
+                                           to.message_type, 0, 0, 0},
+                                          message, room, block));
   return success();
 }
 
 // Returns how many leading messages, at most Scratch::run, share the first one's worker and fit slots; 0: the
 // first does not fit.
 template <class Fits>
-size_t Sender::run_of(std::span<const Addressed> messages, Fits&& fits) {
+size_t Sender::length_of_run(std::span<const Addressed> messages, Fits&& fits) {
   size_t n = 0;
   while (n < std::min(messages.size(), Scratch::run) && messages[n].to.worker == messages[0].to.worker &&
          fits(messages[n]))
@@ -243,7 +248,7 @@ template <class Fits, class SendOne, class SendRun>
 size_t Sender::send_many(std::span<const Addressed> messages, Fits&& fits, SendOne&& send_one,
                          SendRun&& send_run) {
   for (size_t sent = 0; sent < messages.size();) {
-    const size_t run = run_of(messages.subspan(sent), fits);
+    const size_t run = length_of_run(messages.subspan(sent), fits);
     const size_t accepted = run == 0 ? send_one(sent) : send_run(sent, run);
     sent += accepted;
     if (accepted != std::max<size_t>(run, 1)) return sent;
@@ -252,45 +257,46 @@ size_t Sender::send_many(std::span<const Addressed> messages, Fits&& fits, SendO
 }
 
 size_t Sender::ask_many(std::span<const Addressed> messages, const AskLimits& limits, CallId* calls,
-                        Failure& refused) {
+                        Failure& failure) {
   const auto fits = [&](const Addressed& message) {
     const uint32_t bytes = message.message.bytes();
-    return std::max(bytes, reply_bytes(message.to, limits, bytes)) <= host_.shape().body_capacity();
+    return std::max(bytes, reply_bytes_to_reserve(message.to, limits, bytes)) <=
+           host_.shape().body_capacity();
   };
   const auto ask_one = [&](size_t i) -> size_t {
     const auto call = ask(messages[i].to, messages[i].message, limits, WhenFull::wait);
     if (call) {
       calls[i] = call.value();
     } else {
-      refused = call.error();
+      failure = call.error();
     }
     return call ? 1 : 0;
   };
   return send_many(messages, fits, ask_one, [&](size_t first, size_t count) {
-    return ask_run(messages.subspan(first, count), limits, calls + first, refused);
+    return ask_run(messages.subspan(first, count), limits, calls + first, failure);
   });
 }
 
-size_t Sender::tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& refused) {
+size_t Sender::tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& failure) {
   const auto fits = [&](const Addressed& message) {
     return message.message.bytes() <= host_.shape().body_capacity();
   };
   const auto tell_one = [&](size_t i) -> size_t {
     const auto told = tell(messages[i].to, messages[i].message, limits, WhenFull::wait);
-    if (!told) refused = told.error();
+    if (!told) failure = told.error();
     return told ? 1 : 0;
   };
   return send_many(messages, fits, tell_one, [&](size_t first, size_t count) {
-    return tell_run(messages.subspan(first, count), limits, refused);
+    return tell_run(messages.subspan(first, count), limits, failure);
   });
 }
 
 // Sends messages that fit slots to one worker: with one clock read and, where there is room, one prepayment
 // and one claim.
 size_t Sender::ask_run(std::span<const Addressed> run, const AskLimits& limits, CallId* calls,
-                       Failure& refused) {
+                       Failure& failure) {
   if (host_.forked()) {
-    refused = Failure{Status::forked};
+    failure = Failure{Status::forked};
     return 0;
   }
   const SendTime sent_at = SendTime::now(limits.timeout);
@@ -304,7 +310,7 @@ size_t Sender::ask_run(std::span<const Addressed> run, const AskLimits& limits, 
   while (sent < run.size()) {
     uint32_t acquired = 0, prepaid = 0, claimed = 0;
     uint64_t ticket = 0;
-    const Status status = attempt_until(
+    const Status status = attempt_until_room(
         [&] {
           for (; sent + acquired < run.size(); ++acquired) {
             const auto call = calls_.acquire();
@@ -320,7 +326,7 @@ size_t Sender::ask_run(std::span<const Addressed> run, const AskLimits& limits, 
     if (prepaid != claimed) bridge.cancel_prepaid(prepaid - claimed);
     for (uint32_t i = claimed; i < acquired; ++i) calls_.release(calls[sent + i]);
     if (status != Status::ok) {
-      refused = this->refused(status, timeout_us, Room{});
+      failure = failure_of(status, timeout_us, ArenaRoom{});
       break;
     }
     accounts_.add(Count::asks_accepted, claimed);
@@ -329,9 +335,9 @@ size_t Sender::ask_run(std::span<const Addressed> run, const AskLimits& limits, 
     }
     bridge.publish_run(ticket, claimed, [&](uint32_t i) {
       const auto& [to, message] = run[sent + i];
-      return with_heads({calls[sent + i], message.bytes(), deadline_us, to.key, to.actor_type,
-                         to.message_type, 0, 0, envelope_flags::ask},
-                        message, Room{}, std::nullopt);
+      return message_for_slot({calls[sent + i], message.bytes(), deadline_us, to.key, to.actor_type,
+                               to.message_type, 0, 0, envelope_flags::ask},
+                              message, ArenaRoom{}, std::nullopt);
     });
     sent += claimed;
   }
@@ -342,9 +348,9 @@ size_t Sender::ask_run(std::span<const Addressed> run, const AskLimits& limits, 
   return sent;
 }
 
-size_t Sender::tell_run(std::span<const Addressed> run, const TellLimits& limits, Failure& refused) {
+size_t Sender::tell_run(std::span<const Addressed> run, const TellLimits& limits, Failure& failure) {
   if (host_.forked()) {
-    refused = Failure{Status::forked};
+    failure = Failure{Status::forked};
     return 0;
   }
   const uint32_t worker = run.front().to.worker;
@@ -360,27 +366,28 @@ size_t Sender::tell_run(std::span<const Addressed> run, const TellLimits& limits
   while (sent < run.size()) {
     uint64_t ticket = 0;
     uint32_t claimed = 0;
-    const Status status = attempt_until(
+    const Status status = attempt_until_room(
         [&] {
           return status_of(bridge.try_claim_run(uint32_t(run.size() - sent), ticket, claimed, collect));
         },
         limits.timeout, deadline_ns, WhenFull::wait);
     if (status != Status::ok) {
-      refused = this->refused(status, microseconds(limits.timeout), Room{});
+      failure = failure_of(status, microseconds(limits.timeout), ArenaRoom{});
       break;
     }
     accounts_.add(Count::tells_accepted, claimed);
     bridge.publish_run(ticket, claimed, [&](uint32_t i) {
       const auto& [to, message] = run[sent + i];
-      return with_heads({0, message.bytes(), deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0},
-                        message, Room{}, std::nullopt);
+      return message_for_slot(
+          {0, message.bytes(), deadline_us, to.key, to.actor_type, to.message_type, 0, 0, 0}, message,
+          ArenaRoom{}, std::nullopt);
     });
     sent += claimed;
   }
   return sent;
 }
 
-Failure Sender::refused(Status status, uint64_t waited_us, const Room& room) const {
+Failure Sender::failure_of(Status status, uint64_t waited_us, const ArenaRoom& room) const {
   switch (status) {
     case Status::call_table_full:
       return Failure{status, 0, 0, calls_.calls()};

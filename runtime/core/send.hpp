@@ -19,7 +19,7 @@ struct Destination {
   uint16_t actor_type;
   uint16_t message_type;
   uint64_t key;
-  uint32_t max_reply_bytes = 0;  // what the actor declares; 0: nothing
+  uint32_t max_reply_bytes = 0;  // declared by the actor; 0: it declares none
 };
 
 /// A message and where it goes.
@@ -38,15 +38,15 @@ struct AskLimits {
 
 /// Limits of one tell.
 struct TellLimits {
-  std::chrono::nanoseconds timeout;        // for room
+  std::chrono::nanoseconds timeout;        // limits the wait for room
   std::chrono::nanoseconds expires_after;  // 0: never
 };
 
-/// Thread-safe. A failed send has taken nothing and lost nothing. A sender that waits for room, at most the
-/// timeout, takes replies meanwhile, so that the workers can answer.
+/// Sends messages to workers. Thread-safe. A failed send leaves no slot, call or block taken. Takes replies
+/// while it waits for room, so that the workers can answer; waits at most for the timeout.
 class Sender {
  public:
-  /// All must outlive this.
+  /// Every argument must outlive the Sender.
   Sender(HostSide& host, const State& state, Accounts& accounts, Clock& clock, Receiver& receiver);
 
   /// Returns the largest request body that could be sent, in bytes.
@@ -56,44 +56,45 @@ class Sender {
   Result<void> tell(const Destination& to, Outgoing message, const TellLimits& limits, WhenFull when_full);
   /// Sends requests in their order, adjacent ones for one worker together; waits for room.
   /// @param calls   room for as many calls as messages; gets those of the messages that were sent
-  /// @param refused gets the reason why the others were not sent
+  /// @param failure gets the reason why the others were not sent
   /// @returns       how many were sent; they are the first ones
   size_t ask_many(std::span<const Addressed> messages, const AskLimits& limits, CallId* calls,
-                  Failure& refused);
+                  Failure& failure);
   /// As ask_many, for tells.
-  size_t tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& refused);
+  size_t tell_many(std::span<const Addressed> messages, const TellLimits& limits, Failure& failure);
 
  private:
-  // What a message takes of the arena.
-  struct Room {
+  // The bytes that a message needs in the arena.
+  struct ArenaRoom {
     uint32_t request_bytes = 0;  // 0: the body goes in the slot
     uint32_t reply_bytes = 0;    // 0: the reply must fit a slot
     bool any() const { return request_bytes != 0 || reply_bytes != 0; }
   };
 
-  Failure refused(Status status, uint64_t waited_us, const Room& room) const;
-  Result<Room> room_for(uint32_t body_bytes, uint32_t reply_bytes) const;
-  std::optional<ArenaBlock> take_block(const Room& room, Outgoing message);
-  static HostBridge::Message with_heads(const Envelope& envelope, Outgoing message, const Room& room,
-                                        const std::optional<ArenaBlock>& block);
-  static HostBridge::Message with_block_heads(Envelope envelope, Outgoing message, const Room& room,
-                                              const ArenaBlock& block);
+  Failure failure_of(Status status, uint64_t waited_us, const ArenaRoom& room) const;
+  Result<ArenaRoom> arena_room_for(uint32_t body_bytes, uint32_t reply_bytes) const;
+  std::optional<ArenaBlock> take_block(const ArenaRoom& room, Outgoing message);
+  static HostBridge::Message message_for_slot(const Envelope& envelope, Outgoing message,
+                                              const ArenaRoom& room, const std::optional<ArenaBlock>& block);
+  static HostBridge::Message message_naming_block(Envelope envelope, Outgoing message, const ArenaRoom& room,
+                                                  const ArenaBlock& block);
   template <class Attempt>
-  Status attempt_until(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
-                       WhenFull when_full);
+  Status attempt_until_room(Attempt&& attempt, std::chrono::nanoseconds timeout, int64_t& deadline_ns,
+                            WhenFull when_full);
   template <class Attempt>
-  Status attempt_slow_path(Status status, Attempt& attempt, std::chrono::nanoseconds timeout,
-                           int64_t& deadline_ns, WhenFull when_full);
-  size_t ask_run(std::span<const Addressed> run, const AskLimits& limits, CallId* calls, Failure& refused);
-  size_t tell_run(std::span<const Addressed> run, const TellLimits& limits, Failure& refused);
+  Status retry_until_room(Status status, Attempt& attempt, std::chrono::nanoseconds timeout,
+                          int64_t& deadline_ns, WhenFull when_full);
+  size_t ask_run(std::span<const Addressed> run, const AskLimits& limits, CallId* calls, Failure& failure);
+  size_t tell_run(std::span<const Addressed> run, const TellLimits& limits, Failure& failure);
   template <class Fits, class SendOne, class SendRun>
   static size_t send_many(std::span<const Addressed> messages, Fits&& fits, SendOne&& send_one,
                           SendRun&& send_run);
   template <class Fits>
-  static size_t run_of(std::span<const Addressed> messages, Fits&& fits);
+  static size_t length_of_run(std::span<const Addressed> messages, Fits&& fits);
   Status status_of(ClaimOutcome outcome) const;
   Status full_or_closed(const HostBridge& bridge, Status full) const;
-  uint32_t reply_bytes(const Destination& to, const AskLimits& limits, uint32_t request_bytes) const;
+  uint32_t reply_bytes_to_reserve(const Destination& to, const AskLimits& limits,
+                                  uint32_t request_bytes) const;
 
   HostSide& host_;
   CallTable& calls_;

@@ -228,7 +228,8 @@ class Reader {
     const auto bytes = take(size);
     value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  // How many of at least `least_bytes` each follow.
+  // Reads the length of a list. Fails if fewer than `least_bytes` bytes are left per element: a damaged
+  // length must not make the reader allocate.
   uint64_t count(uint64_t least_bytes) {
     const uint64_t n = number();
     if (n > bytes_.size() / least_bytes) fail();
@@ -249,7 +250,7 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
-// What is written, and read back, in one order: `visit(value)` of each number.
+// Each calls `visit(value)` for every number, in the order in which the file holds them.
 template <class Books, class Visit>
 void for_each_number(Books& books, Visit&& visit) {
   visit(books.asks.accepted);
@@ -294,6 +295,12 @@ void for_each_count(Handler& handler, Visit&& visit) {
   visit(handler.handler_ns);
   for (auto& time : handler.times) visit(time);
 }
+
+// The least bytes of a handler in the file: the lengths of its two names, and its counts.
+constexpr uint64_t least_handler_bytes =
+    (2 + std::tuple_size_v<decltype(HandlerStats::times)> + 5) * sizeof(uint64_t);
+// The least bytes of a worker in the file: depth, high water, heartbeat age, number of handlers.
+constexpr uint64_t least_worker_bytes = 4 * sizeof(uint64_t);
 
 }  // namespace
 
@@ -422,12 +429,12 @@ Stats read_stats(std::span<const std::byte> bytes) {
   for_each_number_of(stats.writes, number);
   for_each_number_of(stats.reads, number);
   for_each_size(stats.memory, number);
-  stats.workers.resize(reader.count(4 * sizeof(uint64_t)));
+  stats.workers.resize(reader.count(least_worker_bytes));
   for (WorkerStats& worker : stats.workers) {
     number(worker.depth);
     number(worker.depth_high_water);
     if (const double age_s = reader.real(); age_s >= 0) worker.heartbeat_age_s = age_s;
-    worker.handlers.resize(reader.count(7 * sizeof(uint64_t)));
+    worker.handlers.resize(reader.count(least_handler_bytes));
     if (worker.handlers.size() != stats.workers.front().handlers.size()) {
       throw Error("reading published stats: the workers have different handlers");
     }

@@ -154,7 +154,7 @@ TEST_CASE("actors known by name take batches too, and unknown ones refuse all of
   const TellManyResult refused = client.tell_many<ProbeNote>(NamedAddress{"gyre_test::Nobody"}, 3, note);
   CHECK_FALSE(refused);
   CHECK(refused.sent == 0);
-  CHECK(refused.refused.status == Status::unknown_actor);
+  CHECK(refused.failure.status == Status::unknown_actor);
 }
 
 TEST_CASE("what a batch's fill function throws passes through; what was sent before stays sent") {
@@ -216,13 +216,13 @@ TEST_CASE("tell_many sends all, or says how many and why not more") {
   const TellManyResult some = s.client->tell_many<ProbeNote>(probe, 10, note);
   CHECK_FALSE(some);
   CHECK(some.sent == 6);
-  CHECK(some.refused.status == Status::ring_full);
+  CHECK(some.failure.status == Status::ring_full);
   s.work();
   auto sum = s.ask(Action::SUM_OF_NOTES, 0);
   s.work();
   CHECK(sum.get().value()->getValue() == 45 + 15);
   s.core->terminate(5s);
-  CHECK(s.client->tell_many<ProbeNote>(probe, 2, note).refused.status == Status::terminated);
+  CHECK(s.client->tell_many<ProbeNote>(probe, 2, note).failure.status == Status::terminated);
   std::array<ProbeFuture, 2> futures;
   CHECK(s.client->ask_many<ProbeRequest>(probe, futures, ask_for) == 0);
   for (auto& future : futures) CHECK(future.get().error().status == Status::terminated);
