@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <gyre/runtime/async/continuation.hpp>
+#include <gyre/runtime/system/assert.hpp>
 #include <gyre/runtime/system/leave_thread.hpp>
 #include <gyre/runtime/system/signals_blocked.hpp>
 #include <gyre/runtime/system/waited_sleep.hpp>
@@ -22,9 +23,10 @@ Poller::~Poller() { leave_thread(thread_, core_.forked()); }
 
 void Poller::start() {
   const std::lock_guard lock(start_mutex_);
-  if (started_.load(std::memory_order_relaxed)) return;
-  // Queues hold outcomes there also when the runtime has ended.
+  if (started_.load(std::memory_order_relaxed)) return;  // start_mutex_ orders it after the store below
+  // Also after the runtime has ended: completion queues hold outcomes there.
   if (!continuations_) continuations_ = std::make_unique<Continuation[]>(core_.calls().calls());
+  // Needs no order: it saves a thread that would end at once. expect() decides.
   if (expected_.load(std::memory_order_relaxed) >= closed) return;
   try {
     const SignalsBlocked blocked;
@@ -41,40 +43,44 @@ void Poller::start() {
 
 bool Poller::expect() {
   if (core_.forked()) return false;
-  if (!started_.load(std::memory_order_acquire)) start();
+  if (!started_.load(std::memory_order_acquire)) start();  // pairs with the store in start()
   if (this_threads == this) {
-    // In a callback, whose own promise keeps the thread from ending.
+    // In a callback: its own promise keeps the thread from ending. Only this thread reads the count then, so
+    // that no order is needed.
     expected_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
-  // Each seq_cst operation on expected_ pairs with those in sleep_until_expected() and sleep_for_replies():
-  // the poller sees the promise, or completed().wake() sees it asleep. With end(): a promise is counted
-  // before `closed`, or refused. Loaded first: threads that ask again and again after the end must not keep
-  // the count from zero.
+  // The load keeps the count from rising again and again after the end, so that it reaches zero. It pairs
+  // with the fetch_or in end().
   if (expected_.load(std::memory_order_acquire) >= closed) return false;
+  // Pairs with the fetch_or in end(): the promise is counted before `closed`, or refused. Pairs with the load
+  // in sleep_until_expected(): the poller sees the promise, or wake() sees the poller asleep.
   if (expected_.fetch_add(1, std::memory_order_seq_cst) >= closed) {
-    expected_.fetch_sub(1, std::memory_order_relaxed);
+    expected_.fetch_sub(1, std::memory_order_relaxed);  // needs no order: nothing was promised
     return false;
   }
   core_.calls().completed().wake();
   return true;
 }
 
-Continuation& Poller::continuation_of(CallId call) { return continuations_[CallTable::index_of(call)]; }
+Continuation& Poller::continuation_of(CallId call) {
+  GYRE_ASSERT(continuations_ && CallTable::index_of(call) < core_.calls().calls());
+  return continuations_[CallTable::index_of(call)];
+}
 
 void Poller::watch(CallId call) {
   due_at(core_.calls().deadline_ns(call));
   core_.calls().watch(call, continuation_of(call));
-  // Its reply may have come unwatched, and it may be the first that is due.
+  // The reply may have arrived before the watch, and this call may be the first that is due.
   core_.calls().completed().wake();
 }
 
 void Poller::deliver(Deliverable& ready) { core_.calls().completed().push(ready); }
 
 void Poller::due_at(int64_t deadline_ns) {
-  int64_t next = next_due_ns_.load(std::memory_order_relaxed);
+  int64_t next = next_due_ns_.load(std::memory_order_relaxed);  // a guess, which the exchange checks
   while (deadline_ns < next &&
-         // Pairs with the store in check_deadlines(): that search sees the call, or this deadline stays.
+         // Pairs with the store in check_deadlines(): its search sees the call, or this deadline stays.
          !next_due_ns_.compare_exchange_weak(next, deadline_ns, std::memory_order_seq_cst)) {
   }
 }
@@ -83,13 +89,14 @@ void Poller::sleep_until_expected() {
   CompletionList& completed = core_.calls().completed();
   for (;;) {
     completed.prepare_sleep();
-    if (expected_.load(std::memory_order_seq_cst) != 0) break;  // or it is closed
+    // Pairs with the fetch_add in expect() and the fetch_or in end(). Nonzero also if closed.
+    if (expected_.load(std::memory_order_seq_cst) != 0) break;
     completed.sleep(INT64_MAX);
   }
   completed.end_sleep();
 }
 
-// Whether a reply lies in a ring that nobody is at; `busy`: whether somebody is at one.
+// Returns true if a ring that no thread drains has a reply. Sets `busy` if a thread drains a ring.
 bool Poller::has_replies(bool& busy) const {
   busy = false;
   for (const HostBridge& bridge : core_.host().bridges) {
@@ -102,8 +109,8 @@ bool Poller::has_replies(bool& busy) const {
   return false;
 }
 
-// Sleeps until there is something to drain or to deliver, or something more is expected, at `until_ns` the
-// latest. True where it was woken.
+// Sleeps until there is a reply, a delivery or a new promise, at most until `until_ns`. Returns true if
+// woken.
 bool Poller::sleep_for_replies(int64_t now_ns, int64_t until_ns) {
   CompletionList& completed = core_.calls().completed();
   const bool bells = core_.host().bridges.front().bell() != nullptr;
@@ -116,6 +123,7 @@ bool Poller::sleep_for_replies(int64_t now_ns, int64_t until_ns) {
     sleeps = !has_replies(busy);
     if (busy || !fenced) until_ns = std::min(until_ns, now_ns + Doorbell::unfenced_ns);
   }
+  // The load pairs with the fetch_or in end(): the poller sees `closed`, or wake() sees the poller asleep.
   sleeps = sleeps && completed.empty() && expected_.load(std::memory_order_seq_cst) < closed;
   const bool woken = !sleeps || completed.sleep(until_ns);
   completed.end_sleep();
@@ -128,7 +136,7 @@ bool Poller::sleep_for_replies(int64_t now_ns, int64_t until_ns) {
 void Poller::run() {
   this_threads = this;
   Backoff backoff(core_.options().wait);
-  std::optional<WaitedSleep> sleep;  // since there was something to do
+  std::optional<WaitedSleep> sleep;  // empty after work was found
   uint32_t busy_turns = 0;
   for (;;) {
     const uint64_t expected = expected_.load(std::memory_order_acquire);  // pairs with expect() and end()
@@ -149,10 +157,11 @@ void Poller::run() {
       if (++busy_turns % Backoff::busy_turns_per_clock_read == 0) check_deadlines();
       continue;
     }
-    // Of calls that were being sent when the runtime ended: no reply will come.
+    // Calls that were being sent when the runtime ended get no reply.
     if (ending) core_.receiver().end_calls_in_flight();
     if (backoff.should_read_clock()) {
       const int64_t now_ns = check_deadlines();
+      // Reads next_due_ns_ without order: after lowering it, watch() wakes the poller.
       if (!sleep) sleep.emplace(core_.host().bridges.front().bell() != nullptr);
       const int64_t end_ns = sleep->end(now_ns, next_due_ns_.load(std::memory_order_relaxed));
       if (backoff.spun()) {
@@ -174,6 +183,7 @@ void Poller::run() {
 int64_t Poller::check_deadlines() {
   const int64_t now_ns = host_now_ns();
   core_.receiver().do_due_work(now_ns);
+  // Needs no order: a deadline that is missed here is found in the next turn.
   if (now_ns < next_due_ns_.load(std::memory_order_relaxed)) return now_ns;
   next_due_ns_.store(INT64_MAX, std::memory_order_seq_cst);  // pairs with the exchange in due_at()
   core_.calls().for_each_in_flight([&](CallId call) {
@@ -214,17 +224,20 @@ void Poller::deliver_one(Deliverable& ready) noexcept {
   } catch (...) {
     failed("what is no std::exception");
   }
-  expected_.fetch_sub(1, std::memory_order_acq_rel);  // pairs with the load in run(): the delivery is done
+  // Pairs with the load in run() and with the other deliveries: what they did is done before the thread ends.
+  [[maybe_unused]] const uint64_t before = expected_.fetch_sub(1, std::memory_order_acq_rel);
+  GYRE_ASSERT((before & ~closed) != 0);  // each delivery was promised by expect()
 }
 
 bool Poller::end(int64_t deadline_ns) {
-  // Whoever has been promised a delivery before this has started the thread before it.
+  // Pairs with the operations on expected_ in expect(), run() and both sleeps.
   expected_.fetch_or(closed, std::memory_order_seq_cst);
+  // Pairs with the store in start(). expect() starts the thread before it promises: no thread, no promise.
   if (!started_.load(std::memory_order_acquire)) return true;
   core_.calls().completed().wake();
   if (this_threads == this) return true;
   Backoff backoff(WaitPolicy::polite);
-  while (!finished_.load(std::memory_order_acquire)) {
+  while (!finished_.load(std::memory_order_acquire)) {  // pairs with the store in run()
     if (backoff.should_read_clock() && host_now_ns() >= deadline_ns) return false;
     backoff.pause();
   }

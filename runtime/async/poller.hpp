@@ -72,8 +72,9 @@ class Poller {
   Core& core_;
   std::unique_ptr<Continuation[]> continuations_;  // one per call slot
   std::atomic<bool> started_{false};
-  alignas(64) std::atomic<uint64_t> expected_{0};  // promised and not yet delivered; `closed`: no more
-  std::atomic<int64_t> next_due_ns_{INT64_MAX};    // at most the earliest deadline of the watched calls
+  // Deliveries promised and not yet done. The bit `closed` is added when no more are accepted.
+  alignas(64) std::atomic<uint64_t> expected_{0};
+  std::atomic<int64_t> next_due_ns_{INT64_MAX};  // at most the earliest deadline of the watched calls
   std::atomic<bool> finished_{false};
   std::mutex start_mutex_;  // taken to start and end the thread, never for a message
   std::thread thread_;
