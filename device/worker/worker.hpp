@@ -169,28 +169,38 @@ class Worker {
     bool fast = true;
     if ((mismatch | uint32_t(requests_.in_stream())) != 0) {
       if (mismatch == 0) {
-        if constexpr (any_side_by_side<Actors...>) {
-          if (expected_.handles_side_by_side && requests_.window_left() > 1 && handle_batch())
-            return PollOutcome::message;
-        }
+        if (try_batch()) return PollOutcome::message;
         next = requests_.prefetch<1>(1);  // crosses the bus while the handler runs
       } else {
-        const PollOutcome outcome =
-            requests_.size_mismatch() == 0 ? PollOutcome::message : classify_or_publish_credit();
-        if (outcome != PollOutcome::message) {
-          if (outcome == PollOutcome::corrupt) {
-            skip();
-          } else {
-            pause(requests_.empty_polls());
-          }
-          return outcome;
-        }
+        const PollOutcome outcome = classify_mismatch();
+        if (outcome != PollOutcome::message) return end_turn_without_message(outcome, pause);
         fast = admit_to_fast_path();
       }
     }
     handle_message(fast);
     requests_.adopt(next);
     return PollOutcome::message;
+  }
+  // Returns what a poll that reported a mismatch found.
+  GYRE_DEVICE PollOutcome classify_mismatch() {
+    return requests_.size_mismatch() == 0 ? PollOutcome::message : classify_or_publish_credit();
+  }
+  template <class Pause>
+  GYRE_DEVICE PollOutcome end_turn_without_message(PollOutcome outcome, Pause pause) {
+    if (outcome == PollOutcome::corrupt) {
+      skip();
+    } else {
+      pause(requests_.empty_polls());
+    }
+    return outcome;
+  }
+  // Handles the messages that have arrived as a batch, if the actor allows it; returns false if it handled
+  // none.
+  GYRE_DEVICE bool try_batch() {
+    if constexpr (any_side_by_side<Actors...>) {
+      return expected_.handles_side_by_side && requests_.window_left() > 1 && handle_batch();
+    }
+    return false;
   }
 
   // Polling threads.
