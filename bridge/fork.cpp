@@ -19,9 +19,10 @@ void nap() {
   syscall(SYS_nanosleep, &nap, nullptr);  // nanosleep() is a cancellation point
 }
 
-// Dekker's pattern with ForkDeferred's constructor: its thread sees `forking`, or this one sees `deferring`.
-// The thread's own deferral does not count: the child goes on with it. A thread that never ends its deferral
-// must not keep the program from forking.
+// The two seq_cst operations pair with those in ForkDeferred's constructor (Dekker's pattern): its thread
+// sees `forking`, or this one sees `deferring`. The load also pairs with the fetch_sub operations on
+// `deferring`. The thread's own deferral does not count: the child goes on with it. The wait is limited: a
+// thread that never ends its deferral must not keep the program from forking.
 void before_fork() {
   constexpr int most_naps = 100'000;
   const uint32_t own = deferrals != 0 ? 1 : 0;
@@ -29,8 +30,10 @@ void before_fork() {
   for (int naps = 0; deferring.load(std::memory_order_seq_cst) > own && naps < most_naps; ++naps) nap();
 }
 
+// Pairs with the loads of `forking` in ForkDeferred's constructor.
 void after_fork_in_parent() { forking.fetch_sub(1, std::memory_order_release); }
 
+// Relaxed: the child has one thread.
 void after_fork_in_child() {
   fork_generation.fetch_add(1, std::memory_order_relaxed);
   deferring.store(deferrals != 0 ? 1 : 0, std::memory_order_relaxed);
@@ -52,7 +55,7 @@ ForkDeferred::ForkDeferred() noexcept {
   }
 }
 
-// Pairs with the load in before_fork(): the child has what this thread did.
+// Pairs with the load in before_fork(): the child finds what this thread did complete.
 ForkDeferred::~ForkDeferred() {
   if (--deferrals == 0) deferring.fetch_sub(1, std::memory_order_release);
 }

@@ -8,12 +8,14 @@ namespace gyre {
 
 namespace detail {
 
-/// How many fork()s lie between the first process and this one.
+/// Counts the fork() calls between the first process and this one. Only a child's single thread changes it,
+/// so that relaxed loads suffice.
 extern constinit std::atomic<uint32_t> fork_generation;
 
-/// While one lives, fork() on another thread waits, at most 10 s: a child would find what this thread was at
-/// half done for good, and its mutexes locked. For what a process has once: libraries, caches, the handlers
-/// of signals. Blocks while another thread is in fork(). May be nested. Not for the message path.
+/// Makes fork() on other threads wait while it lives, at most 10 s. Without it a child would find this
+/// thread's work half done and its mutexes locked for good. For what a process has once: libraries, caches,
+/// signal handlers. The constructor blocks while another thread is in fork(). May be nested. Not for the
+/// message path.
 class ForkDeferred {
  public:
   ForkDeferred() noexcept;
@@ -24,11 +26,11 @@ class ForkDeferred {
 
 }  // namespace detail
 
-/// Knows the process that it was made in. Costs one load to ask; any thread. Children of vfork() and
-/// posix_spawn() count as that process: they may do nothing but exec.
+/// Remembers the process that it was made in. Thread-safe; forked() costs one load. Children of vfork() and
+/// posix_spawn() count as that process: they may only exec.
 class ForkGuard {
  public:
-  /// True in a child, forked since this was made.
+  /// Returns true in a child that was forked after the guard was made.
   bool forked() const noexcept { return detail::fork_generation.load(std::memory_order_relaxed) != made_in_; }
 
  private:

@@ -256,7 +256,7 @@ class CreditPublisher {
   GYRE_DEVICE bool behind(uint64_t done) const { return done != published_; }
   /// Publishes that every ticket below `done` has been read (release: after the last read of those slots).
   GYRE_DEVICE void publish(uint64_t done) {
-    Memory::store_release(*credit_, done);
+    Memory::store_release(*credit_, done);  // pairs with the load of *credit_ in TicketClaim::room()
     published_ = done;
   }
 
@@ -280,8 +280,8 @@ class TicketClaim {
   /// `credit`: the consumer's credit word. `slots`: the ring's.
   TicketClaim(const typename Memory::Word& credit, uint32_t slots) : credit_(&credit), slots_(slots) {}
 
-  /// What is called before slots that the consumer is done with are given out again, unless the caller has
-  /// something to do then: about once a lap, by the thread that reads the credit.
+  /// The default of `before_reuse`, which is called before slots that the consumer is done with are given out
+  /// again: about once a lap, by the thread that reads the credit.
   struct Nothing {
     void operator()() const {}
   };
@@ -312,7 +312,8 @@ class TicketClaim {
     }
   }
 
-  /// Lets no later try_claim succeed; claims made before it stand. Any thread, any number of times.
+  /// Makes every later try_claim fail; earlier claims stand. Any thread, any number of times. Pairs with
+  /// closed().
   void close() { Memory::fetch_or(tail_, closed_bit); }
 
   /// Claims a ticket after close(), for the one message that must still go in. Otherwise as try_claim.
@@ -321,8 +322,9 @@ class TicketClaim {
     return claim(ticket, true, before_reuse);
   }
 
+  /// Returns true after close(). Pairs with close(): the caller sees what the closing thread did before.
   bool closed() const { return (Memory::load_acquire(tail_) & closed_bit) != 0; }
-  /// Tickets claimed so far.
+  /// Returns the number of tickets claimed so far. Pairs with the exchanges that claim.
   uint64_t claimed() const { return Memory::load_acquire(tail_) & ~closed_bit; }
 
  private:
@@ -340,12 +342,14 @@ class TicketClaim {
     }
   }
 
-  // How many of `wanted` tickets from `next` on have room. Signed: `next` may be stale and lie below the
-  // credit; then the compare-and-swap fails, and the claim starts over.
+  // Returns how many of `wanted` tickets from `next` on have room. Signed: `next` may be stale and lie below
+  // the credit; the compare-and-swap fails then, and the claim starts over. The accesses to credit_seen_ pair
+  // with each other: a thread that finds room by it sees the work of before_reuse() done.
   template <class BeforeReuse>
   uint32_t room(uint64_t next, uint32_t wanted, BeforeReuse& before_reuse) {
     const int64_t slots = int64_t(slots_);
     if (int64_t(next - Memory::load_acquire(credit_seen_)) + int64_t(wanted) <= slots) return wanted;
+    // Pairs with the store in CreditPublisher::publish(): the consumer has read those slots.
     const uint64_t credit = Memory::load_acquire(*credit_);
     const int64_t left = slots - int64_t(next - credit);
     if (left <= 0) return 0;

@@ -81,6 +81,7 @@ class Context {
       fenced_ = true;
       verdict_->buffers_used = 1;
       verdict_->exceptional = 1;
+      // Orders the message before the reads of the buffer. Pairs with the host's fence in BufferOwner.
       Memory::fence();
     }
     BadHandle bad;
@@ -135,6 +136,7 @@ class Context {
   GYRE_DEVICE bool should_stop() const {
     sync();
     if (rank() == 0) {
+      // Relaxed: the command is its own content. Stored by CommandSender::store_line().
       const CommandWord word{uint32_t(Memory::load_relaxed(shared_->command_line->command))};
       verdict_->command_seen = uint32_t(word.command());
       verdict_->exceptional = 1;

@@ -41,6 +41,7 @@ void BufferOwner::set(messages::BufferHandle::Builder handle, uint64_t elements)
   handle.setRuntime(core_->buffers().memory().runtime_tag());
   handle.setElement(messages::ElementType(record_.element));
   handle.setLength(elements);
+  // Orders the program's writes to the buffer before the message. Pairs with the fence in Context::buffer().
   Memory::fence();
 }
 
@@ -59,13 +60,15 @@ void BufferOwner::copy_in(uint64_t offset, const void* from, uint64_t bytes) {
   const int64_t begin_ns = host_now_ns();
   core_->buffers().memory().copy_in(record_.block, offset, from, bytes);
   core_->buffers().note(Transfer::write, bytes, uint64_t(host_now_ns() - begin_ns));
-  Memory::fence();
+  Memory::fence();  // orders the copy before later messages; pairs with the fence in Context::buffer()
 }
 
 void BufferOwner::copy_out(uint64_t offset, void* to, uint64_t bytes) const {
   core_->refuse_if_forked("reading a buffer");
   check_range("reading", offset, bytes);
   if (bytes == 0) return;
+  // Orders replies before the copy. Pairs with the worker's fence before a reply to a message that used
+  // buffers (Worker::conclude).
   Memory::fence();
   const int64_t begin_ns = host_now_ns();
   core_->buffers().memory().copy_out(record_.block, offset, to, bytes);
@@ -79,7 +82,7 @@ void* BufferOwner::host(MemoryKind kind) const {
                             name(record_.block.kind), kind == MemoryKind::pinned ? "host" : "view",
                             name(kind)));
   }
-  Memory::fence();
+  Memory::fence();  // as in copy_out()
   return record_.block.host;
 }
 

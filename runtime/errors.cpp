@@ -111,7 +111,7 @@ const char* static_text(std::string_view text) noexcept try {
   static constinit std::array<std::atomic<const Entry*>, 256> lists{};
   std::atomic<const Entry*>& list = lists[std::hash<std::string_view>()(text) % lists.size()];
   std::unique_ptr<Entry> made;
-  // Acquires what the exchange below released.
+  // Pairs with the exchange below, as that exchange's own acquire: the entries are whole.
   const Entry* first = list.load(std::memory_order_acquire);
   for (;;) {
     for (const Entry* entry = first; entry != nullptr; entry = entry->next) {

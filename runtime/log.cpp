@@ -63,8 +63,11 @@ void write_to_standard_error(LogLevel level, std::string_view line) noexcept {
   }
 }
 
-// The embedder's logger. One that was replaced is destroyed when no thread logs: a thread counts itself
-// before it reads `current`, and what was replaced before the count was seen as 0 is in nobody's hands.
+// The embedder's logger. A replaced logger is destroyed when no thread logs. A thread increments `logging`
+// before it reads `current`; set_logger() exchanges `current` before it reads `logging`. All are seq_cst:
+// either the thread reads the new logger, or destroy_replaced() sees the thread counted. The same pairing
+// holds between the decrement of `logging` with the following load of `replaced`, and keep_replaced() with
+// the following load of `logging`: one of the two threads destroys the logger.
 struct Sink {
   const Logger logger;
   Sink* next_replaced = nullptr;
@@ -74,7 +77,7 @@ constinit std::atomic<uint32_t> logging{0};     // threads that may use a Sink
 constinit std::atomic<Sink*> replaced{nullptr};
 
 void keep_replaced(Sink* first, Sink* last) noexcept {
-  last->next_replaced = replaced.load(std::memory_order_relaxed);
+  last->next_replaced = replaced.load(std::memory_order_relaxed);  // a guess, which the exchange checks
   while (!replaced.compare_exchange_weak(last->next_replaced, first, std::memory_order_seq_cst)) {
   }
 }
@@ -132,6 +135,7 @@ void set_logger(Logger logger) {
   destroy_replaced();
 }
 
+// current_level is a number alone: relaxed, with no partner.
 void set_log_level(LogLevel level) noexcept { current_level.store(int(level), std::memory_order_relaxed); }
 
 namespace {

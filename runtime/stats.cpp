@@ -41,6 +41,7 @@ namespace {
 
 static_assert(memory_kinds == std::tuple_size_v<decltype(MemoryStats::buffers)>);
 
+// Relaxed: the worker stores each count by itself, and HandlerStats may mix counts of different times.
 HandlerStats read(const HandlerCounts& counts) {
   HandlerStats stats;
   for (size_t bin = 0; bin < stats.times.size(); ++bin) {
@@ -57,11 +58,13 @@ HandlerStats read(const HandlerCounts& counts) {
 WorkerStats read(const HostSide& host, const Accounts& accounts, const Clock& clock, uint32_t worker,
                  int64_t now_ns) {
   const Bridge& bridge = host.bridges[worker].bridge();
+  // Pairs with the store in Worker::finish(): a stopped worker's counts are final.
   const bool stopped = Memory::load_acquire(bridge.worker_line->stopped) != 0;
   WorkerStats stats;
   const auto [taken, high_water] = host.bridges[worker].sample_depth();
   stats.depth = taken;
   stats.depth_high_water = high_water;
+  // Relaxed: a time alone, as WorkerReport::publish_if_due() stores it.
   const uint64_t heartbeat_ns = Memory::load_relaxed(bridge.worker_line->heartbeat_ns);
   if (heartbeat_ns != 0 && !stopped) {
     stats.heartbeat_age_s =

@@ -19,7 +19,7 @@ constexpr int interface_version = 12000;
 // A driver that is missing stays missing for the process: launches with `--engine auto` must not search the
 // library path each time.
 void* open_driver() {
-  static constinit std::atomic<bool> missing{false};
+  static constinit std::atomic<bool> missing{false};  // a flag alone: relaxed, with no partner
   if (missing.load(std::memory_order_relaxed)) return nullptr;
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) missing.store(true, std::memory_order_relaxed);
@@ -36,7 +36,7 @@ Loader& loader() {
   return loader;
 }
 
-// The fork generation in which CUDA was first initialised, and 1; 0: it was not.
+// The fork generation in which CUDA was first initialised, + 1; 0: it was not.
 std::atomic<uint64_t> initialised_in{0};
 
 }  // namespace
@@ -48,7 +48,7 @@ std::function<Driver()> Driver::replace_loader(std::function<Driver()> function)
 }
 
 void Driver::refuse_after_fork() {
-  const uint64_t first = initialised_in.load(std::memory_order_acquire);
+  const uint64_t first = initialised_in.load(std::memory_order_acquire);  // pairs with the exchange in load()
   if (first != 0 && first != uint64_t(detail::fork_generation.load(std::memory_order_relaxed)) + 1) {
     throw EngineUnavailable(
         "using CUDA after fork(): the parent process had initialised CUDA before it forked this one, and "
@@ -142,6 +142,7 @@ void Driver::check(CUresult result, std::string_view doing) const {
 
 void Driver::check_or_log(CUresult result, const char* doing) const noexcept {
   if (result == CUDA_SUCCESS || ends_context(result)) return;
+  // Pairs with the store of the logger when the program starts.
   const detail::ErrorLog log = detail::error_log.load(std::memory_order_acquire);
   if (log == nullptr) return;
   try {

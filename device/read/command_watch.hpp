@@ -31,11 +31,12 @@ class CommandWatch {
     if (due || samples_command_each_poll) {
       pending_ = true;
       due_ = due;
+      // Relaxed: the word is its own content. Stored by CommandSender::store_line().
       sample_ = Memory::load_relaxed(command_line.command);
     }
   }
   /// Takes the sample that was requested, if any.
-  /// @returns true where the sample was due, or the command is another than before
+  /// @returns true if the sample was due, or the command has changed
   /// Collective over PollGroup.
   GYRE_DEVICE bool take_sample() {
     if (!pending_) return false;
@@ -56,8 +57,8 @@ class CommandWatch {
 
   uint32_t command_ = 0;  // CommandWord::word
   uint32_t now_us_ = 0;
-  uint32_t host_us_ = 0;        // what the host last wrote
-  uint32_t host_ahead_us_ = 0;  // of the worker's clock, by estimate
+  uint32_t host_us_ = 0;        // the last time that the host wrote
+  uint32_t host_ahead_us_ = 0;  // estimate: the host's clock minus the worker's
   uint64_t ticks_ = 0;
   uint32_t sampled_at_ = 0;  // low bits of ticks_ at the last due sample
   uint64_t sample_ = 0;      // CommandLine::command

@@ -49,8 +49,8 @@ class WorkerReport {
     if (PollGroup::rank() == 0) shared.reports.counts_ticket = ticket;
     PollGroup::sync();
   }
-  /// Publishes the heartbeat where it is due; with it, where they are due, the counts, after it has measured
-  /// the tick. Collective over PollGroup.
+  /// Publishes the heartbeat if it is due. If the counts are due too, measures the tick and publishes them.
+  /// Collective over PollGroup.
   GYRE_DEVICE void publish_if_due(WorkerShared& shared, uint32_t now_us, uint64_t ticket) {
     WorkerReports& reports = shared.reports;
     if (now_us - reports.heartbeat_us < heartbeat_interval_us) return;
@@ -59,7 +59,7 @@ class WorkerReport {
     if (counts_due) meter_.compare(reports.clocks, clocks);
     PollGroup::sync();
     if (PollGroup::rank() == 0) {
-      Memory::store_relaxed(line_->heartbeat_ns, clocks.ns);
+      Memory::store_relaxed(line_->heartbeat_ns, clocks.ns);  // a time alone, which the host's stats read
       reports.heartbeat_us = now_us;
       if (counts_due) {
         reports.counts_us = now_us;
@@ -73,8 +73,8 @@ class WorkerReport {
   /// Says that the worker has seen the command. One thread.
   GYRE_DEVICE void acknowledge_command(CommandWord command) {
     Memory::store_relaxed(line_->clock_ns, now_ns());
-    Memory::store_release(line_->acknowledged,
-                          command.word);  // pairs with the host's acquire of acknowledged
+    // Pairs with the load in CommandSender::acknowledged(), after which the host reads clock_ns.
+    Memory::store_release(line_->acknowledged, command.word);
   }
 
   /// Logs a failed tell and the reason, for the host to collect as a dead letter, then publishes credit. One

@@ -3,6 +3,7 @@
 
 #include <gyre/runtime/c/gyre.h>
 #include <gyre/bridge/fork.hpp>
+#include <gyre/runtime/system/assert.hpp>
 
 #include <atomic>
 #include <bit>
@@ -16,12 +17,12 @@
 
 namespace gyre::c {
 
-/// Objects of type T, each by a handle: `kind` in the highest 8 bits, never 0; which place in the next 24;
-/// which use of that place in the low 32. Thread-safe. Adding, using and removing are lock-free, and allocate
-/// nothing, but when there are more objects than ever before.
+/// Holds objects of type T by handle. A handle has three parts: `kind`, never 0, in the highest 8 bits; the
+/// number of a place in the next 24; the generation of that place in the low 32. Thread-safe. Adding, using
+/// and removing are lock-free; they allocate only when there are more objects than ever before.
 ///
-/// An object that is `exclusive` is used by one thread at a time; the others by many, and such a one that is
-/// removed meanwhile ends with its last use.
+/// One thread at a time uses an object of an `exclusive` table. Many threads may use an object of another
+/// table; an object removed while it is used is destroyed after the last use.
 template <class T, uint8_t kind, bool exclusive>
 class HandleTable {
   struct Place;
@@ -29,7 +30,7 @@ class HandleTable {
  public:
   static_assert(kind != 0);
 
-  /// Use of an object: it stays there until this is destroyed. Move-only.
+  /// Keeps an object alive until destroyed. Move-only.
   class Use {
    public:
     Use() = default;
@@ -54,16 +55,20 @@ class HandleTable {
     Place* place_ = nullptr;
   };
 
-  /// Throws std::bad_alloc, and std::length_error where there are 2^24 of them.
+  /// Adds an object and returns its handle.
+  /// @throws std::bad_alloc, std::length_error (there are 2^24 objects)
   uint64_t add(T&& object) {
     Place& place = take_free();
     new (place.memory) T(std::move(object));
+    // take_free() has acquired end_use()'s store of the generation.
     const uint64_t generation = place.word.load(std::memory_order_relaxed) >> generation_shift;
+    // Pairs with the exchanges in use() and remove(): they see the object.
     place.word.store(generation << generation_shift | live, std::memory_order_release);
     return uint64_t(kind) << 56 | uint64_t(place.index) << 32 | generation;
   }
 
-  /// GYRE_OK and `use`; GYRE_BAD_HANDLE, GYRE_STALE_HANDLE, GYRE_BUSY.
+  /// Finds the object and sets `use`.
+  /// @returns GYRE_OK, GYRE_BAD_HANDLE, GYRE_STALE_HANDLE, or GYRE_BUSY (only of an exclusive table)
   gyre_status use(uint64_t handle, Use& use) {
     Place* const place = find(handle);
     if (place == nullptr) return GYRE_BAD_HANDLE;
@@ -71,13 +76,14 @@ class HandleTable {
     do {
       if (!is_live(word, handle)) return GYRE_STALE_HANDLE;
       if (exclusive && (word & uses) != 0) return GYRE_BUSY;
+      // Pairs with the store in add(), and with end_use() of the previous user.
     } while (!place->word.compare_exchange_weak(word, word + 1, std::memory_order_acquire,
                                                 std::memory_order_relaxed));
     use = Use(this, place);
     return GYRE_OK;
   }
 
-  /// Ends the handle. As use(): GYRE_BUSY only of exclusive objects.
+  /// Ends the handle. Returns what use() returns.
   gyre_status remove(uint64_t handle) {
     Place* const place = find(handle);
     if (place == nullptr) return GYRE_BAD_HANDLE;
@@ -85,7 +91,7 @@ class HandleTable {
     do {
       if (!is_live(word, handle)) return GYRE_STALE_HANDLE;
       if (exclusive && (word & uses) != 0) return GYRE_BUSY;
-      // Counted as a use, which ends it.
+      // Counts as a use, so that end_use() destroys the object. Pairs with the store in add().
     } while (!place->word.compare_exchange_weak(word, (word & ~live) + 1, std::memory_order_acquire,
                                                 std::memory_order_relaxed));
     end_use(*place);
@@ -93,7 +99,7 @@ class HandleTable {
   }
 
  private:
-  // Place::word: generation, live bit, how many are using it.
+  // Place::word: generation, live bit, number of uses.
   static constexpr int generation_shift = 32;
   static constexpr uint64_t live = uint64_t(1) << 31;
   static constexpr uint64_t uses = live - 1;
@@ -103,7 +109,7 @@ class HandleTable {
 
   struct Place {
     std::atomic<uint64_t> word{uint64_t(1) << generation_shift};
-    std::atomic<uint32_t> next_free{0};  // its index and 1; 0: none
+    std::atomic<uint32_t> next_free{0};  // index + 1 of the next free place; 0: none
     uint32_t index = 0;
     alignas(T) std::byte memory[sizeof(T)];
 
@@ -114,7 +120,7 @@ class HandleTable {
     return (word & live) != 0 && word >> generation_shift == (handle & 0xffffffff);
   }
 
-  // Chunk n has first_chunk << n places: none is ever moved.
+  // Chunk n has first_chunk << n places; no place ever moves. The load pairs with the store in grow().
   Place* place_at(uint32_t index) const {
     const uint32_t from_first = index + first_chunk;
     const uint32_t chunk = uint32_t(std::bit_width(from_first)) - uint32_t(std::bit_width(first_chunk));
@@ -127,7 +133,10 @@ class HandleTable {
   }
 
   void end_use(Place& place) {
+    // Pairs with itself in other threads: their uses are over before the object is destroyed. In an exclusive
+    // table it pairs with the exchange in use(), too.
     const uint64_t before = place.word.fetch_sub(1, std::memory_order_acq_rel);
+    GYRE_ASSERT((before & uses) != 0);
     if ((before & live) != 0 || (before & uses) != 1) return;
     place.object()->~T();
     uint64_t generation = ((before >> generation_shift) + 1) & 0xffffffff;
@@ -136,7 +145,9 @@ class HandleTable {
     give_free(place);
   }
 
-  // free_: a count against ABA above, the first free place's index and 1 below.
+  // free_: a count against ABA in the high half; the first free place's index + 1 in the low half. Every
+  // acquire here pairs with the release in give_free(): the place's next_free, index and generation are
+  // there.
   Place& take_free() {
     uint64_t head = free_.load(std::memory_order_acquire);
     for (;;) {
@@ -151,7 +162,7 @@ class HandleTable {
     }
   }
   void give_free(Place& place) {
-    uint64_t head = free_.load(std::memory_order_relaxed);
+    uint64_t head = free_.load(std::memory_order_relaxed);  // a guess, which the exchange checks
     uint64_t with_it;
     do {
       place.next_free.store(uint32_t(head), std::memory_order_relaxed);
@@ -162,7 +173,7 @@ class HandleTable {
   void grow() {
     const detail::ForkDeferred deferred;
     const std::lock_guard lock(growing_);
-    if (uint32_t(free_.load(std::memory_order_acquire)) != 0) return;  // another thread has
+    if (uint32_t(free_.load(std::memory_order_acquire)) != 0) return;  // another thread has grown it
     const uint32_t chunk = grown_;
     const uint32_t begin = (first_chunk << chunk) - first_chunk;
     if (chunk == chunks || begin >= most_places)
@@ -171,7 +182,7 @@ class HandleTable {
     auto places = std::make_unique<Place[]>(count);
     for (uint32_t i = 0; i < count; ++i) places[i].index = begin + i;
     Place* const first = places.release();
-    chunks_[chunk].store(first, std::memory_order_release);
+    chunks_[chunk].store(first, std::memory_order_release);  // pairs with the load in place_at()
     ++grown_;
     for (uint32_t i = count; i > 0; --i) give_free(first[i - 1]);
   }

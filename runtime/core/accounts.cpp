@@ -62,12 +62,13 @@ void Accounts::collect_failed_tells_until(int64_t deadline_ns) noexcept {
 }
 
 void Accounts::collect_before_reuse(uint32_t worker) noexcept {
+  // A guess: an old number takes the mutex in vain. failed_tells_mutex_ orders the changes.
   if (failed_tells(worker) == failed_tells_seen_[worker].load(std::memory_order_relaxed)) return;
   const std::unique_lock lock(failed_tells_mutex_, std::try_to_lock);
   if (lock) collect_failed_tells(worker);
 }
 
-// Under failed_tells_mutex_, as the next one.
+// The caller holds failed_tells_mutex_, here and below.
 void Accounts::collect_failed_tells() noexcept {
   for (uint32_t worker = 0; worker < host_.layout.workers; ++worker) collect_failed_tells(worker);
 }

@@ -63,7 +63,8 @@ class Accounts {
 
   /// Counts a message that a worker never took, and keeps it as a dead letter. `payload`: envelope and body.
   void add_unprocessed(uint32_t worker, const Envelope& envelope, const uint32_t* payload, Status reason);
-  /// Messages for a handler, by its number in the actor set, that the worker never took.
+  /// Returns how many messages for a handler the worker never took. A count alone: relaxed, with no partner.
+  /// @param handler  its number in the actor set
   uint64_t unprocessed(uint32_t worker, size_t handler) const {
     return unprocessed_[worker * host_.layout.counts_a_worker() + handler].load(std::memory_order_relaxed);
   }

@@ -25,7 +25,7 @@ class WorkerClock {
       now_ = none;
     }
     now_ = std::min(now_, worker_ns - asked_ns);
-    ahead_ns_.store(std::min(now_, before_), std::memory_order_relaxed);
+    ahead_ns_.store(std::min(now_, before_), std::memory_order_relaxed);  // a number alone, for host_ns()
   }
 
   /// Returns the host's clock when the workers' was `worker_ns`.

@@ -6,6 +6,7 @@
 namespace gyre::detail {
 
 EngineFailure::~EngineFailure() {
+  // Pairs with the exchange in record(), as the next two loads.
   if (const std::string* const first = first_.load(std::memory_order_acquire); first != &out_of_memory_)
     delete first;
 }
@@ -55,7 +56,7 @@ Failure EngineFailure::of_worker(uint32_t worker) const {
   return failure;
 }
 
-// False where a cause is recorded already: the first stays.
+// Records the first cause. Returns false if there is one already.
 bool EngineFailure::record(std::string_view cause) noexcept {
   if (first_.load(std::memory_order_acquire) != nullptr) return false;
   const std::string* text = &out_of_memory_;
@@ -70,7 +71,7 @@ bool EngineFailure::record(std::string_view cause) noexcept {
   return false;
 }
 
-// What the workers that have not done all they were sent were last busy with.
+// Describes the last message of each worker that still had work.
 std::string EngineFailure::last_words() const {
   std::string text;
   for (uint32_t worker = 0; worker < host_.layout.workers; ++worker) {

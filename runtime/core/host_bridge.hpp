@@ -14,7 +14,7 @@
 
 namespace gyre {
 
-/// Thread-safe; nothing here waits.
+/// Thread-safe. Only drain_after_others() waits.
 class HostBridge {
  public:
   /// @param bridge  the worker's, in the region
@@ -66,7 +66,9 @@ class HostBridge {
     }
   }
   /// Takes back prepaid replies of asks that were not sent.
-  void cancel_prepaid(uint32_t count) { prepaid_.fetch_sub(count, std::memory_order_relaxed); }
+  void cancel_prepaid(uint32_t count) {
+    prepaid_.fetch_sub(count, std::memory_order_relaxed);  // as in try_prepay_replies()
+  }
   /// Notes that the reply which drain() hands out was a prepaid one: there is room for another. Replies come
   /// from the worker, so it may return more than were prepaid.
   void count_reply_taken() {
@@ -101,6 +103,7 @@ class HostBridge {
   using Message = SlotMessage;
   /// Publishes a message in a slot. The ticket must have been claimed, and the body must fit a slot.
   void publish(uint64_t ticket, const Message& message) {
+    GYRE_ASSERT(ticket < claimed() && message.body_bytes() <= bridge_.shape.body_capacity());
     const RingCursor<Memory> at(bridge_.h2d, bridge_.shape, ticket);
     write_host_copy(at, message);
     if (!over_bar()) return ring_bell();
@@ -113,6 +116,7 @@ class HostBridge {
   /// result is read before the next call.
   template <class MessageOf>
   void publish_run(uint64_t first, uint32_t count, MessageOf&& message_of) {
+    GYRE_ASSERT(first + count <= claimed());
     // Over BAR these are copies, which read_back reads. They come first: once a worker can have a message,
     // its slot may be another producer's.
     const RingCursor<Memory> begin(bridge_.h2d, bridge_.shape, first);
@@ -169,20 +173,21 @@ class HostBridge {
   CommandSender& commands() { return commands_; }
   const CommandSender& commands() const { return commands_; }
 
-  /// Whether the next reply's first packet is there. Costs a read of memory that the engine
-  /// alone writes; drain() checks the whole message.
+  /// Returns true if the first packet of the next reply is there; drain() checks the whole message. Costs one
+  /// read of memory that only the engine writes.
   bool has_reply() const {
-    const Packet* const slot = next_slot_.load(std::memory_order_relaxed);
-    // What comes with it is a miss of the cache too: not one after the other.
+    const Packet* const slot = next_slot_.load(std::memory_order_relaxed);  // see expect_reply()
+    // The slot's second line misses the cache too: fetch both at once.
     if (bridge_.shape.slot_bytes > sizeof(Line)) _mm_prefetch(slot + Line::size, _MM_HINT_T0);
     return Memory::load(*slot).stamp == next_stamp_.load(std::memory_order_relaxed);
   }
 
-  /// Whether another thread is at the messages of the D2H ring. Pairs with the end of its drain().
+  /// Returns true while a thread drains the D2H ring. Pairs with the store at the end of drain().
   bool draining() const { return draining_.load(std::memory_order_acquire); }
-  /// Hands every message now in the D2H ring to `take(const ArrivedReply*)`, null for one that is corrupt,
-  /// unless another thread is doing that; at most replies_a_drain, so that no thread serves others for ever.
-  /// `take` must not throw. Returns how many.
+  /// Hands the messages now in the D2H ring to `take(const ArrivedReply*)`, at most replies_a_drain of them:
+  /// no thread serves others for ever. Passes null for a corrupt message. Does nothing if another thread
+  /// drains. `take` must not throw.
+  /// @returns how many messages were handed out
   template <class Take>
   uint32_t drain(Take&& take) {
     // The exchange pairs with the store below, of the last thread that drained: next_reply_ is that thread's.
@@ -191,7 +196,7 @@ class HostBridge {
       return 0;
     }
     const uint32_t count = drain_alone(take, replies_a_drain);
-    draining_.store(false, std::memory_order_release);
+    draining_.store(false, std::memory_order_release);  // pairs with the exchanges, and with draining()
     return count;
   }
   /// Drains the whole ring once other drainers have finished: for the end, when no more messages come.
@@ -203,7 +208,7 @@ class HostBridge {
       std::this_thread::yield();
     }
     drain_alone(take, ~uint32_t(0));
-    draining_.store(false, std::memory_order_release);
+    draining_.store(false, std::memory_order_release);  // as in drain()
     return true;
   }
 
@@ -239,7 +244,7 @@ class HostBridge {
 #endif
   ClaimOutcome note_full(ClaimOutcome outcome) {
     if (outcome == ClaimOutcome::full) [[unlikely]]
-      depth_high_water_.store(bridge_.shape.slots, std::memory_order_relaxed);
+      depth_high_water_.store(bridge_.shape.slots, std::memory_order_relaxed);  // as in sample_depth()
     return outcome;
   }
 
@@ -283,8 +288,8 @@ class HostBridge {
   template <class Take>
   uint32_t drain_alone(Take& take, uint32_t most) {
     uint32_t count = 0;
-    // What the engine wrote is a miss of the cache, each by itself: those that may lie there are fetched
-    // ahead.
+    // Each message that the engine wrote misses the cache: prefetch those that may be there. Relaxed: a
+    // guess.
     const uint32_t expected =
         prepaid_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_relaxed);
     for (uint32_t k = 1; k < prefetch_slots && k < expected; ++k) fetch(next_reply_.ticket() + k);
@@ -311,7 +316,7 @@ class HostBridge {
   SlotPages slot_pages_;  // of bar_.h2d
   CommandSender commands_;
   TicketClaim<Memory> claim_;
-  alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies, ever; written by who asks
+  alignas(64) std::atomic<uint32_t> prepaid_{0};  // replies prepaid since the start
   std::atomic<uint32_t> returned_seen_{0};
   mutable std::atomic<uint64_t> depth_high_water_{0};
   // Waiting threads read the first of these lines each turn. The drainer writes it once a drain, and the
@@ -319,7 +324,7 @@ class HostBridge {
   alignas(128) std::atomic<bool> draining_{false};
   std::atomic<uint32_t> next_stamp_{0};  // of the next message, in next_slot_
   std::atomic<const Packet*> next_slot_{nullptr};
-  alignas(128) std::atomic<uint32_t> returned_{0};  // prepaid replies that came, ever
+  alignas(128) std::atomic<uint32_t> returned_{0};  // prepaid replies that arrived since the start
   RingCursor<Memory> next_reply_;                   // the drainer's
   alignas(64) TellBlocks tell_blocks_;
 };

@@ -9,8 +9,8 @@
 
 namespace gyre::detail {
 
-/// Counts, one for each value of `Of` below Of::count. Thread-safe. A thread with a number adds by a plain
-/// store to lines that it alone writes; the others share one.
+/// Holds one count for each value of `Of` below Of::count. Thread-safe. A thread with a number adds by a
+/// plain store to lines that it alone writes; threads without a number share one stripe.
 template <class Of>
 class Tally {
  public:
@@ -18,7 +18,7 @@ class Tally {
     const uint32_t thread = thread_number();
     std::atomic<uint64_t>& count = stripes_[thread].counts[size_t(what)];
     if (thread < thread_numbers) {
-      // Pairs with the load in sum(), as the next one: a sum that has it sees what was done before.
+      // Both releases pair with the load in sum(): a sum that includes `n` sees what this thread did before.
       count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_release);
     } else {
       count.fetch_add(n, std::memory_order_release);

@@ -56,13 +56,14 @@ Termination Terminator::end_workers(std::chrono::nanoseconds timeout, int64_t de
 }
 
 Books Terminator::books() const {
+  // Pairs with the store after report_ was written.
   return reported_.load(std::memory_order_acquire) ? report_.books : accounts_.books();
 }
 
 Termination Terminator::wait_for_report(int64_t deadline_ns) const {
   const int64_t begin_ns = host_now_ns();
   Backoff backoff(host_.options.wait);
-  while (!reported_.load(std::memory_order_acquire)) {
+  while (!reported_.load(std::memory_order_acquire)) {  // as in books()
     if (const int64_t now_ns = host_now_ns(); now_ns >= deadline_ns) {
       Termination report;
       report.books = accounts_.books();

@@ -31,6 +31,7 @@ void Watcher::start() {
 void Watcher::run() {
   watcher_of_this_thread = this;
   std::unique_lock lock(sleep_mutex_);
+  // The load pairs with the store in end().
   while (!wake_.wait_for(lock, interval, [this] { return ending_.load(std::memory_order_acquire); })) {
     core_.engine_failure().check();
     if (core_.state() == Lifecycle::failed) break;
@@ -38,15 +39,15 @@ void Watcher::run() {
   finished_.store(true, std::memory_order_release);  // pairs with the load in end()
 }
 
-// Does not take sleep_mutex_, which a suspended thread could hold. So a notification that comes just before
-// the thread sleeps is lost, and the thread sleeps for one interval more.
+// Does not take sleep_mutex_, which a suspended thread could hold. A notification that comes just before the
+// thread sleeps is therefore lost, and the thread sleeps for one interval more.
 bool Watcher::end(int64_t deadline_ns) {
-  if (!started_.load(std::memory_order_acquire)) return true;
-  ending_.store(true, std::memory_order_release);  // pairs with the load in run()
+  if (!started_.load(std::memory_order_acquire)) return true;  // pairs with the store in start()
+  ending_.store(true, std::memory_order_release);              // pairs with the load in run()
   wake_.notify_one();
   if (watcher_of_this_thread == this) return true;
   Backoff backoff(WaitPolicy::polite);
-  while (!finished_.load(std::memory_order_acquire)) {
+  while (!finished_.load(std::memory_order_acquire)) {  // pairs with the store in run()
     if (host_now_ns() >= deadline_ns) return false;
     backoff.pause();
   }

@@ -11,9 +11,11 @@ Doorbell::Doorbell(int64_t (*clock_ns)())
     : WorkerSleep(detail::must_fence.load(std::memory_order_relaxed)), clock_ns_(clock_ns) {}
 
 void Doorbell::wake_worker() {
-  // Here, not by the worker: it would count the time that the system takes to wake it.
+  // Measured by the waking thread: the worker would add the time that the system takes to wake it. Relaxed: a
+  // time alone.
   const bool soon = clock_ns_() - slept_at_ns_.load(std::memory_order_relaxed) < soon_ns;
   uint32_t expected = asleep;
+  // Pairs with the load in sleep().
   if (state_.compare_exchange_strong(expected, soon ? woken_soon : woken, std::memory_order_acq_rel))
     detail::futex_wake(detail::whole(state_));
 }
@@ -30,7 +32,7 @@ void Doorbell::yield() {
 
 bool Doorbell::prepare_sleep() {
   slept_at_ns_.store(clock_ns_(), std::memory_order_relaxed);
-  state_.store(asleep, std::memory_order_relaxed);
+  state_.store(asleep, std::memory_order_relaxed);  // ordered by the fences: see ring()
   if (detail::asymmetric_fence_heavy()) return true;
   state_.store(awake, std::memory_order_relaxed);
   std::this_thread::sleep_for(std::chrono::nanoseconds(unfenced_ns));
@@ -39,7 +41,7 @@ bool Doorbell::prepare_sleep() {
 
 bool Doorbell::sleep() {
   detail::futex_wait(detail::whole(state_), asleep, clock_ns_() + heartbeat_ns);
-  const uint32_t state = state_.load(std::memory_order_acquire);
+  const uint32_t state = state_.load(std::memory_order_acquire);  // pairs with the exchange in wake_worker()
   if (state == asleep) return true;
   spin_pays_ = !spin_pays_ && state == woken_soon;
   state_.store(awake, std::memory_order_relaxed);

@@ -55,6 +55,7 @@ CpuEngine::~CpuEngine() {
 
 void CpuEngine::stop_threads() noexcept {
   for (uint32_t worker = 0; worker < threads_->size(); ++worker) {
+    // Pairs with the load in CommandWatch::request_sample(), as CommandSender's store.
     Memory::store_release(Bridge::of(region(), layout_, worker).command_line->command,
                           uint64_t(Command::stop));
     bells_[worker]->ring();
@@ -93,9 +94,9 @@ void CpuEngine::launch() {
       Doorbell& bell = *bells_[threads_->size()];
       threads_->emplace_back([running = running_, worker = worker.get(), &bell] {
         worker->run(bell);
-        running->fetch_sub(1, std::memory_order_release);
+        running->fetch_sub(1, std::memory_order_release);  // pairs with the load in finished()
       });
-      running_->fetch_add(1, std::memory_order_relaxed);
+      running_->fetch_add(1, std::memory_order_relaxed);  // this thread alone asks finished() so far
       pin(threads_->back(), uint32_t(threads_->size() - 1));
     }
   } catch (const std::system_error& error) {

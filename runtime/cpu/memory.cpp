@@ -51,7 +51,7 @@ void HostBufferMemory::set_entry(uint32_t index, const BufferEntry& entry) {
     Memory::store_relaxed(there[0], words[0]);
     Memory::store_relaxed(there[1], words[1]);
   }
-  Memory::store_release(there[2], words[2]);
+  Memory::store_release(there[2], words[2]);  // pairs with the load in detail::find_buffer()
 }
 
 }  // namespace gyre

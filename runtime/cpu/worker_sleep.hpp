@@ -1,4 +1,4 @@
-// What a worker that is a thread needs in order to sleep, and to wake who sleeps for its replies.
+// Lets a worker that is a thread sleep, and wake the threads that sleep until it replies.
 #pragma once
 
 #include <atomic>
@@ -6,37 +6,37 @@
 
 namespace gyre {
 
-/// One worker's, used by its thread; Doorbell is the host's side of it. What is not inline here is virtual:
-/// workers are compiled into shared objects too, which refer to no symbol of the runtime.
+/// The worker's side of a Doorbell; only the worker's thread uses it. Functions are inline or virtual:
+/// workers are also compiled into shared objects, which refer to no symbol of the runtime.
 class WorkerSleep {
  public:
   virtual ~WorkerSleep() = default;
   WorkerSleep(const WorkerSleep&) = delete;
   WorkerSleep& operator=(const WorkerSleep&) = delete;
 
-  /// After a reply was stored: whether somebody sleeps, or is about to.
+  /// Returns true if a thread sleeps until the worker replies, or is about to. Call it after storing a reply.
+  /// The fence is that of asymmetric_fence_light(); the load pairs with Doorbell::add_sleeper().
   bool somebody_sleeps() const {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (must_fence_) [[unlikely]]
       std::atomic_thread_fence(std::memory_order_seq_cst);
     return sleepers_.load(std::memory_order_acquire) != 0;
   }
-  /// Wakes who sleeps for the reply with that correlation.
+  /// Wakes the thread that sleeps until the reply with this correlation arrives.
   virtual void wake(uint64_t correlation) = 0;
 
-  /// Whether to spin before the next sleep: not where the last spin was in vain.
+  /// Returns true if the worker should spin before the next sleep: the last spin met a message.
   bool spin_pays() const { return spin_pays_; }
-  /// Before prepare_sleep() instead of a spin: whoever waits for the reply may be queued for this processor,
-  /// and runs before the worker spends time on its sleep.
+  /// Yields the processor. Call it before prepare_sleep(), in place of a spin: a thread that waits for the
+  /// reply may be queued for this processor, and should run before the worker spends time on going to sleep.
   virtual void yield() = 0;
-  /// Before the last poll: messages and commands that it does not find wake the worker. False where the
-  /// system refuses that by now; then this slept for a moment instead.
+  /// Makes messages and commands wake the worker from now on. Call it before the last poll. Returns false if
+  /// the system refuses the fence; it has slept for a moment then.
   virtual bool prepare_sleep() = 0;
-  /// After prepare_sleep() and a poll that found nothing: sleeps until woken, and from time to time for no
-  /// reason, so that the worker says that it is there. True where it is still prepared to sleep; false where
-  /// it was woken, and is not any more.
+  /// Sleeps until woken, at most until the next heartbeat. Call it after prepare_sleep() and a poll that
+  /// found nothing. Returns true if the worker may sleep again; false if it was woken and must prepare again.
   virtual bool sleep() = 0;
-  /// A poll after prepare_sleep() found something: it is not woken any more.
+  /// Ends the preparation. Call it when a poll after prepare_sleep() found something.
   virtual void end_sleep() = 0;
 
  protected:

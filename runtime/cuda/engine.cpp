@@ -318,12 +318,13 @@ std::optional<std::string> CudaEngine::failure() {
   if (result == CUDA_ERROR_NOT_READY) return std::nullopt;
   if (result != CUDA_SUCCESS) return "running the workers: " + driver_.explain(result);
   for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
+    // Pairs with the store in Worker::finish().
     if (Memory::load_acquire(Bridge::of(region_->host_address(), layout_, worker).worker_line->stopped) ==
         0) {
       return "running the workers: the kernel ended by itself";
     }
   }
-  return std::nullopt;  // all stopped as they were told
+  return std::nullopt;  // all workers stopped on command
 }
 
 MemoryStats CudaEngine::memory() const {
@@ -333,11 +334,12 @@ MemoryStats CudaEngine::memory() const {
     if (device_memory_read_ns_ == 0 || now_ns - device_memory_read_ns_ >= interval_ns) {
       device_memory_read_ns_ = now_ns;
       const Context::Current current(context_, std::nothrow);
-      // Of a dead context it fails: nothing is known then.
+      // Fails in a dead context: the sizes are unknown then.
       size_t free = 0, total = 0;
       if (current.result() != CUDA_SUCCESS || driver_.cuMemGetInfo(&free, &total) != CUDA_SUCCESS) {
         free = total = 0;
       }
+      // Numbers alone: relaxed, with no partner.
       device_free_.store(free, std::memory_order_relaxed);
       device_total_.store(total, std::memory_order_relaxed);
     }

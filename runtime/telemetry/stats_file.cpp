@@ -75,8 +75,9 @@ bool is_locked(int file, bool otherwise) {
   return fcntl(file, F_OFD_GETLK, &lock) == 0 ? lock.l_type != F_UNLCK : otherwise;
 }
 
-// A child of fork() has its parent's open files, and with them their locks, as long as it lives: it closes
-// them. Each is its descriptor and 1; 0: none. The locks of more files than this end with the children too.
+// A child of fork() inherits its parent's open files and thereby keeps their locks: it closes the files. Each
+// entry is a descriptor + 1; 0: none. A file for which no entry is left stays locked until the children end.
+// Relaxed: each entry is a number alone, and guards no memory.
 constinit std::array<std::atomic<int>, 64> own_files{};
 void close_own_files() {
   for (std::atomic<int>& file : own_files) {
