@@ -13,15 +13,15 @@ struct SingleThread {
   GYRE_DEVICE static constexpr bool all(bool condition) { return condition; }
   /// True where `condition` holds in any thread. Collective.
   GYRE_DEVICE static constexpr bool any(bool condition) { return condition; }
-  /// Bit r: whether `condition` holds in the thread of rank r. Collective.
+  /// Returns a mask: bit r is set if `condition` holds in the thread of rank r. Collective.
   GYRE_DEVICE static constexpr uint32_t ballot(bool condition) { return condition ? 1 : 0; }
-  /// The threads from rank 0 on up to the first where `condition` does not hold. Collective.
+  /// Returns the lowest rank in which `condition` does not hold. Collective.
   GYRE_DEVICE static constexpr uint32_t leading(bool condition) { return condition ? 1 : 0; }
-  /// Rank 0's value, in every thread. Collective.
+  /// Returns the value of rank 0 in every thread. Collective.
   GYRE_DEVICE static constexpr uint32_t broadcast(uint32_t value) { return value; }
-  /// That of the thread of rank `rank`. Collective.
+  /// Returns the value of the given rank in every thread. Collective.
   GYRE_DEVICE static constexpr uint32_t broadcast_from(uint32_t value, uint32_t) { return value; }
-  /// What one thread wrote to the group's own memory before it, all see after it. Collective.
+  /// Waits for all threads, and makes what each wrote to the group's own memory visible to all. Collective.
   GYRE_DEVICE static constexpr void sync() {}
 };
 

@@ -18,7 +18,7 @@ class HeapRegion {
     std::memset(memory_.get(), 0, zeroed_bytes);
   }
   void* address() const { return memory_.get(); }
-  /// Gives the memory up, for ever: somebody may still write to it.
+  /// Gives the memory up without freeing it: a worker may still write to it.
   void leak() { (void)memory_.release(); }
 
  private:

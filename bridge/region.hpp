@@ -5,10 +5,9 @@
 //   | worker 0: HostLine WorkerLine LastWords HandlerCounts FailureLog  D2H ring | worker 1: …
 //   | inbound part: worker 0: CommandLine  H2D ring | worker 1: … | arena
 //
-// The inbound part is what the host says to workers without being asked. It may lie elsewhere too, in device
-// memory that the host only writes (BarInbound): all rings, in pages that their workers chose (SlotPages),
-// and behind them the command lines. Workers then read it there, and the one in the region is the host's own
-// copy of the rings, for what it must read back.
+// The inbound part holds what the host sends to workers. A second inbound part may lie in device memory that
+// the host only writes (BarInbound): all rings, in pages that their workers chose (SlotPages), then the
+// command lines. Workers read that one, and the host reads back its own messages from the one in the region.
 //
 // One writer per cache line. Lines lie 128 bytes apart: x86 prefetches the neighbour of a 64-byte line.
 #pragma once
@@ -20,18 +19,18 @@
 
 namespace gyre {
 
-/// What the host commands a worker, out of band. A worker reads it when idle, when blocked, at least every 50
-/// µs between messages, and in Context::should_stop().
+/// Commands of the host to a worker, out of band. A worker reads it when idle, when blocked, at least every
+/// 50 µs between messages, and in Context::should_stop().
 enum class Command : uint32_t {
   run = 0,       ///< zeroed memory commands this
   stop = 1,      ///< finish the message in hand, then exit
   inactive = 2,  ///< take messages and answer Status::inactive
 };
 
-/// A command as it lies in CommandLine::command: numbered, so that a worker can acknowledge each, the same
-/// one too.
+/// A command as it lies in CommandLine::command. Commands are numbered, so that a worker can also acknowledge
+/// a repeated one.
 struct CommandWord {
-  uint32_t word = 0;  ///< the number above, the Command in the low 8 bits
+  uint32_t word = 0;  ///< the number in the high 24 bits, the Command in the low 8
 
   GYRE_DEVICE constexpr Command command() const { return Command(word & 0xffu); }
   GYRE_DEVICE constexpr CommandWord next(Command command) const {
@@ -49,8 +48,8 @@ struct alignas(128) HostLine {
 struct alignas(128) CommandLine {
   uint64_t command;  ///< low half: CommandWord::word; high half: the host's clock, see host_us_in
 
-  /// Microseconds of the host's clock, their low 32 bits, when the host last said the time: it is that or
-  /// later now. Engines that read the host's clock themselves are not told.
+  /// Returns the low 32 bits of the host's clock in microseconds, as last published: the time now is that or
+  /// later. The host publishes no time to engines that read its clock themselves.
   GYRE_DEVICE static constexpr uint32_t host_us_in(uint64_t command) { return uint32_t(command >> 32); }
   GYRE_DEVICE static constexpr uint64_t both(CommandWord word, uint32_t host_us) {
     return word.word | uint64_t(host_us) << 32;
@@ -61,7 +60,7 @@ struct alignas(128) CommandLine {
 /// (release).
 struct alignas(128) WorkerLine {
   uint64_t h2d_credit;       ///< H2D tickets that the worker is done with
-  uint64_t started;          ///< 1 once the worker runs; 2 + n: it does not, its handler n is of other types
+  uint64_t started;          ///< 1: the worker runs; 2 + n: it refused, handler n has other types; 0: not yet
   uint64_t stopped;          ///< 1 once the worker has left its loop; the counters are final
   uint64_t answered;         ///< asks answered by a handler
   uint64_t error_replies;    ///< asks answered with an error
@@ -69,22 +68,22 @@ struct alignas(128) WorkerLine {
   uint64_t tells_failed;     ///< tells that failed: dead letters of this worker
   uint64_t corrupt;          ///< slots that held no message
   uint64_t acknowledged;     ///< the last CommandWord::word the worker obeys
-  uint64_t clock_ns;         ///< the worker's clock when it read that; stored before it
+  uint64_t clock_ns;         ///< the worker's clock when it read the command; stored before `acknowledged`
   uint64_t heartbeat_ns;     ///< the worker's clock, stored each ms between messages, 20 asleep; 0: not yet
   uint64_t slot_pages;  ///< SlotPages::second of the H2D ring, where it has pages; stored before `started`
 };
 
-/// What a worker is doing, or did last: read by the host after a fault. Written by the worker, where the
-/// actor or the message type is another than before.
+/// Names the message that a worker is handling or handled last; the host reads it after a fault. The worker
+/// writes it when the actor or the message type changes.
 struct alignas(128) LastWords {
   Packet packet;  ///< the actor's key (64 bits), actor type and message type (16 each); stamp 1: said
 };
 
-/// The tells that failed in a worker, kept for the dead-letter log: two packets with the ErrorBody, then the
-/// slot's as they were, as many as the message needed. A circle of as many entries as the H2D ring has slots:
-/// failure n (from 1) lies in entry (n - 1) mod slots, and its packets' stamps are n as 32 bits. The host
-/// reads the log before it gives credited slots out again (TicketClaim), so that a worker cannot come to an
-/// entry again that the host has not read.
+/// Keeps the tells that failed in a worker for the dead-letter log. An entry has two packets with the
+/// ErrorBody, then the message's own packets. The log is circular, with one entry per slot of the H2D ring:
+/// failure n (from 1) lies in entry (n - 1) mod slots, and its packets' stamps are the low 32 bits of n. The
+/// host reads the log before it gives credited slots out again (TicketClaim); therefore a worker never
+/// overwrites an unread entry.
 struct FailureLog {
   static constexpr uint32_t error_packets = 2;
 
@@ -124,8 +123,8 @@ static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(RegionHeader, inbo
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
 inline constexpr uint32_t region_version = 7;
 
-/// What the host says handler n is for, actor by actor: Cap'n Proto type ids of its request and its response
-/// (0: it takes tells only). Each worker holds it against its own handlers before it starts.
+/// The host's view of handler n, actor by actor: the Cap'n Proto type ids of its request and its response (0:
+/// it takes tells only). Each worker compares it with its own handlers before it starts.
 struct HandlerTypes {
   uint64_t request;
   uint64_t response;
@@ -144,7 +143,7 @@ struct RegionLayout {
            uint64_t(counts_a_worker()) * sizeof(HandlerCounts) + FailureLog::bytes(shape) +
            shape.ring_bytes();
   }
-  /// HandlerCounts: one a handler, and one for messages that are for none.
+  /// Returns the number of HandlerCounts per worker: one per handler, and one for messages without a handler.
   GYRE_DEVICE constexpr uint32_t counts_a_worker() const { return handlers + 1; }
   GYRE_DEVICE constexpr uint64_t inbound_stride() const { return sizeof(CommandLine) + shape.ring_bytes(); }
   GYRE_DEVICE constexpr uint64_t handler_types() const { return sizeof(RegionHeader); }
@@ -175,8 +174,8 @@ struct RegionLayout {
   GYRE_DEVICE constexpr uint64_t h2d_ring(uint32_t worker) const {
     return command_line(worker) + sizeof(CommandLine);
   }
-  /// Where the inbound part lies elsewhere, in bytes from its own start: the rings, of SlotPages, and behind
-  /// all of them the command lines.
+  /// Returns where a ring lies in an inbound part in device memory, in bytes from that part's start. All
+  /// rings, in SlotPages, come first; the command lines follow.
   GYRE_DEVICE constexpr uint64_t inbound_ring_elsewhere(uint32_t worker) const {
     constexpr uint64_t alignment = 2 * SlotPages::page_bytes;
     return worker * ((SlotPages::ring_bytes(shape) + alignment - 1) / alignment * alignment);
@@ -248,9 +247,9 @@ struct BarBridge {
   LineStore store = LineStore::four_packets;
 };
 
-/// The inbound part where it lies in device memory that the CPU writes through BAR1 and never reads.
+/// An inbound part in device memory, which the CPU writes through BAR1 and never reads.
 struct BarInbound {
-  void* address = nullptr;  ///< the host's, of inbound_bytes_elsewhere() bytes, zeroed; null: there is none
+  void* address = nullptr;  ///< for the host; inbound_bytes_elsewhere() zeroed bytes; null: there is none
   LineStore store = LineStore::four_packets;
 
   BarBridge of_worker(const RegionLayout& layout, uint32_t worker) const {

@@ -63,7 +63,7 @@ struct Grid {
 /// The threads that run a handler together: the block, of GYRE_BLOCK threads, or the whole grid.
 #if defined(GYRE_GRID)
 struct HandlerGroup : Grid {
-  /// Whether all its threads poll.
+  /// Returns true if all threads of the group poll.
   __device__ static constexpr bool all_threads_poll() { return false; }
 #else
 struct HandlerGroup : Block {
@@ -76,8 +76,8 @@ struct HandlerGroup : Block {
   }
 };
 
-/// The threads that run one handler: the group, or in a group of one warp an equal part of it, while others
-/// run it for other messages. A value.
+/// The threads that run one handler: the whole group or, for a batch in a group of one warp, an equal part of
+/// the warp. A value.
 class Team {
  public:
   __device__ static Team whole() { return {HandlerGroup::rank(), HandlerGroup::size(), 0xffffffffu}; }
@@ -91,7 +91,8 @@ class Team {
     if constexpr (!HandlerGroup::all_threads_poll()) return HandlerGroup::size();
     return size_;
   }
-  /// What any of its threads wrote to the group's own memory before it, all of them see after it. Collective.
+  /// Waits for the team's threads, and makes what each wrote to the group's own memory visible to all.
+  /// Collective.
   __device__ void sync() const {
     if constexpr (HandlerGroup::all_threads_poll()) {
       __syncwarp(lanes_);
@@ -99,7 +100,7 @@ class Team {
       HandlerGroup::sync();
     }
   }
-  /// Of a part of a warp, or a whole one: its lanes, as bits.
+  /// Returns the team's lanes as bits, for a team of at most one warp.
   __device__ uint32_t lanes() const { return lanes_; }
 
  private:
@@ -127,9 +128,9 @@ __device__ inline uint64_t now_ns() {
 inline constexpr uint32_t command_poll_interval = 56'000;
 __device__ inline uint64_t clock_ticks() { return uint64_t(clock64()); }
 inline constexpr bool samples_command_each_poll = false;
-/// Whether now_ns() is the host's clock, by which deadlines are.
+/// True if now_ns() is the host's clock, in which deadlines are given.
 inline constexpr bool shares_host_clock = false;
-/// The same clock, read where it stands: accesses to memory stay on their side of it.
+/// Returns clock_ticks(), and is not reordered with accesses to memory.
 __device__ inline uint64_t clock_ticks_here() {
   uint64_t value;
   asm volatile("mov.u64 %0, %%clock64;" : "=l"(value) : : "memory");
@@ -141,20 +142,21 @@ __device__ inline uint64_t clock_ticks_here() {
 __device__ inline void add_soon(uint64_t& word, uint64_t n) {
   asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" : : "l"(&word), "l"(n));
 }
-/// The same where `condition` holds, without a branch.
+/// Calls add_soon() if `condition` holds, without a branch.
 __device__ inline void add_soon_if(bool condition, uint64_t& word, uint64_t n) {
   asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p red.relaxed.gpu.global.add.u64 [%0], %1; }"
                :
                : "l"(&word), "l"(n), "r"(uint32_t(condition)));
 }
-/// The word with all that was added to it before, by this thread or by one that it met since.
+/// Returns the word with all earlier additions of this thread, and of threads that it has synchronised with
+/// since.
 __device__ inline uint64_t load_added(const uint64_t& word) {
   uint64_t value;
   asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(&word));
   return value;
 }
 
-/// Whether a poll takes so long that its moment is worth choosing (PollDelay).
+/// True if a poll takes so long that choosing its moment pays (PollDelay).
 inline constexpr bool delays_first_poll = true;
 __device__ inline void wait_ticks(uint32_t ticks) {
   const uint32_t began = uint32_t(clock64());

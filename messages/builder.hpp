@@ -13,15 +13,16 @@ namespace gyre::wire {
 
 class Body;
 
-/// A T that is not there: its setters do nothing. It refers to the body for the reason that empty() has.
+/// Returns a T that does not exist: its setters do nothing. It refers to the body for the reason given at
+/// empty().
 template <class T>
 GYRE_DEVICE inline typename T::Builder absent(Body* body);
 
-/// A struct in a body being written. Of one that did not fit, and of fields that it is too short to have, the
-/// setters do nothing. A value; refers to its Body.
+/// A struct in a body being written. Setters do nothing if the struct did not fit, or is too short to have
+/// the field. A value; refers to its Body.
 class StructBuilder {
  public:
-  /// A struct that is not there.
+  /// Makes a struct that does not exist.
   StructBuilder() = default;
 
   /// Sets the field of type T at `index`, counted in fields of its size; stored xor'ed with its default.
@@ -34,15 +35,16 @@ class StructBuilder {
   GYRE_DEVICE void set_bool(uint32_t bit, bool value, bool default_value = false) const {
     if (bit / 8 < data_bytes_) store_bit(data_, bit, value != default_value);
   }
-  /// The same where no other field lies in its byte: a store, and threads may set their fields at once.
+  /// Sets a Bool field that has its byte to itself by a plain store: threads may set such fields at the same
+  /// time.
   GYRE_DEVICE void set_lone_bool(uint32_t bit, bool value, bool default_value = false) const {
     const uint32_t set = value != default_value ? 1 : 0;
     if (bit / 8 < data_bytes_) store(data_ + bit / 8, uint8_t(set << bit % 8));
   }
-  /// Makes the union with its tag at `index`, counted in 16 bits, hold member `member`. True if it held
-  /// another: the fields of a group that it holds now may then carry what that one left. (Where threads of a
-  /// group may see it differently, a ctx.sync() must follow before one of them alone sets a field of that
-  /// group.)
+  /// Makes a union hold member `member`. Returns true if it held another: the fields of a group may carry
+  /// what that member left. If threads may see different results, call ctx.sync() before one thread alone
+  /// sets a field of the group.
+  /// @param index  place of the union's tag, counted in units of 16 bits
   GYRE_DEVICE bool choose(uint32_t index, uint16_t member) const {
     if ((uint64_t(index) + 1) * 2 > data_bytes_) return false;
     uint8_t* const tag = data_ + uint64_t(index) * 2;
@@ -112,7 +114,8 @@ class Body {
     if (used_words_ == 0) allocate(1);
     return init_struct(body_, data_words, pointers);
   }
-  /// The same, first of all and where `capacity_bytes` is known to have room for it.
+  /// Allocates the root struct as init_root(). It must be the first allocation, and must fit
+  /// `capacity_bytes`.
   GYRE_DEVICE StructBuilder init_plain_root(uint32_t data_words, uint32_t pointers) {
     const uint32_t words = data_words + pointers;
     used_words_ = 1 + words;
@@ -121,7 +124,7 @@ class Body {
   }
   /// Bytes from the base that make up the message so far, a multiple of 8.
   GYRE_DEVICE uint32_t used_bytes() const { return used_words_ * 8; }
-  /// Whether an object did not fit. Stays true, and nothing is allocated any more: the message is not to be
+  /// Returns true once an object did not fit. Nothing is allocated afterwards, and the message must not be
   /// sent.
   GYRE_DEVICE bool full() const { return full_; }
 
@@ -154,7 +157,7 @@ class Body {
     if (fits) store(at, Pointer::to_struct(offset, data_words, pointers).word);
     return {this, target, fits ? data_words * 8 : 0, fits ? pointers : 0};
   }
-  // `words`: that the elements take, whatever it is where the size is too large.
+  // `words`: taken by the elements; ignored if `size` is too large.
   GYRE_DEVICE Elements init_list(uint8_t* at, ElementSize element_size, uint32_t size, uint32_t words) {
     uint8_t* const target = end();
     const bool fits = allocate(size <= Pointer::max_list_size ? words : no_room);

@@ -11,8 +11,8 @@ namespace envelope_flags {
 inline constexpr uint8_t ask = 1;      ///< the sender waits for a reply
 inline constexpr uint8_t control = 2;  ///< for the worker itself; message_type is a Control
 inline constexpr uint8_t error = 4;    ///< a reply whose body is an ErrorBody
-/// A request whose slot carries an OutOfLine in front of, or instead of, its body. Its reply, whatever it is,
-/// has the flag too and OutOfLine::block as its key.
+/// A request whose slot carries an OutOfLine in front of, or instead of, its body. Every reply to it has the
+/// flag too, and OutOfLine::block as its key.
 inline constexpr uint8_t out_of_line = 8;
 /// A reply whose body is in the block that its request brought; the slot carries an OutOfLineReply.
 inline constexpr uint8_t reply_in_block = 16;
@@ -23,8 +23,7 @@ enum class Control : uint16_t {
   drain = 1,  ///< answered by the same control message once everything before it is done
 };
 
-/// Envelope::message_type of the two asks that every actor answers, whatever its handlers: with an empty
-/// body.
+/// Envelope::message_type of the two asks that every actor type answers. They have an empty body.
 namespace lifecycle_message {
 inline constexpr uint16_t start = 0xffff;  ///< the actor is there afterwards
 inline constexpr uint16_t stop = 0xfffe;   ///< the actor is gone afterwards; no_such_actor if there was none
@@ -52,19 +51,19 @@ static_assert(offsetof(Envelope, correlation) == 0 && offsetof(Envelope, body_by
                   offsetof(Envelope, flags) == 31,
               "the envelope's fields lie alike on both sides");
 
-/// What a request brings that does not fit its slot, or whose reply may not: a block of the region's arena.
-/// All allocation is the host's. Offsets are in bytes from the arena's start, multiples of 16.
+/// Names the block of the region's arena that a request brings if its body, or its reply, may not fit a slot.
+/// The host allocates and frees all blocks. Offsets are in bytes from the arena's start, multiples of 16.
 struct OutOfLine {
   uint64_t block;           ///< the host's name for the block, given back with the reply
   uint64_t request_offset;  ///< of the body
-  uint64_t reply_offset;    ///< of the room for the reply's body, which is zeroed
+  uint64_t reply_offset;    ///< of the zeroed room for the reply's body
   uint32_t request_bytes;   ///< of the body; 0: it lies behind this struct, in the slot
   uint32_t reply_capacity;  ///< 0: the reply must fit its slot
 };
 static_assert(sizeof(OutOfLine) == 32,
               "an out-of-line head is 32 bytes on both sides, so that bodies stay 16-aligned");
 
-/// In the slot of a reply whose body is in its request's block.
+/// Lies in the slot of a reply whose body is in its request's block.
 struct OutOfLineReply {
   uint64_t body_bytes;
   uint64_t reserved;

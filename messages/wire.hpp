@@ -21,8 +21,8 @@ template <class T>
 concept Scalar =
     !is_bool<T> && !__is_class(T) && (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
 
-/// Loads and stores that may alias anything, from and to addresses aligned for T. NVRTC reasons about no
-/// types when it looks for aliases, but makes byte loads of a memcpy.
+/// Loads and stores that may alias anything, from and to addresses aligned for T. NVRTC needs no memcpy for
+/// this: its alias analysis ignores types, and it would turn a memcpy into byte loads.
 template <Scalar T>
 GYRE_DEVICE inline T load(const void* address) {
 #if defined(__CUDACC_RTC__)
@@ -78,16 +78,16 @@ struct Pointer {
   GYRE_DEVICE uint32_t struct_pointers() const { return uint32_t(word >> 48); }
   GYRE_DEVICE ElementSize list_element_size() const { return ElementSize(uint32_t(word >> 32) & 7); }
   GYRE_DEVICE uint32_t list_size() const { return uint32_t(word >> 35); }
-  /// Whether it leads to a list of elements of that size, and not to one in front of it.
+  /// Returns true if the pointer leads forward, to a list of elements of this size.
   GYRE_DEVICE bool is_list_ahead(ElementSize size) const {
     constexpr uint32_t sign_and_kind = 0x80000003;
     return ((uint32_t(word) & sign_and_kind) | (uint32_t(word >> 32) & 7) << 2) ==
            (list_kind | uint32_t(size) << 2);
   }
-  /// The offset of one that leads to what is behind it.
+  /// Returns the offset of a pointer that leads forward.
   GYRE_DEVICE uint32_t offset_ahead() const { return uint32_t(word) >> 2; }
-  /// Of the tag in front of a composite list: a struct pointer whose offset, but for its highest bit, is the
-  /// number of elements.
+  /// Returns the number of elements that the tag of a composite list states. A tag is a struct pointer with
+  /// this number in its offset, without the highest bit.
   GYRE_DEVICE uint32_t tag_count() const { return uint32_t(word) >> 2 & max_list_size; }
 
   /// How elements of `bytes` bytes, 1, 2, 4 or 8, lie.
@@ -126,9 +126,9 @@ enum class Malformed : uint8_t {
   traversal = 8,       ///< read over and over: more words than the traversal budget were followed
 };
 
-/// Of each pointer of a struct, in three bits from the lowest on: the ElementSize of the list of numbers that
-/// it leads to, whatever else the struct holds; 0 where it may be something else, or has a default. None of a
-/// pointer that has no bits.
+/// Holds three bits for each pointer of a struct, from the lowest on: the ElementSize if the pointer always
+/// leads to a list of numbers; 0 if it may lead elsewhere, or has a default. Pointers from `most` on have no
+/// bits.
 struct NumberLists {
   static constexpr uint32_t most = 21;  ///< pointers that have bits
 
@@ -137,11 +137,11 @@ struct NumberLists {
   GYRE_DEVICE constexpr ElementSize of(uint32_t pointer) const {
     return pointer < most ? ElementSize(uint32_t(bits >> (3 * pointer)) & 7) : ElementSize::none;
   }
-  /// Of a pointer that has bits, and has none set.
+  /// Sets the bits of a pointer; its bits must be 0 before.
   GYRE_DEVICE constexpr void set(uint32_t pointer, ElementSize size) {
     bits |= uint64_t(size) << (3 * pointer);
   }
-  /// What a view T says of its struct.
+  /// Returns what a view T says about its struct.
   template <class T>
   GYRE_DEVICE static constexpr NumberLists in() {
     if constexpr (requires { T::number_lists; }) {

@@ -12,34 +12,34 @@ namespace gyre::cuda {
 
 class VulkanMemory;
 
-/// Such memory, at one address for the host and another for the device: allocated by Vulkan, imported into
-/// CUDA, zeroed, and tested. Make and destroy it while no kernel lives on the device: either may wait for
-/// that. Not thread-safe.
+/// Owns device memory that host and device map, each at its own address. Vulkan allocates it, CUDA imports
+/// it; it is zeroed and tested. Make and destroy it while no kernel runs on the device: either may wait for
+/// kernels. Not thread-safe.
 class BarMemory {
  public:
-  /// `bytes` at least, of the device with that UUID; not the device's to use before attach(). It takes as
-  /// long as making a context and needs none. Throws EngineUnavailable where something that it needs is not
-  /// there: which step, and what to do.
+  /// Allocates at least `bytes` of the device with this UUID. The device may use the memory after attach().
+  /// Takes as long as making a context, and needs no context.
+  /// @throws EngineUnavailable  with the step that failed, and what to do
   BarMemory(const CUuuid& device, uint64_t bytes);
-  /// Of the context's device, attached.
+  /// Allocates memory of the context's device, and attaches it.
   BarMemory(const Context& context, uint64_t bytes);
-  /// Unless leaked, gives all back.
+  /// Frees the memory unless it was leaked.
   ~BarMemory();
   BarMemory(const BarMemory&) = delete;
   BarMemory& operator=(const BarMemory&) = delete;
 
-  /// Imports it into CUDA and tests it: once. Throws EngineUnavailable where the test failed, and Error where
-  /// CUDA fails. `context` must outlive this.
+  /// Imports the memory into CUDA and tests it. Call it once. `context` must outlive this.
+  /// @throws EngineUnavailable if the test fails, Error if CUDA fails
   void attach(const Context& context);
 
-  /// For the host to write, as lines or single words.
+  /// Returns the host's side, which is written as lines or single words.
   BarInbound inbound() const;
   CUdeviceptr device_address() const { return device_; }
-  /// Bytes that it has taken of it.
+  /// Returns the bytes of device memory that it takes.
   uint64_t bytes() const { return bytes_; }
-  /// Bytes of such memory that the device has in all.
+  /// Returns the bytes of such memory that the device has in total.
   uint64_t heap_bytes() const;
-  /// Gives it up, for ever: somebody may still read it, or this is a forked child.
+  /// Gives the memory up without freeing it: a worker may still read it, or this is a forked child.
   void leak();
 
  private:

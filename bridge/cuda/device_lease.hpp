@@ -5,10 +5,11 @@
 
 namespace gyre::cuda {
 
-/// The right to load and run kernels on a device, for this process's one user of it at a time.
+/// Gives one user in this process the right to load and run kernels on a device.
 class DeviceLease {
  public:
-  /// Throws Error where somebody in this process has it. Any thread; waits only for release_context.
+  /// Takes the device. Throws Error if this process has a lease of it already. Any thread; waits only for
+  /// release_context().
   explicit DeviceLease(int ordinal);
   ~DeviceLease();
   DeviceLease(const DeviceLease&) = delete;

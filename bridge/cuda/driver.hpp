@@ -103,24 +103,24 @@ struct Driver {
 
   /// Throws Error unless `result` is success: "<doing>: CUDA_ERROR_… (700): what it means".
   void check(CUresult result, std::string_view doing) const;
-  /// The same for what must not throw, as destructors: logs that line as a warning. Not where `result` says
-  /// that the context is dead: all went with it, and the engine has said so. `doing` names the function.
+  /// Logs the line of check() as a warning, for code that must not throw. Logs nothing if `result` says that
+  /// the context is dead: the engine has reported that. `doing` names the function.
   void check_or_log(CUresult result, const char* doing) const noexcept;
   /// "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered: <what the catalogue of
   /// errors says it means here, and what to check>".
   std::string explain(CUresult result) const;
 };
 
-/// Whether `result` says that the context is dead, and every kernel in it: a device fault, a device that is
-/// gone, a context destroyed. Any other error of a call says nothing about kernels.
+/// Returns true if `result` says that the context is dead, with every kernel in it: a device fault, a lost
+/// device, a destroyed context. Any other error of a call says nothing about kernels.
 bool ends_context(CUresult result);
 
-/// The device of that number. Throws EngineUnavailable where it is not there, Error where CUDA fails.
+/// Returns the device with this number. Throws EngineUnavailable if there is none, Error if CUDA fails.
 CUdevice find_device(const Driver& driver, int ordinal);
-/// By which other interfaces know it. Throws Error.
+/// Returns the UUID by which other interfaces, such as Vulkan, know the device. Throws Error.
 CUuuid uuid_of(const Driver& driver, CUdevice device);
 
-/// A device's primary context, retained while this lives. Move-only.
+/// Retains a device's primary context while it lives. Move-only.
 class Context {
  public:
   /// Throws EngineUnavailable for a device that is not there, Error where CUDA fails. `driver` must outlive
@@ -130,7 +130,7 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// Keeps the context for ever: releasing it would wait for a kernel that never ends.
+  /// Keeps the context retained: releasing it would wait for a kernel that never ends.
   void leak() { retained_ = false; }
 
   const Driver& driver() const { return driver_; }
@@ -148,7 +148,7 @@ class Context {
         : Current(context.driver_, context.driver_.cuCtxPushCurrent(context.context_)) {
       driver_.check(result_, "making the CUDA context current");
     }
-    /// For what must not throw: see result(). A failure is logged.
+    /// For code that must not throw: logs a failure; see result().
     Current(const Context& context, std::nothrow_t) noexcept
         : Current(context.driver_, context.driver_.cuCtxPushCurrent(context.context_)) {
       driver_.check_or_log(result_, "making the CUDA context current (cuCtxPushCurrent)");

@@ -7,26 +7,26 @@
 
 namespace gyre::cuda {
 
-/// Pages of the process's own that a region can be made of: zeroed, huge ones where the system has them, none
-/// of them in a forked child. The driver is not needed for it, and most of what a region takes is that the
-/// system zeroes its pages: that can be done beside something else. Move-only.
+/// Owns zeroed pages of ordinary memory from which a region can be made: huge pages if the system has them; a
+/// forked child does not inherit them. Needs no driver. Zeroing takes most of the time of making a region,
+/// and another thread can do it this way. Move-only.
 class OwnPages {
  public:
-  /// That there may be.
+  /// The most bytes that OwnPages holds.
   static constexpr size_t most_bytes = size_t(256) << 20;
 
-  /// None.
+  /// Makes an object without pages.
   OwnPages() = default;
-  /// Address space for `room` bytes, of which the first `bytes`, no more, are touched: the others the system
-  /// zeroes when they are. None where there is none, or for more than most_bytes. Any thread.
+  /// Reserves address space for `room` bytes and touches the first `bytes`; the system zeroes the others at
+  /// their first access. Holds no pages if there is no memory, or for more than most_bytes. Any thread.
   OwnPages(size_t bytes, size_t room);
 
-  /// Whole pages of 4096 bytes that there is room for.
+  /// Returns the bytes that there is room for, a multiple of 4096.
   size_t room() const { return pages_ ? pages_.get_deleter().bytes : 0; }
-  /// Where they begin; null where there are none.
+  /// Returns the address of the first page; null without pages.
   const void* address() const { return pages_.get(); }
-  /// The first `bytes`, whole pages and no more than room(), are the caller's, to unmap; the others are given
-  /// back.
+  /// Passes the first `bytes` to the caller, who unmaps them, and releases the others.
+  /// @param bytes  whole pages, at most room()
   void* take(size_t bytes);
 
  private:
@@ -42,10 +42,10 @@ class OwnPages {
 /// Page-locked host memory, mapped into every context.
 class PinnedRegion final : public RegionMemory {
  public:
-  /// `bytes` of it, the first `zeroed_bytes` zeroed. Made of `pages`, or where there are none of others,
-  /// which the driver locks: half as long, and less, as when it allocates them (docs/performance.md). More
-  /// than OwnPages::most_bytes, and where that fails, the driver allocates, or says why not. Throws Error.
-  /// `context` must outlive this.
+  /// Makes a region of `bytes`, the first `zeroed_bytes` zeroed. The driver locks `pages`, or new OwnPages:
+  /// that takes at most half as long as letting the driver allocate (docs/performance.md). The driver
+  /// allocates regions of more than OwnPages::most_bytes, and those whose pages it cannot lock. `context`
+  /// must outlive this. Throws Error.
   PinnedRegion(const Context& context, size_t bytes, size_t zeroed_bytes, OwnPages pages = {});
   ~PinnedRegion() override;
 

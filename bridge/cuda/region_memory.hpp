@@ -15,7 +15,7 @@ class RegionMemory {
 
   void* host_address() const { return host_; }
   CUdeviceptr device_address() const { return device_; }
-  /// Gives the memory up, for ever: somebody may still write to it, or this is a forked child.
+  /// Gives the memory up without freeing it: a worker may still write to it, or this is a forked child.
   void leak() { host_ = nullptr; }
 
  protected:

@@ -5,12 +5,11 @@
 
 namespace gyre::cuda {
 
-/// Managed memory, preferred on the host and mapped for the context's device, so that neither side's access
-/// moves it.
+/// Managed memory that stays on the host and is mapped for the context's device: no access moves it.
 class UnifiedRegion final : public RegionMemory {
  public:
-  /// `bytes` of it, the first `zeroed_bytes` zeroed. Throws EngineUnavailable where host and device cannot
-  /// use managed memory at the same time, Error. `context` must outlive this.
+  /// Makes a region of `bytes`, the first `zeroed_bytes` zeroed. `context` must outlive this. Throws
+  /// EngineUnavailable if host and device cannot use managed memory at the same time, Error otherwise.
   UnifiedRegion(const Context& context, size_t bytes, size_t zeroed_bytes);
   ~UnifiedRegion() override;
 

@@ -15,12 +15,12 @@ namespace gyre::cuda {
 /// The Vulkan loader: all else is found through its one function. A plain value.
 struct Vulkan {
   PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
-  /// The first instance made by it stays, for the process: with the last one the loader closes NVIDIA's
-  /// driver, which after some dozens of launches cannot be opened any more (VK_ERROR_INCOMPATIBLE_DRIVER;
-  /// H200, driver 580, 2026-11-21).
+  /// Keeps the first instance for the life of the process. Destroying the last instance makes the loader
+  /// close NVIDIA's driver, which fails to open again after some dozens of launches
+  /// (VK_ERROR_INCOMPATIBLE_DRIVER; H200, driver 580, 2026-11-21).
   bool keeps_instance = false;
 
-  /// libvulkan.so.1. Throws EngineUnavailable: what to install.
+  /// Loads libvulkan.so.1. Throws EngineUnavailable with what to install.
   static Vulkan load();
   /// From now on load() takes what `loader` gives, and libvulkan.so.1 again if `loader` is empty; returns
   /// what was in force. For tests. Any thread.
@@ -30,27 +30,27 @@ struct Vulkan {
 /// "VK_ERROR_OUT_OF_DEVICE_MEMORY (-2): what to do".
 std::string explain(VkResult result);
 
-/// Memory of a device that the host has mapped, uncached and write-combining, and that another interface of
-/// the device can import. Not for use beside a live kernel on the device: making and destroying it may wait
-/// for that. One thread's at a time.
+/// Owns device memory that the host maps uncached and write-combining, and that another interface of the
+/// device can import. Make and destroy it while no kernel runs on the device: either may wait for kernels.
+/// One thread at a time may use it.
 class VulkanMemory {
  public:
   using Uuid = std::array<uint8_t, VK_UUID_SIZE>;
 
-  /// `bytes` of the device with that UUID. Throws EngineUnavailable: the step that failed, its VkResult, what
-  /// to do.
+  /// Allocates `bytes` of the device with this UUID. Throws EngineUnavailable with the step that failed, its
+  /// VkResult, and what to do.
   VulkanMemory(const Uuid& device, uint64_t bytes);
-  /// Unless leaked, gives all back.
+  /// Frees the memory unless it was leaked.
   ~VulkanMemory();
   VulkanMemory(const VulkanMemory&) = delete;
   VulkanMemory& operator=(const VulkanMemory&) = delete;
 
   void* host_address() const { return host_; }
-  /// Bytes of such memory that the device has in all.
+  /// Returns the bytes of such memory that the device has in total.
   uint64_t heap_bytes() const { return heap_bytes_; }
-  /// A file descriptor that stands for the memory, the caller's to close. Throws EngineUnavailable.
+  /// Returns a file descriptor of the memory; the caller closes it. Throws EngineUnavailable.
   int export_descriptor() const;
-  /// Gives it up, for ever.
+  /// Gives the memory up without freeing it.
   void leak() { leaked_ = true; }
 
  private:

@@ -1,5 +1,5 @@
-// Every error that has a number: what it means here, and what to check next. The one place where this is
-// said; docs/errors.md shows it, and error texts take it from here.
+// The catalogue of errors that have numbers: what each means in Gyre, and what to check next. docs/errors.md
+// and all error texts are made from it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gyre {
 
-/// Whose number it is. Numbers are unique within a source.
+/// Says which interface defines an error number. Numbers are unique within a source.
 enum class ErrorSource {
   gyre,   ///< a Status
   cuda,   ///< a CUresult of the CUDA driver
@@ -22,16 +22,16 @@ struct ErrorEntry {
   uint32_t code;
   std::string_view name;     ///< as its source writes it: "ring_full", "CUDA_ERROR_ILLEGAL_ADDRESS"
   std::string_view meaning;  ///< in Gyre, not in general
-  std::string_view check;    ///< what to look at or do next; empty where there is nothing to do
+  std::string_view check;    ///< what to check or do next; empty if there is nothing to do
 };
 
-/// All of them, by source and number.
+/// Returns all entries, by source and number.
 std::span<const ErrorEntry> error_catalogue();
 
-/// Null where the catalogue has no such error.
+/// Finds an entry; null if the catalogue has none.
 const ErrorEntry* find_error(ErrorSource source, uint32_t code);
 
-/// "<meaning>; <check>", to stand at the end of an error's text; empty where the catalogue has no such error.
+/// Returns "<meaning>; <check>" for the end of an error's text; empty if the catalogue has no such error.
 std::string error_advice(ErrorSource source, uint32_t code);
 
 /// The error's row in docs/errors.md: | `name (code)` | meaning | check |.

@@ -8,12 +8,12 @@
 
 namespace gyre {
 
-/// What a worker and its threads note about one message, where the message does not simply end in its answer.
-/// All 0 between messages.
+/// Notes of a worker's threads about a message that does not simply end with its answer. All 0 between
+/// messages.
 struct MessageVerdict {
-  /// 1 where any member but `state` is set: the one word that is read after a handler.
+  /// 1 if any member but `state` is set. The worker reads only this word after a handler.
   uint32_t exceptional;
-  Status refused;  ///< why the message gets no handler; ok: it gets one
+  Status refused;  ///< why no handler is called; ok: one is called
   Status status;   ///< how the message ends
   uint32_t detail;
   uint64_t where;         ///< see ErrorBody::where
@@ -24,7 +24,7 @@ struct MessageVerdict {
   uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
 };
 
-/// When a worker last published what, by its own clocks. The polling threads'.
+/// The times of a worker's last publications, by its own clocks. Only polling threads use it.
 struct WorkerReports {
   uint32_t heartbeat_us;
   uint32_t counts_us;
@@ -36,10 +36,10 @@ struct WorkerReports {
 struct WorkerShared {
   MessageVerdict verdict;
   MessageVerdict batch_verdicts[most_side_by_side];  ///< of messages that are handled side by side
-  uint32_t team_log_size;                            ///< of the teams that do; log_warp_size between
+  uint32_t team_log_size;  ///< of the teams of a batch; log_warp_size between batches
   WorkerReports reports;
   TickLength tick;  ///< of the clock that handlers are timed by, at the last report of counts
-  // What the polling threads found, for the group's other threads.
+  // The polling threads' findings, for the group's other threads.
   PollOutcome outcome;
   uint32_t command;  ///< CommandWord::word
   uint32_t now_us;   ///< CommandWatch::now_us()

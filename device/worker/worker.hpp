@@ -3,10 +3,10 @@
 //
 //   worker.hpp        the turn: poll, choose a path, move on
 //   fast_path.hpp     a message like the one before it: handler and reply
-//   special_path.hpp  any other: control messages, new actors, refusals, errors, bodies in the arena
-//   batch.hpp         several messages alike, side by side, each by a part of a warp
+//   special_path.hpp  any other message: control, new actors, refusals, errors, bodies in the arena
+//   batch.hpp         several similar messages at once, each by a part of a warp
 //   reply_writer.hpp  the ring of replies
-//   report.hpp        what the worker publishes of itself
+//   report.hpp        the worker's counters, credit and heartbeat
 #pragma once
 
 #include <gyre/bridge/region.hpp>
@@ -31,12 +31,12 @@ struct ExpectedMessage {
   uint32_t rollback_bytes = 0;        ///< of the actor's state, copied before each message
 };
 
-/// One persistent worker. On the GPU every thread of the block has one, with equal members; only the memory
-/// that the constructor is given is common. Refers to all it is given, owns nothing.
+/// One persistent worker. On the GPU every thread of the block has its own Worker with equal members; they
+/// share only the memory passed to the constructor. Refers to its arguments, owns nothing.
 ///
-/// Which threads may do what: the polling threads (polls()) read the ring and write replies; every thread
-/// runs handlers; rank 0 of the HandlerGroup writes WorkerShared, but verdicts, which any thread of a handler
-/// may write. Each function says which threads call it.
+/// The polling threads (polls()) read the ring and write replies. Every thread runs handlers. Rank 0 of the
+/// HandlerGroup writes WorkerShared; any thread of a handler may write its verdicts. Each function says which
+/// threads call it.
 template <class... Actors>
 class Worker {
  public:
@@ -94,7 +94,7 @@ class Worker {
 
   /// Tells the host that the worker runs.
   /// Also chooses the pages of a ring in the GPU's memory.
-  /// @returns false where the handlers differ from the host's list; the worker must not run
+  /// @returns false if the handlers differ from the host's list: the worker must not run
   GYRE_DEVICE bool start() {
     const uint32_t mismatch = first_mismatched_handler<Actors...>(bridge_.handler_types, bridge_.handlers);
     const bool agreed = mismatch == bridge_.handlers;
@@ -159,8 +159,8 @@ class Worker {
   }
 
   // The turn of a worker that is one warp of a GPU. A branch costs a lone warp about 20 ns, so one test
-  // covers everything that keeps a message from the fast path: what poll() returns, which is not 0 either
-  // after a command other than `run` (take_command() has the reader forget).
+  // covers everything that keeps a message from the fast path. After a command other than `run`, poll()
+  // reports a mismatch too: take_command() makes the reader forget the expected message.
   template <class Pause>
   GYRE_DEVICE PollOutcome warp_turn(Pause pause) {
     if (take_command()) return PollOutcome::stop;
@@ -240,7 +240,7 @@ class Worker {
     return stop_seen_ || command_.command() == Command::stop;
   }
 
-  // Gives what the polling threads found to the whole group. Called by every thread.
+  // Passes the polling threads' findings to the whole group. Called by every thread.
   // @param outcome  of rank 0; ignored in others
   GYRE_DEVICE PollOutcome share_outcome(PollOutcome outcome) {
     if (HandlerGroup::rank() == 0) {
@@ -315,7 +315,7 @@ class Worker {
   GYRE_DEVICE HandlerCounts* counts_of(uint32_t types) const {
     return report_.meter().of(handler_number<Actors...>(types & 0xffff, types >> 16));
   }
-  // The handler's time so far, since its message was found. Right in the polling threads.
+  // Returns the ticks since the handler's message was found. Correct in polling threads only.
   GYRE_DEVICE uint64_t ticks_since_found() const {
     return clock_ticks_here() - requests_.command_watch().ticks();
   }
@@ -348,23 +348,23 @@ class Worker {
 
   Bridge bridge_;
   uint8_t* actors_;         // the worker's tables
-  RequestReader requests_;  // polling threads'
+  RequestReader requests_;  // used by polling threads
   uint32_t* responses_;
   MessageMemory message_memory_ = message_memory(bridge_.shape);
-  uint32_t*
-      response_;  // reply memory of the message in hand: the first, but while conclude_one_by_one() runs
+  // Reply memory of the message in hand: responses_, except while conclude_one_by_one() runs.
+  uint32_t* response_;
   WorkerShared* shared_;
-  ReplyWriter replies_;  // polling threads'
+  ReplyWriter replies_;  // used by polling threads
   WorkerReport report_;
   CommandWord command_;
-  // Copies of what the request reader has of the message in hand, for threads that do not poll.
+  // Copies of the request reader's state of the message in hand, for threads that do not poll.
   const uint32_t* request_ = nullptr;
   RequestHead head_;
   uint32_t now_us_ = 0;
   ExpectedMessage expected_;
   bool stop_seen_ = false;  // a handler saw the stop command: its message was the last
-  bool actor_found_ =
-      false;  // the message in hand is for another actor than expected, and expect_actor() was called for it
+  // The message in hand is for another actor than expected, and expect_actor() was called for it.
+  bool actor_found_ = false;
 };
 
 }  // namespace gyre

@@ -10,8 +10,8 @@
 
 namespace gyre {
 
-/// Owns the tables of all workers' actors, zeroed, and their handlers' counts; the system gives pages where
-/// actors come to be. Move-only. Throws Error.
+/// Owns the zeroed tables of all workers' actors, and their handlers' counts. The system provides a page when
+/// an actor on it is created. Move-only. The constructor throws Error.
 class ActorMemory {
  public:
   ActorMemory(const ActorSet& actors, const Options& options)
@@ -28,7 +28,7 @@ class ActorMemory {
                        std::to_string(actors_per_worker_) + ")");
     }
   }
-  /// Says in `memory` where it is.
+  /// Sets the addresses in `memory`.
   void describe(EngineMemory& memory) const {
     memory.actors = memory_.get();
     memory.actor_bytes = bytes_a_worker_;
@@ -36,16 +36,16 @@ class ActorMemory {
     memory.counts = counts_.get();
     memory.counts_per_worker = counts_per_worker_;
   }
-  /// Of all workers.
+  /// Returns the bytes of all workers.
   uint64_t bytes() const { return workers_ * (bytes_a_worker_ + counts_per_worker_ * sizeof(HandlerCounts)); }
-  /// Gives the memory up, for ever: somebody may still write to it.
+  /// Gives the memory up without freeing it: a worker may still write to it.
   void leak() {
     (void)memory_.release();
     (void)counts_.release();
   }
 
  private:
-  // One byte more, so that null is no memory. What 64 bits cannot count is not there.
+  // Allocates at least one byte, so that null means failure. Sizes beyond 64 bits fail too.
   static uint8_t* allocate(uint64_t bytes_a_worker, uint32_t workers) {
     if (bytes_a_worker == ~uint64_t(0)) return nullptr;
     return static_cast<uint8_t*>(std::calloc(bytes_a_worker + 1, workers));

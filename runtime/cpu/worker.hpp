@@ -13,14 +13,14 @@ namespace gyre {
 class CpuWorker {
  public:
   virtual ~CpuWorker() = default;
-  /// Works until commanded to stop. Where there is nothing to do it spins, and then, if its WaitPolicy is
-  /// polite, sleeps by `sleep`. Wakes who sleeps for its replies.
+  /// Works until commanded to stop. Without work it spins, and then, if its WaitPolicy is polite, sleeps by
+  /// `sleep`. Wakes threads that sleep until its replies arrive.
   virtual void run(WorkerSleep& sleep) = 0;
-  /// What run() begins with, for who steps the worker. False: it is not to be stepped.
+  /// Starts a worker that is stepped instead of run. Returns false if it must not be stepped.
   virtual bool start() = 0;
-  /// At most one message.
+  /// Polls once, and handles at most one message.
   virtual PollOutcome step() = 0;
-  /// Publishes final counters, after step() said stop.
+  /// Publishes the final counters. Call it after step() returned `stop`.
   virtual void finish() = 0;
 };
 
@@ -38,7 +38,7 @@ class CpuWorkerOf final : public CpuWorker {
     detail::worker_shared_of_this_thread = &shared_;
     if (!worker_.start()) return;
     Backoff backoff(wait_);
-    bool prepared = false;  // to sleep: who sends wakes it
+    bool prepared = false;  // prepared to sleep: senders wake this thread
     bool spins = true;      // before it sleeps; else it yields once
     bool yielded = false;   // since the last message
     for (;;) {
@@ -82,7 +82,8 @@ class CpuWorkerOf final : public CpuWorker {
   }
 
  private:
-  // Of the reply that was sent last: a worker of one thread sends one a step, and alone writes that ring.
+  // Returns the correlation of the last reply. A worker of one thread sends one reply a step, and alone
+  // writes the D2H ring.
   uint64_t last_correlation() const {
     const Packet first = Memory::load(bridge_.d2h[bridge_.shape.first_packet(worker_.replies_sent() - 1)]);
     return first.data[0] | uint64_t(first.data[1]) << 32;

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// Ends the program with the condition's text where the condition is false. Compiled in unless NDEBUG is
-/// defined; else the condition is parsed and not evaluated.
+/// Ends the program with the condition's text if the condition is false. With NDEBUG the condition is parsed
+/// but not evaluated.
 #if defined(NDEBUG)
 #define GYRE_ASSERT(condition) static_cast<void>(sizeof((condition) ? 1 : 0))
 #else

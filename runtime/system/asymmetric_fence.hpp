@@ -1,24 +1,26 @@
-// A pair of fences of which one costs nothing: Dekker's pattern, store one's own word, then load the other's,
-// where one side runs for each message and the other seldom. As folly's asymmetric_thread_fence.
+// A pair of fences of which the frequent side's is nearly free. Each side stores its own word, then loads the
+// other's (Dekker's pattern); one side runs for each message, the other seldom. Like folly's
+// asymmetric_thread_fence.
 #pragma once
 
 #include <atomic>
 
 namespace gyre::detail {
 
-/// Whether the frequent side must order its own store and load: where the system has no membarrier.
+/// True if the frequent side must order its own store and load, because the system has no membarrier. Set
+/// before main(): relaxed, with no partner.
 extern constinit std::atomic<bool> must_fence;
 
-/// The frequent side's, between its store and its load. Pairs with asymmetric_fence_heavy().
+/// Orders the frequent side's store before its load. Pairs with asymmetric_fence_heavy().
 inline void asymmetric_fence_light() noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (must_fence.load(std::memory_order_relaxed)) [[unlikely]]
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-/// The seldom side's, between its store and its load: as if every thread of the process had a fence where it
-/// is. Takes some microseconds, and interrupts the processors that the process runs on. False where the
-/// system refuses it by now; then nothing is known of the other side.
+/// Orders the seldom side's store before its load, as if every thread of the process executed a fence. Takes
+/// some microseconds, and interrupts the processors that the process runs on. Returns false if the system
+/// refuses: the other side is not ordered then. Pairs with asymmetric_fence_light().
 [[nodiscard]] bool asymmetric_fence_heavy() noexcept;
 
 }  // namespace gyre::detail

@@ -1,15 +1,15 @@
-// pthread_cancel(): what Gyre does is done whole. A cancelled thread unwinds its stack at the next
-// cancellation point (pthreads(7)), through what must not throw. On the message path there are none: whoever
-// waits there sleeps by system calls of its own, futex and nanosleep. Elsewhere a CancellationDeferred stands
-// before them.
+// pthread_cancel() interrupts no operation of Gyre. A cancelled thread unwinds its stack at the next
+// cancellation point (pthreads(7)), also through functions that must not throw. The message path has no
+// cancellation points: waiting threads call futex and nanosleep as system calls. Other code defers
+// cancellation (CancellationDeferred).
 #pragma once
 
 #include <pthread.h>
 
 namespace gyre::detail {
 
-/// While one lives, the calling thread is not cancelled; a cancellation that came meanwhile waits. Costs two
-/// locked instructions (glibc 2.36): not for the message path.
+/// Defers cancellation of the calling thread while it lives. Costs two locked instructions (glibc 2.36): not
+/// for the message path.
 class CancellationDeferred {
  public:
   CancellationDeferred() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

@@ -1,4 +1,4 @@
-// Objects that each thread has one of, there whenever the thread runs code.
+// Per-thread objects that exist whenever the thread runs code.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace gyre::detail {
 
-/// What is to be done when a thread ends. The thread's own, in constant-initialised thread_local memory.
+/// An action for the end of a thread. It lies in constant-initialised thread_local memory of the thread.
 struct AtThreadEnd {
   void (*run)(void* object) = nullptr;
   void* object = nullptr;
@@ -17,9 +17,9 @@ struct AtThreadEnd {
 /// process has no thread-specific key left (PTHREAD_KEYS_MAX) it is never called.
 void at_thread_end(AtThreadEnd& ending) noexcept;
 
-/// A T for each thread, made at the thread's first use. A `thread_local T` would be gone where destructors of
-/// other thread_local objects, functions of atexit() and destructors of static objects run; this is there,
-/// and is made anew for what runs later still. To be declared `constinit thread_local`.
+/// Makes one T per thread at the thread's first use. Unlike a `thread_local T` it exists in destructors of
+/// other thread_local objects, in atexit() functions and in destructors of static objects; it is made anew if
+/// code runs after it was destroyed. Declare it `constinit thread_local`.
 template <class T>
 class PerThread {
  public:
@@ -27,7 +27,7 @@ class PerThread {
   PerThread(const PerThread&) = delete;
   PerThread& operator=(const PerThread&) = delete;
 
-  /// The calling thread's. Throws what T's constructor throws.
+  /// Returns the calling thread's T. Throws what T's constructor throws.
   T& get() {
     if (!made_) [[unlikely]]
       make();

@@ -6,8 +6,8 @@
 
 namespace gyre::detail {
 
-/// While one lives, the calling thread takes no signals, and threads that it starts never do. Signals for the
-/// thread's own faults are the exception.
+/// Blocks signals of the calling thread while it lives, and for ever in threads that the thread starts.
+/// Signals of the thread's own faults are not blocked.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

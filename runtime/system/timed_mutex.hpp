@@ -12,8 +12,8 @@ namespace gyre::detail {
 /// A mutex of one word (Drepper, "Futexes are tricky", mutex 2). Meets TimedLockable for deadlines of the
 /// steady clock. An uncontended lock or unlock costs one locked instruction. No cancellation point.
 ///
-/// In place of std::timed_mutex: ThreadSanitizer of g++ 12 does not know the call by which that one waits
-/// (pthread_mutex_clocklock), and reports the unlock after it.
+/// Replaces std::timed_mutex: g++ 12's ThreadSanitizer does not know pthread_mutex_clocklock, by which
+/// std::timed_mutex waits, and reports the unlock after it.
 class TimedMutex {
  public:
   void lock() { lock_until(INT64_MAX); }
@@ -21,7 +21,7 @@ class TimedMutex {
     uint32_t found = free;
     return word_.compare_exchange_strong(found, locked, std::memory_order_acquire);  // pairs with unlock()
   }
-  /// False at the deadline, whatever the thread that holds the mutex does.
+  /// Locks the mutex. Returns false at the deadline, even if the thread that holds the mutex is suspended.
   bool try_lock_until(std::chrono::steady_clock::time_point deadline) {
     return lock_until(std::chrono::nanoseconds(deadline.time_since_epoch()).count());
   }

@@ -9,8 +9,9 @@
 
 namespace gyre::detail {
 
-/// While one lives, the system ends the calling thread's sleeps a microsecond late at the most, where 50 are
-/// usual: its timer slack (PR_SET_TIMERSLACK). Never throws; on the thread that made it.
+/// Reduces the calling thread's timer slack (PR_SET_TIMERSLACK) while it lives: sleeps end at most 1 µs late,
+/// not
+/// 50. Never throws. Destroy it on the thread that made it.
 class PreciseTimers {
  public:
   PreciseTimers() : before_ns_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {
@@ -27,22 +28,22 @@ class PreciseTimers {
   const long before_ns_;  // 0 where timers have no slack, -1 where the system does not say
 };
 
-/// Chooses how long one waiting thread sleeps at a time. Where the end of the wait wakes the thread, a sleep
-/// ends at the next deadline, or early enough for what waiting threads must do. Where nothing can wake it, as
-/// on CUDA, a sleep is a tenth of the time that it has waited, so that it makes no wait more than a tenth
-/// longer, but for what the system adds.
+/// Chooses how long one waiting thread sleeps at a time. If the end of the wait wakes the thread, a sleep
+/// ends at the next deadline or when waiting threads have other work, whichever is earlier. If nothing can
+/// wake the thread, as on CUDA, a sleep lasts a tenth of the time waited so far: it makes no wait more than a
+/// tenth longer, apart from the system's delay.
 class WaitedSleep {
  public:
-  static constexpr int64_t longest_ns = 10'000'000;  ///< of who is woken
-  /// Of others: what waiting threads do for a GPU's workers is due each 2 ms.
+  static constexpr int64_t longest_ns = 10'000'000;  ///< for threads that are woken
+  /// For other threads: waiting threads serve a GPU's workers every 2 ms.
   static constexpr int64_t longest_unwoken_ns = 2'000'000;
-  /// A shorter sleep would cost more than it spares.
+  /// A shorter sleep would cost more than it saves.
   static constexpr int64_t shortest_ns = 5'000;
 
   explicit WaitedSleep(bool woken) : woken_(woken) {}
 
-  /// Returns when a sleep that begins at `now_ns` ends, at `deadline_ns` the latest; 0: it is too early to
-  /// sleep. The first call counts as the beginning of the wait.
+  /// Returns when a sleep that begins at `now_ns` should end, at most `deadline_ns`; 0: it is too early to
+  /// sleep. The first call marks the beginning of the wait.
   int64_t end(int64_t now_ns, int64_t deadline_ns) {
     if (began_ns_ == 0) began_ns_ = now_ns;
     int64_t ns = longest_ns;
