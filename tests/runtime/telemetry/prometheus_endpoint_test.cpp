@@ -4,6 +4,8 @@
 #include <unistd.h>
 #include <gyre/runtime/telemetry/prometheus_endpoint.hpp>
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 #include <sstream>
@@ -72,6 +74,78 @@ double value_of(const std::string& answer, const std::string& sample) {
   return std::stod(answer.substr(at + sample.size() + 2));
 }
 
+// A scrape's samples: of each name, the label pairs `name="value"` of all its samples together.
+std::map<std::string, std::set<std::string>> samples_of(const std::string& answer) {
+  std::map<std::string, std::set<std::string>> samples;
+  std::istringstream lines(answer);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("gyre_", 0) != 0) continue;
+    const size_t name_end = line.find_first_of("{ ");
+    auto& labels = samples[line.substr(0, name_end)];
+    if (line[name_end] != '{') continue;
+    for (size_t at = name_end + 1; line[at - 1] != '}';) {
+      const size_t end = line.find('"', line.find('"', at) + 1) + 1;
+      labels.insert(line.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return samples;
+}
+
+// Prometheus itself adds these to each sample that it scrapes.
+bool is_prometheus_own(const std::string& label) { return label == "instance" || label == "job"; }
+
+bool has_label(const std::set<std::string>& labels, const std::string& name) {
+  return is_prometheus_own(name) || std::any_of(labels.begin(), labels.end(), [&](const std::string& label) {
+           return label.rfind(name + "=", 0) == 0;
+         });
+}
+
+// What an expression names and a scrape does not have: metrics, labels of a metric, values of a label that
+// are given as they are. Empty: nothing. `metrics` counts what it names.
+std::string unknown_in(const std::string& expression,
+                       const std::map<std::string, std::set<std::string>>& samples, size_t& metrics) {
+  const auto is_name = [](char c) { return std::isalnum(uint8_t(c)) != 0 || c == '_'; };
+  const auto name_at = [&](size_t at) {
+    size_t end = at;
+    while (end < expression.size() && is_name(expression[end])) ++end;
+    return expression.substr(at, end - at);
+  };
+  std::string unknown;
+  std::set<std::string> all_labels;
+  for (size_t at = 0; (at = expression.find("gyre_", at)) != std::string::npos;) {
+    const std::string metric = name_at(at);
+    at += metric.size();
+    ++metrics;
+    const auto sample = samples.find(metric);
+    if (sample == samples.end()) {
+      unknown += "no metric " + metric + "\n";
+      continue;
+    }
+    all_labels.insert(sample->second.begin(), sample->second.end());
+    const bool selects = expression[at] == '{';
+    while (selects && (expression[at] == '{' || expression[at] == ',')) {
+      const std::string label = name_at(++at);
+      if (!has_label(sample->second, label)) unknown += metric + " has no label " + label + "\n";
+      const size_t quote = expression.find('"', at), end = expression.find('"', quote + 1);
+      const std::string pair = label + "=" + expression.substr(quote, end + 1 - quote);
+      const bool exact = !is_prometheus_own(label) && expression.compare(at + label.size(), 2, "=\"") == 0;
+      if (exact && sample->second.count(pair) == 0) unknown += metric + " has no " + pair + "\n";
+      at = end + 1;
+    }
+  }
+  for (size_t at = 0; (at = expression.find("by (", at)) != std::string::npos;) {
+    at += 3;
+    while (expression[at] == '(' || expression[at] == ',') {
+      at = expression.find_first_not_of(" ", at + 1);
+      const std::string label = name_at(at);
+      if (!has_label(all_labels, label)) unknown += "by (" + label + "): no metric of it has that label\n";
+      at += label.size();
+    }
+  }
+  return unknown;
+}
+
 }  // namespace
 
 TEST_CASE("a scrape says what the stats say, under the names of the page") {
@@ -109,6 +183,45 @@ TEST_CASE("a scrape says what the stats say, under the names of the page") {
   served.insert({"gyre_device_memory_bytes", "gauge"});           // of GPUs
   served.insert({"gyre_device_memory_free_bytes", "gauge"});
   CHECK(served == documented);
+}
+
+TEST_CASE("the alert rules and the dashboard name what a scrape has: metrics, labels and values") {
+  Stepped s;
+  auto good = s.ask(Action::ANSWER, 1);
+  s.work();
+  REQUIRE(good.get());
+  const auto on_a_gpu = [core = s.core] {
+    Stats stats = core->stats();
+    stats.memory.device_total = stats.memory.device_free = 1;
+    for (WorkerStats& worker : stats.workers) worker.heartbeat_age_s = 0;
+    return stats;
+  };
+  const PrometheusEndpoint endpoint(on_a_gpu, {.address = "127.0.0.1:0"});
+  const auto samples = samples_of(scrape(endpoint.port()));
+  REQUIRE(samples.size() >= 26);
+
+  // A line of the rules, or of the dashboard's JSON, has an expression or a part of one.
+  for (const std::string file : {"alerts.yml", "grafana.json"}) {
+    size_t metrics = 0;
+    std::istringstream lines(read_file(GYRE_TEST_MONITORING_FOLDER "/" + file));
+    for (std::string line; std::getline(lines, line);) {
+      for (size_t at = 0; (at = line.find("\\\"", at)) != std::string::npos;) line.erase(at, 1);
+      INFO(file << ": " << line);
+      CHECK(unknown_in(line, samples, metrics) == "");
+    }
+    CHECK(metrics >= 12);
+  }
+
+  size_t metrics = 0;
+  CHECK(unknown_in(R"(gyre_worker_depth{worker="0",job="a"} > gyre_ring_slots)", samples, metrics) == "");
+  CHECK(metrics == 2);
+  CHECK(unknown_in("rate(gyre_asks[5m])", samples, metrics) == "no metric gyre_asks\n");
+  CHECK(unknown_in(R"(gyre_asks_total{outcome="lost"})", samples, metrics) ==
+        "gyre_asks_total has no outcome=\"lost\"\n");
+  CHECK(unknown_in(R"(gyre_asks_total{job="a",worker=~"1.*"})", samples, metrics) ==
+        "gyre_asks_total has no label worker\n");
+  CHECK(unknown_in("sum by (instance, actor) (gyre_ring_slots)", samples, metrics) ==
+        "by (actor): no metric of it has that label\n");
 }
 
 TEST_CASE("an endpoint's threads take none of the program's signals, and SIGPIPE stays as it was") {
