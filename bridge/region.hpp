@@ -9,7 +9,7 @@
 // the host only writes (BarInbound): all rings, in pages that their workers chose (SlotPages), then the
 // command lines. Workers read that one, and the host reads back its own messages from the one in the region.
 //
-// One writer per cache line. Lines lie 128 bytes apart: x86 prefetches the neighbour of a 64-byte line.
+// One writer per cache line. Lines lie 128 bytes apart: x86 prefetches 64-byte lines in pairs.
 #pragma once
 
 #include <gyre/bridge/handler_counts.hpp>

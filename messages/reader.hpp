@@ -1,5 +1,5 @@
-// Reading a Cap'n Proto message body where it lies, in a worker or on the host. What is read may be hostile:
-// whatever the bytes are, reading has a defined result, touches nothing outside the body, and ends.
+// Reads a Cap'n Proto message body in place, in a worker or on the host. The bytes may be hostile: reading
+// any bytes has a defined result, touches nothing outside the body, and ends.
 //
 //   bounds      every pointer is checked against the body, in 64-bit arithmetic, before it is followed
 //   depth       64 pointers from the root at most, as in the official library
@@ -7,13 +7,12 @@
 //               elements that take no space (Void, structs without fields): a small message whose pointers
 //               all lead to the same object, or that claims a billion of nothing, keeps no handler busy
 //
-// The first failure is kept, with the place and the field. A failed read gives the default, and the rest
-// stays readable; what a handler makes of such a message is thrown away.
+// The message keeps its first failure, with the place and the field. A failed read gives the default, and the
+// rest stays readable; the worker discards the handler's reply to a failed message.
 //
-// Which bytes are accepted, and what they read as, is what capnp/layout.c++ of the official library does, the
-// upgrades of lists included (a list of structs read as a list of their first field, and the other way
-// round); but a message here is one segment, so pointers to others are refused. tests/fuzz holds the two
-// against each other.
+// Accepted bytes and their meaning are those of the official library (capnp/layout.c++), including upgrades
+// of lists: a list of structs reads as a list of their first field, and the reverse. One exception: a message
+// here is one segment, so pointers to other segments are refused. tests/fuzz compares the two.
 #pragma once
 
 #include <gyre/messages/wire.hpp>
@@ -32,7 +31,7 @@ GYRE_DEVICE inline typename T::Reader empty(Message* message);
 /// default. A value; refers to its Message.
 class StructReader {
  public:
-  /// A struct of which nothing was sent.
+  /// Makes a struct without fields: everything reads as its default.
   StructReader() = default;
 
   /// The field of type T at `index`, counted in fields of its size; stored xor'ed with its default.
@@ -46,17 +45,18 @@ class StructReader {
     if (bit / 8 >= data_bytes_) return default_value;
     return ((data_[bit / 8] >> (bit % 8) & 1) != 0) != default_value;
   }
-  /// Whether pointer `index` is there and not null.
+  /// Returns true if pointer `index` exists and is not null.
   GYRE_DEVICE bool has(uint32_t index) const { return index < pointers_ && pointer_word(index) != 0; }
-  /// This struct if its union with the tag at `index`, counted in 16 bits, holds member `member`; else one
-  /// that has no fields, so that those of another member are not taken for it.
+  /// Returns this struct if its union holds member `member`, else a struct without fields: another member's
+  /// fields must not be read as this one's.
+  /// @param index  place of the union's tag, counted in units of 16 bits
   GYRE_DEVICE StructReader holding(uint32_t index, uint16_t member) const {
     if (get<uint16_t>(index) == member) return *this;
     return {message_, data_, 0, 0, depth_, trusted_, copied_root_};
   }
-  /// What is behind pointer `index`, where T is Text, Data, a List or a struct. Of a null pointer: what is in
-  /// `default_body`, a whole body that is not checked, or else an empty T. Of a bad pointer: an empty T, and
-  /// the message has failed at `field`.
+  /// Follows pointer `index` to a T: Text, Data, a List or a struct. A null pointer gives the T in
+  /// `default_body`, a whole body that is not checked, or an empty T if there is none. A bad pointer gives an
+  /// empty T, and the message fails at `field`.
   template <class T>
   GYRE_DEVICE typename T::Reader get(uint32_t index, Field field,
                                      const uint64_t* default_body = nullptr) const;
@@ -105,8 +105,9 @@ class Message {
     return words < 65536 ? 65536 : words;
   }
 
-  /// `body` is 8-byte aligned; bytes after the last whole word are not looked at. `known`: those of the
-  /// root's lists of which has_plain_lists() said yes: they are read without another look at their pointers.
+  /// @param body   8-byte aligned; bytes after the last whole word are ignored
+  /// @param known  the root's lists for which has_plain_lists() returned true; their pointers are not checked
+  /// again
   GYRE_DEVICE Message(const void* body, uint32_t bytes, uint64_t traversal_words, NumberLists known = {})
       : body_(static_cast<const uint8_t*>(body)),
         words_(bytes / 8),
@@ -124,22 +125,22 @@ class Message {
     (void)is(slot, words_ != 0, Malformed::out_of_bounds);
     return read_struct(slot);
   }
-  /// Whether the root struct of a body of `bytes` bytes has just `data_words` and `pointers`, right behind
-  /// its pointer: what it nearly always is. `root_word`: the body's first word, where it has one.
+  /// Returns true if the root struct of a body of `bytes` bytes has exactly `data_words` and `pointers`,
+  /// right behind its pointer. Nearly every root has. `root_word`: the body's first word, if it has one.
   GYRE_DEVICE static bool is_plain_root(uint64_t root_word, uint32_t bytes, uint32_t data_words,
                                         uint32_t pointers) {
     const uint32_t words = data_words + pointers;
     return bytes / 8 > words &&
            root_word == Pointer::to_struct(words == 0 ? -1 : 0, data_words, pointers).word;
   }
-  /// What root() gives where is_plain_root says yes: a struct whose size a compiler knows. `copy`: of its
-  /// words, which are read there, or null.
+  /// Returns root() if is_plain_root() returned true: a struct whose size the compiler knows. `copy`: null,
+  /// or a copy of the root's words, from which they are read.
   GYRE_DEVICE StructReader plain_root(uint32_t data_words, uint32_t pointers, const uint64_t* copy) {
     const uint8_t* const data = copy != nullptr ? reinterpret_cast<const uint8_t*>(copy) : body_ + 8;
     return {this, data, data_words * 8, pointers, root_depth, false, copy != nullptr};
   }
-  /// Whether `lists` of a body whose root is_plain_root() lie as they nearly always do: of just the elements
-  /// that the schema says, behind their pointers and in the body; or are null.
+  /// Returns true if all `lists` of a body whose root is_plain_root() are null or plain: their elements have
+  /// the schema's size, and lie behind their pointers and in the body. Nearly every list is plain.
   GYRE_DEVICE static bool has_plain_lists(const void* body, uint32_t bytes, uint32_t data_words,
                                           uint32_t pointers, NumberLists lists) {
     bool plain = true;
@@ -154,7 +155,7 @@ class Message {
     }
     return plain;
   }
-  /// Whether a pointer followed so far was malformed. Stays true.
+  /// Returns true once a malformed pointer was followed.
   GYRE_DEVICE bool failed() const { return reason_ != Malformed::none; }
   /// Of the first failure: word offset of the pointer in the body, what was wrong, and the field it belongs
   /// to.
@@ -285,7 +286,7 @@ class Message {
     list.valid = true;
     return list;
   }
-  // Where they are: of a default, in another memory than the body perhaps.
+  // Returns the address of the elements; those of a default may lie in other memory than the body.
   GYRE_DEVICE const uint8_t* elements(const Slot& slot, const Elements& list) const {
     if (!slot.trusted) return body_ + list.offset;
     return reinterpret_cast<const uint8_t*>(reinterpret_cast<uintptr_t>(body_) + uint64_t(list.offset));
@@ -433,7 +434,7 @@ class ListReader<Void> {
   uint32_t size_ = 0;
 };
 
-/// Text in a received body: bytes, by convention UTF-8 (nobody checks), with a 0 behind the last.
+/// Text in a received body: bytes, by convention UTF-8 (not checked), with a 0 behind the last.
 class TextReader {
  public:
   TextReader() = default;
@@ -447,7 +448,7 @@ class TextReader {
   GYRE_DEVICE char operator[](uint32_t i) const { return i < size_ ? bytes_[i] : '\0'; }
   /// size() bytes, and a 0 behind them if size() is not 0; null if there is no text.
   GYRE_DEVICE const char* data() const { return bytes_; }
-  /// Whether it is exactly this literal.
+  /// Returns true if the text equals the literal.
   template <size_t n>
   GYRE_DEVICE bool operator==(const char (&literal)[n]) const {
     if (size_ != n - 1) return false;

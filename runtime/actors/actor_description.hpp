@@ -1,4 +1,4 @@
-// What the host knows of the actor types in a worker: their state and their handlers.
+// The host's description of the actor types in a worker: their state and their handlers.
 #pragma once
 
 #include <gyre/device/actor/description.hpp>
@@ -12,16 +12,16 @@ namespace gyre {
 /// One actor type.
 struct ActorDescription : ActorRecord {
   std::vector<HandlerTypes> types;        ///< of the handlers, in the order of their message_type numbers
-  std::vector<uint32_t> max_reply_bytes;  ///< of the same; 0: the actor does not say
+  std::vector<uint32_t> max_reply_bytes;  ///< of the handlers; 0: not declared
 };
 
-/// Takes the bytes of a gyre::Description apart, one entry an actor type. Throws Error where they are none.
+/// Parses the bytes of a gyre::Description, one entry per actor type. Throws Error if they are damaged.
 std::vector<ActorDescription> read_description(std::span<const std::byte> bytes);
 
-/// The bytes that read_description takes apart so.
+/// Returns the bytes that read_description() parses.
 std::vector<std::byte> write_description(const std::vector<ActorDescription>& actors);
 
-/// The same of actors that the program itself is compiled with.
+/// Describes actor types that the program is compiled with.
 template <class... Actors>
 std::vector<ActorDescription> description_of() {
   constexpr auto description = describe<Actors...>();

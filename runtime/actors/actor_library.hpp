@@ -1,5 +1,5 @@
-// An actor library: actor types compiled into a shared object of their own, with the text that they were
-// compiled from, so that a program which was built without them runs them on either engine.
+// An actor library: actor types compiled into a shared object, with their source text. A program that was
+// built without the actors can run them on either engine.
 #pragma once
 
 #include <gyre/device/actor/description.hpp>
@@ -14,17 +14,16 @@
 
 namespace gyre {
 
-/// Actor types, as a shared object has them. Refers to static memory of the object, as all that it names
-/// does.
+/// The actor types of a shared object. Everything in it refers to static memory of the object.
 struct ActorLibrary {
   std::span<const std::string_view> types;  ///< qualified names of the actor types
-  const void* description;                  ///< what describe() says of them; null with make_worker
+  const void* description;                  ///< result of describe(); null with make_worker
   size_t description_bytes;
   std::string_view text;  ///< what a kernel includes: the header that defines them, or its #include
   std::span<const SourceFile> headers;  ///< what `text` includes; Gyre's own may be among them
   const void* schemas;                  ///< of their messages: a CodeGeneratorRequest, as a stream; or null
   size_t schemas_bytes;
-  /// The CPU engine's worker of these types; null where only their text is there.
+  /// Makes the CPU engine's worker of these types; null if the object has only their text.
   std::unique_ptr<CpuWorker> (*make_worker)(const Bridge&, const EngineMemory&, WaitPolicy);
   bool grid_scoped;
 };
@@ -45,23 +44,24 @@ struct ExportedActors {
   const ExportedActors* next;
 };
 
-/// The make_worker of a library of `Actors`.
+/// Implements ActorLibrary::make_worker for `Actors`.
 template <class... Actors>
 std::unique_ptr<CpuWorker> make_library_worker(const Bridge& bridge, const EngineMemory& memory,
                                                WaitPolicy wait) {
   return std::make_unique<CpuWorkerOf<Actors...>>(bridge, memory, wait);
 }
 
-/// Loads the actors that the shared object `file` exports by `name`; empty: the only ones that it exports. It
-/// stays loaded until the process ends, as its workers' code must. Throws Error where it cannot be loaded,
-/// exports no such actors, or was built with another Gyre; and what making them throws. Any thread.
+/// Loads the actors that the shared object `file` exports as `name`; an empty name means the only actors in
+/// it. The object stays loaded until the process ends: workers run its code. Throws Error if it cannot be
+/// loaded, does not export the actors, or was built with another Gyre; exceptions of making them pass
+/// through. Any thread.
 const ActorLibrary& load_actor_library(const std::string& file, std::string_view name = {});
 
-/// What ExportedActors::headers_hash has to be for this program.
+/// Returns the ExportedActors::headers_hash that this program requires.
 uint64_t actor_library_headers_hash();
 
-/// The headers of Gyre that an actor library is compiled from: those that kernels include, and the CPU
-/// engine's. Static memory.
+/// Returns Gyre's headers that an actor library is compiled from: those of kernels, and those of the CPU
+/// engine. Static memory.
 std::vector<SourceFile> actor_library_headers();
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// How a CPU thread waits for memory to change.
+// Waits on a CPU thread for memory to change.
 #pragma once
 
 #include <gyre/runtime/options.hpp>
@@ -15,7 +15,8 @@ namespace gyre {
 /// reply that is about to come is seen at once. Used by one thread.
 class Backoff {
  public:
-  /// Turns that found replies between two reads of the clock: such turns do not pause, and deadlines pass.
+  /// Turns that found replies between two reads of the clock. Such turns do not pause, so the clock must be
+  /// read in some of them: deadlines pass.
   static constexpr uint32_t busy_turns_per_clock_read = 16;
 
   explicit Backoff(WaitPolicy policy) : policy_(policy) {}
@@ -28,8 +29,8 @@ class Backoff {
     } else if (pauses_ < polls + spins + yields) {
       std::this_thread::yield();
     } else {
-      // Not sleep_for: it begins again after each signal, and signals that come quickly would hold it for
-      // ever. Not nanosleep(): a thread could be cancelled there (see cancellation.hpp).
+      // Not sleep_for(), which starts again after each signal: frequent signals would make it endless. Not
+      // nanosleep(), which is a cancellation point (cancellation.hpp).
       constexpr timespec nap{0, 50'000};
       syscall(SYS_nanosleep, &nap, nullptr);
     }
@@ -42,11 +43,11 @@ class Backoff {
   }
   /// Begins the sequence of pauses again, after progress.
   void reset() { pauses_ = 0; }
-  /// True at every 64th pause, and at each pause once it has spun: reading the clock at every pause would
+  /// Returns true at every 64th pause, and at each pause once spun(). Reading the clock at every pause would
   /// delay the next poll.
   bool should_read_clock() const { return pauses_ % 64 == 63 || spun(); }
-  /// True where the next pauses would yield, then sleep: a thread that can be woken sleeps on its futex
-  /// instead. False for good where the policy is to spin.
+  /// Returns true if the next pause would yield or sleep: a thread that can be woken sleeps on its futex
+  /// instead. Always false with WaitPolicy::spin.
   bool spun() const { return pauses_ >= polls + spins && policy_ == WaitPolicy::polite; }
 
  private:

@@ -1,4 +1,4 @@
-// What Runtime, Client and Future share: the message path of the host, and its end. Not for users.
+// The core that Runtime, Client and Future share: the host's message path, and its end. Not for users.
 #pragma once
 
 #include <gyre/runtime/async/poller.hpp>
@@ -35,11 +35,11 @@ namespace gyre::detail {
 /// | Sender        | sends asks and tells                                             |
 /// | WorkerControl | launches, activates and drains the workers                       |
 /// | Terminator    | ends the workers and settles every message                       |
-/// | Poller        | calls back, on a thread that polls where nobody waits            |
+/// | Poller        | polls for callbacks on its own thread, and calls them            |
 /// | Watcher       | asks an engine that can die by itself, on a thread               |
 /// | Teardown      | decides who destroys the Core                                    |
 ///
-/// Thread-safe. In a child of fork() nothing is sent, and what would need the workers fails.
+/// Thread-safe. In a child of fork() sending, and everything else that needs the workers, fails.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   /// Initialises the region and launches the engine's workers. Throws Error.
@@ -90,25 +90,26 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Asks for lifecycle_message start or stop, and waits for the answer.
   Result<void> ask_lifecycle(const Destination& to, std::chrono::nanoseconds timeout);
 
-  /// Waits until the call is done, at its deadline the latest.
+  /// Waits until the call is done, at most until its deadline.
   void wait(CallId call) { receiver_.wait_until(call, INT64_MAX); }
   bool wait_until(CallId call, int64_t until_ns) { return receiver_.wait_until(call, until_ns); }
   bool poll(CallId call) { return receiver_.poll(call); }
   bool cancel(CallId call) { return receiver_.cancel(call); }
 
-  /// Failure of these three: worker_stuck at the deadline, whatever other threads do; engine_failed; and
-  /// terminated or, of set_active, draining.
+  /// The next three functions fail with worker_stuck at the deadline, even if other threads are suspended;
+  /// with engine_failed; with terminated; set_active() also with draining.
   Result<void> set_active(bool active, std::chrono::nanoseconds timeout);
   Result<void> drain(std::chrono::nanoseconds timeout);
   Result<void> wait_for_workers(std::chrono::nanoseconds timeout);
-  /// The least time that terminate allows its workers: a healthy one needs some of it, whatever the timeout.
+  /// The least time that terminate() gives its workers: a healthy worker needs some of it to stop.
   static constexpr std::chrono::milliseconds terminate_grace{250};
-  /// Ends the workers after the message in hand; the rest become dead letters. Then waits for callbacks. Each
-  /// of the two waits ends with its deadline, whatever other threads do; Termination says what was given up.
-  /// Repeatable: later calls report the first. Throws Error in a forked child, and nothing else.
+  /// Ends the workers after the message in hand; the other messages become dead letters. Then waits for
+  /// callbacks. Each of the two waits ends at its deadline, even if other threads are suspended; Termination
+  /// says what did not end. Repeatable: later calls report the first. Throws Error in a forked child, and
+  /// nothing else.
   Termination terminate(std::chrono::nanoseconds timeout);
-  /// Starts the thread that notices the death of an engine that can die by itself. It ends with terminate(),
-  /// which must be called. Throws Error where there can be no thread.
+  /// Starts the thread that notices the death of an engine that can die by itself. terminate(), which must be
+  /// called, ends the thread. Throws Error if no thread can be started.
   void watch_engine();
 
   /// These throw Error in a forked child.
@@ -139,8 +140,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Watcher watcher_;
 };
 
-/// Makes a Core with shares. Calls keep it without one; see Teardown. Throws what Core's constructor throws,
-/// and std::bad_alloc.
+/// Makes a Core owned by shared_ptr. Calls in flight keep it alive without one; see Teardown. Throws what
+/// Core's constructor throws, and std::bad_alloc.
 std::shared_ptr<Core> make_core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engine);
 
 }  // namespace gyre::detail

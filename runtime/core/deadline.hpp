@@ -9,7 +9,8 @@ namespace gyre::detail {
 
 /// Returns nanoseconds of the host's steady clock.
 int64_t host_now_ns();
-/// Returns the same clock as the kernel noted it some milliseconds ago. Reading it takes a third of the time.
+/// Returns the steady clock as the kernel updated it up to some milliseconds ago, in a third of
+/// host_now_ns()'s time.
 int64_t coarse_now_ns();
 
 /// Returns the deadline `timeout` after `now_ns`. A negative timeout counts as 0; none overflows.
@@ -27,9 +28,9 @@ inline uint64_t microseconds(std::chrono::nanoseconds timeout) {
   return uint64_t(std::max<int64_t>(timeout.count(), 0)) / 1000;
 }
 
-/// When an ask is sent, for the deadline that its worker gets. That deadline is never too early. For timeouts
-/// of a second and more the coarse clock is read, to save time before the message is sent. The worker's
-/// deadline is a sixteenth of the timeout later then, which is far more than the coarse clock is behind.
+/// The time when an ask is sent, from which its worker's deadline follows. That deadline is never too early.
+/// For timeouts of at least a second the coarse clock is read, which saves time before the message is sent.
+/// The worker's deadline is then a sixteenth of the timeout later: far more than the coarse clock's lag.
 struct SendTime {
   int64_t now_ns;
   std::chrono::nanoseconds timeout;

@@ -14,23 +14,23 @@
 
 namespace gyre::detail {
 
-/// Thread-safe, but for launch() and abandon().
+/// Commands all workers. Thread-safe, except for launch() and abandon().
 class WorkerControl {
  public:
-  /// All must outlive this.
+  /// Every argument must outlive the WorkerControl.
   WorkerControl(HostSide& host, State& state, Accounts& accounts, Clock& clock, Receiver& receiver);
 
-  /// Launches the engine's workers and waits until each has started, at most Options::timeout. Throws Error;
-  /// what did start has been abandoned then.
+  /// Launches the engine's workers and waits until each has started, at most Options::timeout. Throws Error,
+  /// after stopping the workers that did start.
   void launch();
-  /// Stops workers that nobody can have sent anything.
+  /// Stops workers to which no message was sent.
   void abandon() noexcept;
 
   /// Commands the workers to take messages or to answer `inactive`, and waits until all obey.
   Result<void> set_active(bool active, std::chrono::nanoseconds timeout);
   /// Closes the rings, and waits until the workers have done all they accepted.
   Result<void> drain(std::chrono::nanoseconds timeout);
-  /// Waits until every worker is past all that was sent before the call.
+  /// Waits until every worker is done with all messages sent before the call.
   Result<void> wait_for_workers(const Buffers& buffers, std::chrono::nanoseconds timeout);
 
  private:

@@ -33,16 +33,15 @@ struct Termination {
 
 namespace detail {
 
-/// Thread-safe.
+/// Ends the workers once, and reports it to every caller. Thread-safe.
 class Terminator {
  public:
-  /// All must outlive this.
+  /// Every argument must outlive the Terminator.
   Terminator(HostSide& host, State& state, Accounts& accounts, Receiver& receiver,
              EngineFailure& engine_failure, Buffers& buffers);
 
   /// Ends the workers after the message in hand; the messages behind it become dead letters. The first caller
-  /// does it; others wait for its report, at most until their deadlines. `timeout`: what is left until the
-  /// deadline, for texts.
+  /// ends them; others wait for its report, at most until their deadlines. `timeout` appears in texts only.
   Termination end_workers(std::chrono::nanoseconds timeout, int64_t deadline_ns);
   /// Returns the final books once the workers have ended, and the books so far until then.
   Books books() const;

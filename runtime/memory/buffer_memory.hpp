@@ -1,5 +1,5 @@
-// Memory for buffers, and the table by which workers find them: what an engine does of it. The rest of the
-// runtime knows that memory only through this.
+// An engine's memory for buffers, and the table by which workers find buffers. The rest of the runtime knows
+// that memory only through this interface.
 #pragma once
 
 #include <gyre/device/worker/engine_memory.hpp>
@@ -20,52 +20,53 @@ inline constexpr uint32_t memory_kinds = 3;
 /// Returns the kind's name, for example "pinned".
 std::string_view name(MemoryKind kind);
 
-/// A piece of such memory. A plain value; owns nothing.
+/// A block of buffer memory. A plain value; owns nothing.
 struct MemoryBlock {
   MemoryKind kind = MemoryKind::device;
   uint64_t bytes = 0;
   uint64_t address = 0;  ///< the engine's own, a multiple of 256
-  void* host = nullptr;  ///< the host's address; null where it has none
+  void* host = nullptr;  ///< the host's address; null if it has none
 };
 
-/// Thread-safe, unless the engine says otherwise. Nothing here waits for workers, but release().
+/// Allocates buffers and keeps their table. Thread-safe, unless the engine says otherwise. Only release()
+/// waits for workers.
 class BufferMemory {
  public:
-  /// `entries`: of the table.
+  /// @param entries  number of entries of the table
   explicit BufferMemory(uint32_t entries);
   virtual ~BufferMemory() = default;
   BufferMemory(const BufferMemory&) = delete;
   BufferMemory& operator=(const BufferMemory&) = delete;
 
   uint32_t entries() const { return entries_; }
-  /// Bytes of the table, and of whatever else buffers share.
+  /// Returns the bytes of the table, and of other memory that all buffers share.
   virtual uint64_t own_bytes() const { return uint64_t(entries_) * sizeof(BufferEntry); }
-  /// In the handles of this engine's buffers and, in this process, of no other's; never 0.
+  /// Returns the tag in the handles of this engine's buffers: unique in this process, never 0.
   uint32_t runtime_tag() const { return runtime_tag_; }
-  /// What the workers are to know of it.
+  /// Sets the table's address, its size and the tag in `memory`.
   void describe(EngineMemory& memory) const;
 
-  /// Why there is no memory of that kind here; empty if there is.
+  /// Returns why this engine has no memory of `kind`; empty if it has.
   virtual std::string refusal(MemoryKind kind) const = 0;
-  /// Not zeroed. Throws Error: no room, with the numbers.
+  /// Allocates a block, not zeroed. Throws Error with the numbers if there is no room.
   virtual MemoryBlock allocate(MemoryKind kind, uint64_t bytes) = 0;
-  /// Gives a block back; on CUDA it waits until no worker lives. Never throws: what cannot be freed is left.
+  /// Frees a block; on CUDA waits until no worker runs. Never throws: a block that cannot be freed stays
+  /// allocated.
   virtual void release(const MemoryBlock& block) noexcept = 0;
-  /// Copies `bytes` bytes into the block from its byte `offset` on, or out of it, and returns when that is
-  /// done; the range must lie in the block. Throw Error.
+  /// Copies `bytes` bytes into the block from its byte `offset` on, or out of it; returns when the copy is
+  /// done. The range must lie in the block. Both throw Error.
   virtual void copy_in(const MemoryBlock& block, uint64_t offset, const void* from, uint64_t bytes) = 0;
   virtual void copy_out(const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) = 0;
   /// Zeroes the first `bytes` bytes. Throws Error.
   virtual void zero(const MemoryBlock& block, uint64_t bytes) = 0;
-  /// Writes an entry, its generation last; of one without an address the generation and the element alone.
-  /// Messages sent after it find it so. One thread at a time an entry. Throws Error.
+  /// Writes an entry, its generation last; without an address, only generation and element. Messages sent
+  /// afterwards find the new entry. One thread at a time per entry. Throws Error.
   virtual void set_entry(uint32_t index, const BufferEntry& entry) = 0;
-  /// Workers that do not stop may still read the table: leaves it allocated, for good. Entries can still be
-  /// written.
+  /// Leaves the table allocated: workers that do not stop may still read it. Entries can still be written.
   virtual void leak() = 0;
 
  protected:
-  /// The table's address for workers.
+  /// Returns the table's address for workers.
   virtual const BufferEntry* table() const = 0;
 
  private:

@@ -17,38 +17,37 @@
 
 namespace gyre {
 
-/// What such a file said.
+/// The content of a stats file.
 struct PublishedStats {
   uint64_t pid = 0;
-  uint64_t interval_ms = 0;    ///< from one time that it is written to the next
-  double age_s = 0;            ///< since it was written
-  bool process_there = false;  ///< whoever writes it has it open (where locks do not work: its pid is there)
+  uint64_t interval_ms = 0;    ///< time between two writes
+  double age_s = 0;            ///< since the last write
+  bool process_there = false;  ///< its writer has it open (without file locks: the pid exists)
   Stats stats;
 
-  /// The process is gone, or has not written for ten intervals and a second.
+  /// Returns true if the process is gone, or has not written for ten intervals and a second.
   bool stale() const { return !process_there || age_s > 1 + 10e-3 * double(interval_ms); }
 };
 
-/// The folder of the files: $GYRE_STATS_DIR, or $XDG_RUNTIME_DIR/gyre, or /tmp/gyre-UID.
+/// Returns the folder of the files: $GYRE_STATS_DIR, or $XDG_RUNTIME_DIR/gyre, or /tmp/gyre-UID.
 std::string stats_folder();
-/// The files there, oldest first; empty where the folder is not there, or not this user's alone to write.
+/// Lists the files, oldest first; empty if there is no folder, or if other users may write to it.
 std::vector<std::string> stats_files();
-/// Reads one. Throws Error: it is not there, not this user's, of another version or damaged.
+/// Reads one file. Throws Error if it is missing, damaged, of another user or of another version.
 PublishedStats read_stats_file(const std::string& path);
 
 namespace detail {
 
-/// Bytes that read_stats() understands.
+/// Returns the stats as bytes for read_stats().
 std::vector<std::byte> write_stats(const Stats& stats);
-/// Throws Error where they are none.
+/// Reads the bytes of write_stats(). Throws Error if they are damaged.
 Stats read_stats(std::span<const std::byte> bytes);
 
-/// Writes stats to a file of its own, with a thread of its own, until it is destroyed; then the file is
-/// removed. In a forked child it leaves the parent's alone. At its start it removes the files of processes
-/// that are gone.
+/// Writes stats to its own file on its own thread until it is destroyed, then removes the file. In a forked
+/// child it leaves the parent's file alone. The constructor removes the files of processes that are gone.
 class StatsPublisher {
  public:
-  /// Null, and a warning in the log, where there can be no such file.
+  /// Starts to publish. Returns null and logs a warning if the file cannot be made.
   static std::unique_ptr<StatsPublisher> start(std::function<Stats()> read,
                                                std::chrono::milliseconds interval) noexcept;
   ~StatsPublisher();
@@ -73,7 +72,7 @@ class StatsPublisher {
     bool ended = false;
     std::thread thread;
   };
-  // Apart, so that a forked child, which has no such thread, can leave it as it is.
+  // Allocated separately: a forked child, which does not have the thread, leaves the object as it is.
   std::unique_ptr<Thread> thread_ = std::make_unique<Thread>();
 };
 
