@@ -138,6 +138,7 @@ void add_cases(Cases& cases, const RttSettings& settings, bool on_cuda) {
     cases.add(measure_graph_sync);
     cases.add(measure_launch_pinned);
     cases.add(measure_copies_launch_sync);
+    cases.add(measure_graph_copies_sync);
   }
 #endif
   if (!on_cuda) {
@@ -272,8 +273,8 @@ void add_rtt(tools::ProgramCommand app, std::function<int()>& chosen) {
       "Rows on CUDA, of --size bytes: gyre; raw (a bare kernel that echoes the same packets, on the same "
       "transport); over BAR raw near pages (the same with its slots in the pages of memory that are near to "
       "its worker, as Gyre's are); naive-ring (a payload, then a number that announces it). Of two vectors "
-      "of 25 floats: gyre vector-add, launch-pinned (a launch on mapped memory), copies-launch-sync. Without "
-      "a message: "
+      "of 25 floats: gyre vector-add, launch-pinned (a launch on mapped memory), copies-launch-sync, "
+      "graph-copies-sync (the same copies and launch as one CUDA graph). Without a message: "
       "launch-sync, graph-sync (an empty kernel a call).\n"
       "Rows on the CPU: gyre, boost-spsc (a pair of queues, two threads), gyre vector-add, caf and "
       "caf-aggressive (vector-add by the C++ Actor Framework, where built with GYRE_BENCH_CAF), floor (two "

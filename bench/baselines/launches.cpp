@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/pinned.hpp>
 
+#include <memory>
+
 #include "affinity.hpp"
 #include "baselines/cuda_kernel.hpp"
 #include "vector_message.hpp"
@@ -19,21 +21,23 @@ cuda::CompiledKernel compile(int architecture, const char* text, const char* nam
 // A graph of what a kernel's stream captured, ready to be launched there.
 class Graph {
  public:
-  explicit Graph(CudaKernel& kernel) : kernel_(kernel) {
+  /// `enqueue()` puts the work into the kernel's stream.
+  template <class Enqueue>
+  Graph(CudaKernel& kernel, Enqueue&& enqueue) : kernel_(kernel) {
     const cuda::Driver& driver = kernel.driver();
     if (driver.cuStreamBeginCapture == nullptr || driver.cuStreamEndCapture == nullptr ||
         driver.cuGraphInstantiateWithFlags == nullptr || driver.cuGraphLaunch == nullptr ||
         driver.cuGraphExecDestroy == nullptr || driver.cuGraphDestroy == nullptr) {
       throw EngineUnavailable(
-          "measuring graph-sync: the driver has no CUDA graphs; install driver 525 or later");
+          "measuring CUDA graphs: the driver has no CUDA graphs; install driver 525 or later");
     }
     kernel.check(driver.cuStreamBeginCapture(kernel.stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                  "capturing a launch");
-    kernel.launch(32, nullptr);
+    enqueue();
     kernel.check(driver.cuStreamEndCapture(kernel.stream(), &graph_), "ending the capture of a launch");
     const CUresult result = driver.cuGraphInstantiateWithFlags(&executable_, graph_, 0);
     if (result != CUDA_SUCCESS) driver.cuGraphDestroy(graph_);
-    kernel.check(result, "instantiating a graph of one kernel");
+    kernel.check(result, "instantiating a graph");
   }
   ~Graph() {
     kernel_.driver().cuGraphExecDestroy(executable_);
@@ -135,7 +139,7 @@ Row measure_graph_sync(const Plan& plan) {
   Row row{.name = "graph-sync", .transport = "none", .wait = "driver", .checked = false};
   row.remark = "a graph of an empty kernel, and cuStreamSynchronize: no message";
   CudaKernel kernel(plan.options.device, compile_empty_kernel);
-  Graph graph(kernel);
+  Graph graph(kernel, [&] { kernel.launch(32, nullptr); });
   const Pinned here(pthread_self(), plan.own_cpu);
   row.record(measure(
       plan, [] {},
@@ -166,35 +170,56 @@ Row measure_launch_pinned(const Plan& plan) {
   return row;
 }
 
-Row measure_copies_launch_sync(const Plan& plan) {
-  Row row = vector_row("copies-launch-sync", "two copies in, a launch, a copy out");
+namespace {
+
+// Two vectors by device memory. `make(enqueue)` is called once, before the first message; what it returns is
+// called for each: it runs what enqueue() puts into the stream.
+template <class Make>
+Row measure_copies(const Plan& plan, Row row, Make&& make) {
   CudaKernel kernel(plan.options.device, compile_add_kernel);
   PinnedVectors vectors(kernel.context());
   DeviceBytes a(kernel, PinnedVectors::bytes), b(kernel, PinnedVectors::bytes),
       sum(kernel, PinnedVectors::bytes);
-  VectorMessage message("copies-launch-sync", VectorMessage::usual_size);
+  VectorMessage message(row.name, VectorMessage::usual_size);
   uint32_t size = message.size();
   void* arguments[] = {&a.address, &b.address, &sum.address, &size};
   const cuda::Driver& driver = kernel.driver();
+  const auto enqueue = [&] {
+    kernel.check(driver.cuMemcpyHtoDAsync(a.address, vectors.host(0), PinnedVectors::bytes, kernel.stream()),
+                 "copying a vector in");
+    kernel.check(driver.cuMemcpyHtoDAsync(b.address, vectors.host(1), PinnedVectors::bytes, kernel.stream()),
+                 "copying a vector in");
+    kernel.launch(32, arguments);
+    kernel.check(
+        driver.cuMemcpyDtoHAsync(vectors.host(2), sum.address, PinnedVectors::bytes, kernel.stream()),
+        "copying the sum out");
+  };
+  auto run = make(kernel, enqueue);
   const Pinned here(pthread_self(), plan.own_cpu);
   row.record(measure(
       plan, [&] { message.next(); },
       [&] {
         vectors.write(message);
-        kernel.check(
-            driver.cuMemcpyHtoDAsync(a.address, vectors.host(0), PinnedVectors::bytes, kernel.stream()),
-            "copying a vector in");
-        kernel.check(
-            driver.cuMemcpyHtoDAsync(b.address, vectors.host(1), PinnedVectors::bytes, kernel.stream()),
-            "copying a vector in");
-        kernel.launch(32, arguments);
-        kernel.check(
-            driver.cuMemcpyDtoHAsync(vectors.host(2), sum.address, PinnedVectors::bytes, kernel.stream()),
-            "copying the sum out");
+        run();
         kernel.synchronise();
         vectors.check(message);
       }));
   return row;
+}
+
+}  // namespace
+
+Row measure_copies_launch_sync(const Plan& plan) {
+  return measure_copies(plan, vector_row("copies-launch-sync", "two copies in, a launch, a copy out"),
+                        [](CudaKernel&, auto enqueue) { return enqueue; });
+}
+
+Row measure_graph_copies_sync(const Plan& plan) {
+  return measure_copies(plan,
+                        vector_row("graph-copies-sync", "a graph of two copies in, a kernel, a copy out"),
+                        [](CudaKernel& kernel, auto enqueue) {
+                          return [graph = std::make_unique<Graph>(kernel, enqueue)] { graph->launch(); };
+                        });
 }
 
 }  // namespace gyre::bench

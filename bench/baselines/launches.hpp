@@ -18,6 +18,8 @@ Row measure_graph_sync(const Plan& plan);
 Row measure_launch_pinned(const Plan& plan);
 /// The same by device memory: two copies to it, launch, copy back, synchronise; from and to pinned memory.
 Row measure_copies_launch_sync(const Plan& plan);
+/// Launches the work of measure_copies_launch_sync as one CUDA graph, captured and instantiated beforehand.
+Row measure_graph_copies_sync(const Plan& plan);
 
 /// Their kernels, as compile_raw_kernel.
 cuda::CompiledKernel compile_empty_kernel(int architecture);

@@ -10,7 +10,9 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <thread>
+#include <vector>
 
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
@@ -29,10 +31,19 @@ enum class Fault { none, flips_a_bit, answers_nothing };
 struct Kernels {
   Fault fault = Fault::none;
   bool capturing = false;
+  std::vector<std::function<CUresult()>> captured;      // what a graph does
+  decltype(cuda::Driver::cuMemcpyHtoDAsync) copy_in{};  // the fake driver's
+  decltype(cuda::Driver::cuMemcpyDtoHAsync) copy_out{};
   uint32_t launches = 0, graph_launches = 0;
   std::deque<std::thread> threads;
   std::atomic<uint32_t> running{0};
 
+  // Does `step` now, or whenever the graph that is being captured is launched.
+  CUresult do_or_capture(std::function<CUresult()> step) {
+    if (!capturing) return step();
+    captured.push_back(std::move(step));
+    return CUDA_SUCCESS;
+  }
   void join() {
     for (std::thread& thread : threads) thread.join();
     threads.clear();
@@ -101,7 +112,17 @@ CUresult find_function(CUfunction* function, CUmodule, const char* name) {
 
 CUresult launch(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned,
                 unsigned, CUstream, void** arguments, void**) {
-  if (kernels->capturing) return CUDA_SUCCESS;
+  if (kernels->capturing) {
+    // A graph keeps the values that its kernel's parameters have now.
+    if (Bare(reinterpret_cast<uintptr_t>(function) - 1) != Bare::add) return CUDA_SUCCESS;
+    kernels->captured.push_back(
+        [function, a = argument<const float*>(arguments, 0), b = argument<const float*>(arguments, 1),
+         sum = argument<float*>(arguments, 2), size = argument<uint32_t>(arguments, 3)]() mutable {
+          void* values[] = {&a, &b, &sum, &size};
+          return launch(function, 1, 1, 1, 32, 1, 1, 0, nullptr, values, nullptr);
+        });
+    return CUDA_SUCCESS;
+  }
   ++kernels->launches;
   const Fault fault = kernels->fault;
   switch (Bare(reinterpret_cast<uintptr_t>(function) - 1)) {
@@ -143,6 +164,14 @@ class BareDriver {
         return kernels->running != 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
       };
       driver.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
+      kernels->copy_in = driver.cuMemcpyHtoDAsync;
+      kernels->copy_out = driver.cuMemcpyDtoHAsync;
+      driver.cuMemcpyHtoDAsync = [](CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+        return kernels->do_or_capture([=] { return kernels->copy_in(to, from, bytes, stream); });
+      };
+      driver.cuMemcpyDtoHAsync = [](void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+        return kernels->do_or_capture([=] { return kernels->copy_out(to, from, bytes, stream); });
+      };
       driver.cuStreamBeginCapture = [](CUstream, CUstreamCaptureMode) {
         kernels->capturing = true;
         return CUDA_SUCCESS;
@@ -158,6 +187,9 @@ class BareDriver {
       };
       driver.cuGraphLaunch = [](CUgraphExec, CUstream) {
         ++kernels->graph_launches;
+        for (const auto& step : kernels->captured) {
+          if (const CUresult result = step(); result != CUDA_SUCCESS) return result;
+        }
         return CUDA_SUCCESS;
       };
       driver.cuGraphExecDestroy = [](CUgraphExec) { return CUDA_SUCCESS; };
@@ -257,13 +289,15 @@ TEST_CASE("launches and graphs are made for each message, and each sum is checke
     CHECK(driver().launches == 0);
     CHECK(driver().graph_launches == with_warm_up);
   }
-  for (const auto measure_row : {measure_launch_pinned, measure_copies_launch_sync}) {
+  for (const auto measure_row :
+       {measure_launch_pinned, measure_copies_launch_sync, measure_graph_copies_sync}) {
     {
       BareDriver driver;
       const Row row = measure_row(small_plan());
       check_row(row, driver);
       CHECK(row.work == Work::vector_add);
       CHECK(driver().launches == with_warm_up);
+      CHECK(driver().graph_launches == (row.name == "graph-copies-sync" ? with_warm_up : 0));
     }
     for (const Fault fault : {Fault::flips_a_bit, Fault::answers_nothing}) {
       BareDriver driver;
