@@ -50,6 +50,14 @@ std::string utc_now() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc))};
 }
 
+// Its words end with a zero byte each.
+std::string own_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words.empty() ? unknown : command_text(words);
+}
+
 #if defined(GYRE_WITH_CUDA)
 // The first line reads "NVRM version: NVIDIA UNIX … Kernel Module  580.65.06  Sun …".
 std::string nvidia_driver() {
@@ -74,6 +82,23 @@ void describe_gpu(Machine&, const Runtime&) {}
 
 }  // namespace
 
+std::string command_text(const std::vector<std::string>& words) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,=+@%";
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::string word = words[i];
+    if (i == 0) word.erase(0, word.rfind('/') + 1);
+    if (word.empty() || word.find_first_not_of(plain) != std::string::npos) {
+      std::string quoted = "'";
+      for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+      word = quoted + "'";
+    }
+    text += (i == 0 ? "" : " ") + word;
+  }
+  return text;
+}
+
 Machine describe_machine(const Runtime& runtime) {
   Machine machine;
   machine.cpu = cpu_model();
@@ -81,6 +106,8 @@ Machine describe_machine(const Runtime& runtime) {
   machine.kernel = kernel_release();
   machine.compiler = compiler();
   machine.build = GYRE_BENCH_BUILD;
+  machine.commit = tools::build_commit();
+  machine.command = own_command();
   machine.date = utc_now();
   machine.engine = runtime.engine();
   machine.transport = runtime.transport();
@@ -101,8 +128,8 @@ void print(std::FILE* out, const Machine& machine) {
   const std::string gpu = machine.gpu.empty() ? ""
                                               : fmt::format("; {}, driver {}, CUDA {}", machine.gpu,
                                                             machine.driver, machine.cuda);
-  fmt::print(out, "machine: {}, {} CPUs, {}{}; {}, build {}; {}\n", machine.cpu, machine.cpus, machine.kernel,
-             gpu, machine.compiler, machine.build, machine.date);
+  fmt::print(out, "machine: {}, {} CPUs, {}{}; {}, build {}, commit {}; {}\n", machine.cpu, machine.cpus,
+             machine.kernel, gpu, machine.compiler, machine.build, machine.commit.text(), machine.date);
   fmt::print(out, "gyre: engine {}, transport {}, waiting {}, {} worker{}, block {}, {} slots of {} bytes\n",
              name(machine.engine), name(machine.transport), name(options.wait), options.workers,
              options.workers == 1 ? "" : "s", options.block, options.slots, options.slot_bytes);
@@ -118,6 +145,9 @@ tools::Json to_json(const Machine& machine) {
           {"cuda", machine.cuda},
           {"compiler", machine.compiler},
           {"build", machine.build},
+          {"commit", machine.commit.id},
+          {"dirty", machine.commit.dirty},
+          {"command", machine.command},
           {"date", machine.date},
           {"engine", name(machine.engine)},
           {"transport", name(machine.transport)},

@@ -185,8 +185,10 @@ int views(const ViewsSettings& settings) {
                          {"p50_ratio", ratio(row, *reference)},
                          {"remark", row.remark}});
   }
-  tools::write_json(settings.json_file,
-                    {{"machine", to_json(machine)}, {"elements", views_elements}, {"rows", json_rows}});
+  tools::write_json(settings.json_file, {{"benchmark", "views"},
+                                         {"machine", to_json(machine)},
+                                         {"elements", views_elements},
+                                         {"rows", json_rows}});
   return tools::all_passed;
 }
 

@@ -19,6 +19,9 @@ for field in ("cpu", "kernel", "compiler", "build", "date"):
 for field, value in {"engine": "cpu", "transport": "heap", "wait": "spin", "gpu": "", "driver": "", "pinned": False,
                      "workers": 1, "block": 32, "slots": 256, "slot_bytes": 512}.items():
     assert machine[field] == value, (field, machine)
+assert machine["command"] == "gyre-bench rtt --engine cpu --messages 300 --size 64 --size 256 --gaps both --interleave 3 --json -", machine
+assert machine["commit"] == "unknown" or len(machine["commit"]) == 12 and int(machine["commit"], 16) >= 0, machine
+assert machine["dirty"] in (True, False), machine
 assert machine["cpus"] >= 1 and machine["clock_ns"] > 0, machine
 
 rows = [row for row in document["rows"] if not row["name"].startswith("caf")]
