@@ -6,7 +6,7 @@
 #   tools/gpu_test.sh --list            prints the steps
 # DIR is carried to the machine with the GPU as it is: programs, actor libraries, the commit. That machine needs the
 # driver, NVRTC, and the shared libraries that `ldd DIR/gyre` names; neither a compiler nor Cap'n Proto.
-#   --out FILE    the summary; default bench/results/<date>-<card>-gpu-test.json
+#   --out FILE    the summary; default bench/results/current/gpu-test.json
 #   --quick       leaves out the steps that take minutes
 #   --only NAMES  steps by name, as 'validate-*,fault-null'; repeatable
 #   --more        keeps the steps that FILE already has of the same card and commit, and adds those that run now
@@ -152,10 +152,7 @@ doctor="$(timeout 120 "$bin/gyre" doctor 2>&1 || true)"
 commit="$(cat "$bin/commit.txt" 2>/dev/null || commit_of_tree || echo unknown)"
 cuda="$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' || true)"
 nvrtc="$(sed -n 's/.*NVRTC \([0-9.]*[0-9]\).*/\1/p' <<<"$doctor" | head -1)"
-if [[ -z $out ]]; then
-  short="$(tr '[:upper:]' '[:lower:]' <<<"${card:-gpu}" | sed 's/^nvidia //; s/[^a-z0-9]\+/-/g')"
-  out="$root/bench/results/$(date -u +%F)-$short-gpu-test.json"
-fi
+out="${out:-$root/bench/results/current/gpu-test.json}"
 keep_logs=1
 if [[ -z $logs ]]; then
   logs="$(mktemp -d)"

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# measure_script_test.sh SOURCE_DIR: what tools/measure.sh runs, keeps, skips and packs, with a gyre-bench that only
+# writes its arguments.
+set -euo pipefail
+script="$(realpath "$1")/tools/measure.sh"
+dir="$(mktemp -d)"
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+mkdir bin
+cat >bin/gyre-bench <<'PROGRAM'
+#!/usr/bin/env bash
+# Has no BAR; sparse fails; idle writes nothing.
+[[ "$*" != *'--transport bar'* ]] || { echo 'gyre-bench: launching with --transport bar: not here' >&2; exit 3; }
+case $1 in
+  sparse) echo 'half a result' >"${@: -1}"; echo 'a reply is wrong'; exit 1 ;;
+  idle) exit 0 ;;
+esac
+printf '{"arguments": "%s"}\n' "$*" >"${@: -1}"
+PROGRAM
+chmod +x bin/gyre-bench
+die() { echo "FAILED: $1"; cat out; exit 1; }
+# run CODE ARGUMENTS...
+run() {
+  local expected=$1 code=0
+  shift
+  "$script" "$@" >out 2>&1 </dev/null || code=$?
+  [[ $code == "$expected" ]] || die "exit $code instead of $expected: $*"
+}
+says() { grep -qE -- "$1" out || die "it does not say '$1'"; }
+
+mkdir -p results
+echo old >results/rtt-pinned.json
+echo old >results/gone.json
+echo kept >results/gpu-test.json
+run 1 --bin bin --out results --tar all.tar
+says '^skipped +rtt-bar .*launching with --transport bar: not here'
+says '^measured +rtt-pinned +[0-9.]+ s +rtt-pinned.json'
+says '^failed +sparse-cpu .*exit code 1'
+says 'a reply is wrong'
+says '^failed +idle .*it wrote no result'
+says '^13 measured, 3 failed, 3 skipped, [0-9.]+ s$'
+[[ $(<results/gpu-test.json) == kept && ! -e results/gone.json && ! -e results/sparse-cpu.json ]] || die 'other files stay, or do not'
+grep -q 'rtt --engine cuda --transport pinned .* --json rtt-pinned.json"' results/rtt-pinned.json || die 'another command'
+[[ $(tar -tf all.tar | sort) == "$(find results -name '*.json' ! -name gpu-test.json -printf '%f\n' | sort)" ]] || die 'the tar has other files'
+
+run 0 --bin bin --out results --only 'rtt-*' --tar some.tar
+[[ $(tar -tf some.tar | tr '\n' ' ') == 'rtt-pinned.json rtt-alternatives.json rtt-cpu.json ' ]] || die 'the tar of --only'
+[[ -e results/frames.json ]] || die 'files of other steps are gone after --only'
+run 0 --bin bin --out empty --only rtt-bar --tar none.tar
+says '^0 measured, 0 failed, 1 skipped'
+run 2 --bin bin --only nothing-of-this-name
+run 2 --bin nowhere
+run 2 --tar
+rm bin/gyre-bench
+run 0 --bin bin --out results --only frames
+says '^skipped +frames .*no program gyre-bench'
+
+# Every step's time is stated, and all of them take at most five minutes.
+run 0 --list
+(($(awk '/^together/ { print $2 }' out) <= 300)) || die 'too long'
+echo 'measure.sh: as it should be'

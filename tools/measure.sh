@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# Measures everything that README.md and docs/performance.md report: one JSON file a step, all by one build, within
+# five minutes on a machine with a GPU. It needs bash, coreutils, tar and the program gyre-bench there, no compiler and
+# no git.
+#
+#   tools/measure.sh --prepare DIR           here: builds gyre-bench by preset gpu and fills DIR with what to carry
+#   tools/measure.sh --list                  the steps, and how many seconds each is expected to take on one H200
+#   tools/measure.sh [options]               there:
+#     --bin DIR          the folder that --prepare filled (default: build/measure, which is filled first)
+#     --out DIR          where the files go (default: bench/results/current; without --only its *.json but
+#                        gpu-test.json are deleted first)
+#     --only NAMES       these steps alone, by commas, with * and ?; may be given several times
+#     --tar FILE         packs the files of this run
+#
+# A step that cannot run here (no GPU, no BAR, no program) is named and skipped. Prints each step's time.
+# Exit: 0 every step passed or was skipped, 1 one failed, 2 bad usage.
+set -euo pipefail
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+usage() {
+  echo "measure.sh: $1; usage: tools/measure.sh [--prepare DIR | --list | --bin DIR --out DIR --only NAMES --tar FILE]" >&2
+  exit 2
+}
+
+bin='' out='' prepare='' list='' tar='' only=()
+while (($#)); do
+  case "$1" in
+    --bin | --out | --prepare | --tar | --only) (($# > 1)) || usage "$1 needs a value" ;;&
+    --bin) bin=$2; shift ;;
+    --out) out=$2; shift ;;
+    --prepare) prepare=$2; shift ;;
+    --tar) tar=$2; shift ;;
+    --only) IFS=, read -ra names <<<"$2"; only+=("${names[@]}"); shift ;;
+    --list) list=1 ;;
+    *) usage "unknown argument $1" ;;
+  esac
+  shift
+done
+
+prepare() {
+  local to=$1 log
+  (
+    cd "$root"
+    log="$(cmake --preset gpu 2>&1)" || { echo "$log" >&2; echo "measure.sh: configuring preset gpu failed" >&2; exit 1; }
+    cmake --build --preset gpu --target gyre-bench -- --quiet >&2
+  )
+  mkdir -p "$to"
+  strip -o "$to/gyre-bench" "$root/build/gpu/bin/gyre-bench"
+  echo "$to has what a machine with a GPU needs beside this script: tools/measure.sh --bin DIR"
+}
+
+# name|seconds that it is expected to take on one H200|arguments of gyre-bench. A step is stopped after four times as long and a
+# minute, which compiling its actors may take.
+steps=(
+  'rtt-bar|18|rtt --engine cuda --transport bar --messages 300000 --interleave 5 --brief --unchecked --pin-quickest'
+  'rtt-pinned|18|rtt --engine cuda --transport pinned --pollers 2 --messages 300000 --interleave 5 --brief --unchecked --pin-quickest'
+  'rtt-alternatives|28|rtt --engine cuda --messages 30000 --interleave 5 --pin-quickest'
+  'rtt-cpu|4|rtt --engine cpu --messages 100000 --interleave 5 --pin'
+  'throughput-bar|14|throughput --engine cuda --transport bar --workers 1 16 132 --tells --messages 2000000 --interleave 3'
+  'throughput-pinned|15|throughput --engine cuda --transport pinned --pollers 2 --workers 1 16 132 --tells --messages 2000000 --interleave 3'
+  'sweep|10|sweep --engine cuda --workers 16 --seconds 0.5 --loads 0.1 0.25 0.5 0.7 0.9'
+  'launch-bar|8|launch --engine cuda --transport bar --runs 8'
+  'launch-pinned|8|launch --engine cuda --transport pinned --runs 8'
+  'payload|10|payload --engine cuda --workers 32 --block 512 --bytes 1048576 67108864 --total-bytes 1073741824'
+  'workers|8|workers --engine cuda --workers 1 132 --messages 100000 --interleave 3'
+  'idle|12|idle --engine cuda --workers 132 --seconds 5'
+  'sparse-cuda|17|sparse --engine cuda --messages 100 --interleave 2 --idle-seconds 1'
+  'sparse-cpu|14|sparse --engine cpu --messages 100 --interleave 2 --idle-seconds 1'
+  'rollback|20|rollback --engine cuda --messages 100000 --interleave 3'
+  'api|15|api --engine cuda --messages 30000 --interleave 3'
+  'views|6|views --engine cuda'
+  'frames|4|frames --engine cpu --frames 200000'
+  'soak|10|soak --engine cuda --workers 16 --threads 8 --messages 1e8'
+)
+if [[ $list ]]; then
+  total=0
+  for step in "${steps[@]}"; do
+    IFS='|' read -r name seconds arguments <<<"$step"
+    printf '%-18s %3d s  gyre-bench %s\n' "$name" "$seconds" "$arguments"
+    total=$((total + seconds))
+  done
+  printf '%-18s %3d s\n' together "$total"
+  exit
+fi
+if [[ $prepare ]]; then
+  prepare "$prepare"
+  exit
+fi
+
+selected() {  # whether step $1 was asked for
+  local pattern
+  ((${#only[@]})) || return 0
+  for pattern in "${only[@]}"; do
+    # shellcheck disable=SC2053
+    [[ $1 == $pattern ]] && return 0
+  done
+  return 1
+}
+for pattern in "${only[@]}"; do
+  for step in "${steps[@]}"; do
+    # shellcheck disable=SC2053
+    [[ ${step%%|*} == $pattern ]] && continue 2
+  done
+  usage "--only $pattern names no step; --list prints them"
+done
+
+if [[ -z $bin ]]; then
+  bin="$root/build/measure"
+  prepare "$bin"
+fi
+[[ -d $bin ]] || usage "--bin $bin is no folder; fill it by tools/measure.sh --prepare DIR"
+bin="$(realpath "$bin")"
+out="${out:-$root/bench/results/current}"
+mkdir -p "$out"
+out="$(realpath "$out")"
+if ((${#only[@]} == 0)); then find "$out" -maxdepth 1 -name '*.json' ! -name gpu-test.json -delete; fi
+[[ -z $tar ]] || tar="$(realpath -m "$tar")"
+logs="$(mktemp -d)"
+trap 'rm -rf "$logs"' EXIT
+cd "$out"  # each file has its command line, which names its file without a folder
+
+measured=() skipped=0 failed=0 started=$EPOCHREALTIME
+seconds_since() { awk -v a="${1/,/.}" -v b="${EPOCHREALTIME/,/.}" 'BEGIN { printf "%.1f", b - a }'; }
+say() { printf '%-8s %-18s %6s s  %s\n' "$@"; }
+for step in "${steps[@]}"; do
+  IFS='|' read -r name seconds arguments <<<"$step"
+  selected "$name" || continue
+  if [[ ! -x $bin/gyre-bench ]]; then
+    say skipped "$name" 0.0 "$bin has no program gyre-bench"
+    skipped=$((skipped + 1))
+    continue
+  fi
+  read -ra words <<<"$arguments"
+  begin=$EPOCHREALTIME code=0
+  rm -f "$name.json"
+  timeout --kill-after=10 $((60 + 4 * seconds)) "$bin/gyre-bench" "${words[@]}" --json "$name.json" \
+    >"$logs/$name" 2>&1 </dev/null || code=$?
+  took="$(seconds_since "$begin")"
+  case $code in
+    0)
+      if [[ -s $name.json ]]; then
+        say measured "$name" "$took" "$name.json"
+        measured+=("$name.json")
+        continue
+      fi
+      why='it wrote no result' ;;
+    3)  # this engine or transport is not available here
+      say skipped "$name" "$took" "$(tail -n 1 "$logs/$name")"
+      skipped=$((skipped + 1))
+      continue ;;
+    124 | 137) why="it ran past $((60 + 4 * seconds)) s" ;;
+    *) why="exit code $code" ;;
+  esac
+  rm -f "$name.json"
+  failed=$((failed + 1))
+  tail -n 20 "$logs/$name" | sed 's/^/    | /'
+  say failed "$name" "$took" "$why"
+done
+
+if [[ $tar ]]; then
+  if ((${#measured[@]})); then tar -cf "$tar" "${measured[@]}"; else tar -cf "$tar" --files-from /dev/null; fi
+  echo "the files are in $tar; unpack them by: tar -xf FILE -C bench/results/current"
+fi
+echo "${#measured[@]} measured, $failed failed, $skipped skipped, $(seconds_since "$started") s"
+((failed == 0)) || exit 1
