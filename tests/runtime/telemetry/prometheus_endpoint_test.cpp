@@ -185,6 +185,22 @@ TEST_CASE("a scrape says what the stats say, under the names of the page") {
   CHECK(served == documented);
 }
 
+TEST_CASE("the page on deployment says of each alert what it means, and of no other") {
+  std::set<std::string> rules, rows;
+  std::istringstream file(read_file(GYRE_TEST_MONITORING_FOLDER "/alerts.yml"));
+  const std::string rule = "- alert: ", row = "| `Gyre";
+  for (std::string line; std::getline(file, line);) {
+    const size_t at = line.find(rule);
+    if (at != std::string::npos) rules.insert(line.substr(at + rule.size()));
+  }
+  std::istringstream page(read_file(GYRE_TEST_MONITORING_FOLDER "/../how-to/deployment.md"));
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind(row, 0) == 0) rows.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  CHECK(rules.size() >= 10);
+  CHECK(rows == rules);
+}
+
 TEST_CASE("the alert rules and the dashboard name what a scrape has: metrics, labels and values") {
   Stepped s;
   auto good = s.ask(Action::ANSWER, 1);
