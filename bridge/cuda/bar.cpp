@@ -98,8 +98,8 @@ void BarMemory::expect(uint64_t line, const Line& expected, const std::string& d
       "; this machine does not keep what the transport needs, and a message would be lost: please report it");
 }
 
-// What is stored here is found there, and nothing beside it; in each way that this processor has, at the
-// start, at the end, and where a line's neighbours are not written.
+// Tests that the device finds exactly the lines that the host stores, with each LineStore of this processor:
+// at the start, at the end, and between lines that are not written.
 void BarMemory::test() {
   const uint64_t last = bytes_ / sizeof(Line) - 1, middle = last / 2 | 1;
   const uint64_t stored[] = {0, 1, middle, last};

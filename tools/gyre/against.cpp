@@ -149,7 +149,8 @@ void add_against_options(ProgramCommand command, AgainstSettings& settings) {
                           "absolute difference of floating point numbers to let pass"))
       .show_default()
       .not_negative();
-  ours(command.add_option("--rtol", settings.tolerance.relative, "the same, relative to the CPU's number"))
+  ours(command.add_option("--rtol", settings.tolerance.relative,
+                          "relative difference to let pass, as a fraction of the CPU's number"))
       .show_default()
       .not_negative();
   ours(command.add_option("--ignore", settings.ignored, "field not to compare, by its name; repeatable"))
@@ -170,7 +171,7 @@ void add_against_options(ProgramCommand command, AgainstSettings& settings) {
   ours(command.add_flag(
       "--any-bits", [&settings] { settings.source.values.ordinary = false; },
       "random values of any bits and lists of any lengths (default: floats in [-1, 1), integers below 100)"));
-  ours(command.add_option("--keys", settings.source.keys, "keys of actors that the messages go to in turn"))
+  ours(command.add_option("--keys", settings.source.keys, "number of keys: message n goes to key n mod this"))
       .show_default()
       .positive();
 }

@@ -32,7 +32,7 @@ struct MessageSource {
   std::string request;  ///< only messages of this name; empty: whatever the actors answer
   uint64_t count = 1000;
   uint64_t seed = 1;
-  uint64_t keys = 1;  ///< messages go to the keys 0, 1, … in turn
+  uint64_t keys = 1;  ///< message n goes to key n mod keys
   RandomValues values{true, 30};
 };
 

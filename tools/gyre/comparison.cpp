@@ -20,7 +20,7 @@ Signed ordered(Float value) {
 
 std::string text_of(const capnp::DynamicValue::Reader& value) { return kj::str(value).cStr(); }
 
-// Enough digits to tell it from its neighbours.
+// Prints enough digits to distinguish the value from the next ones.
 template <class Float>
 std::string text_of_float(Float value) {
   return fmt::format("{:.{}g}", value, std::numeric_limits<Float>::max_digits10);

@@ -10,24 +10,24 @@
 
 namespace gyre::tools {
 
-/// Which numbers count as the same: |tested - reference| <= absolute + relative * |reference|. Of 0 and 0
-/// they must be equal.
+/// Says which numbers count as the same: |tested - reference| <= absolute + relative * |reference|.
+/// Tolerances of 0 require equal numbers.
 struct Tolerance {
   double absolute = 0;
   double relative = 0;
 };
 
-/// How many floating point numbers lie between the two, and one: 1 for neighbours, 0 for equal ones, -0 and 0
-/// among them. Infinities are the neighbours of the largest numbers. Of numbers, not of NaNs.
+/// Returns the distance in floating point numbers: 0 for equal numbers (also -0 and 0), 1 for a number and
+/// the next one. Infinity is next to the largest number. Neither may be a NaN.
 uint64_t ulp_distance(float a, float b);
 uint64_t ulp_distance(double a, double b);
 
-/// One value that is not what the other engine says.
+/// One value in which the engines differ.
 struct Difference {
   uint64_t message = 0;   ///< its number, from 0
   std::string path;       ///< of the field: "result[3]"
-  std::string tested;     ///< its value on the engine that is tested
-  std::string reference;  ///< and on the one that it is held against
+  std::string tested;     ///< its value on the tested engine
+  std::string reference;  ///< its value on the reference engine
 };
 
 /// The largest of a kind, and where.
@@ -45,10 +45,10 @@ class Comparison {
   explicit Comparison(const Tolerance& tolerance, std::set<std::string> ignored = {})
       : tolerance_(tolerance), ignored_(std::move(ignored)) {}
 
-  /// Two replies to the message with that number; true if they are the same. Throws kj::Exception where a
-  /// reply is no message of its schema.
+  /// Compares two replies to message number `message`; returns true if they are the same. Throws
+  /// kj::Exception if a reply is no message of its schema.
   bool add(uint64_t message, capnp::DynamicStruct::Reader tested, capnp::DynamicStruct::Reader reference);
-  /// Something about the message that is not a field: what became of it, for one.
+  /// Adds a difference that is not a field, for example the outcomes of the message.
   void add_difference(uint64_t message, const std::string& what, const std::string& tested,
                       const std::string& reference);
 

@@ -140,12 +140,13 @@ void add_doctor(ProgramCommand app, std::function<int()>& chosen) {
                              "bytes of dynamic shared memory a block (default: what the slots need)"));
   planned(command.add_option("--cluster", plan.cluster, "blocks a cluster; 1: no clusters").show_default());
   planned(command.add_option("--architecture", settings->architecture,
-                             "compile for it where there is no GPU: sm_90"))
+                             "compile for this architecture if there is no GPU, for example sm_90"))
       .type_name("NAME");
   command.footer(
-      "Alone it looks at processor, memory, driver, device files, toolkit and each GPU, and starts no "
+      "Without these options it checks processor, memory, driver, device files, toolkit and each GPU, and "
+      "starts no "
       "kernel.\n"
-      "  gyre doctor --grid 1056 --block 256                      would the built-in actors fit so?\n"
+      "  gyre doctor --grid 1056 --block 256                      would the built-in actors fit?\n"
       "  gyre doctor --actors counter.hpp --types my::Counter --include build/generated --block 128\n"
       "  gyre doctor --grid 132 --architecture sm_90              on a machine without a GPU\n"
       "A verdict says everything that is wrong at once (number asked, limit, where the limit comes from), "

@@ -247,7 +247,7 @@ void add_inspect(ProgramCommand app, std::function<int()>& chosen) {
       .one_value_each();
   command
       .add_option("--program", settings->program,
-                  "look at a folder that --keep-program or --keep wrote, instead of compiling")
+                  "read a folder that --keep-program or --keep wrote, instead of compiling")
       .type_name("DIR")
       .excludes(actors);
   command.add_option("--arch", settings->architecture, "architecture, sm_90 for one (default: this GPU's)")

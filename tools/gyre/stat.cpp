@@ -294,8 +294,8 @@ void add_stat(ProgramCommand app, std::function<int()>& chosen) {
       .type_name("PID|FILE");
   command.add_flag("--list", settings->list, "a line a runtime");
   command.add_flag("--workers", settings->workers, "each worker by itself, instead of all together");
-  command.add_flag("--watch", settings->watch, "again and again, until interrupted or nothing is left");
-  command.add_option("--interval", settings->interval_s, "seconds between two times of --watch")
+  command.add_flag("--watch", settings->watch, "repeat until interrupted, or until no runtime is left");
+  command.add_option("--interval", settings->interval_s, "seconds between two reports of --watch")
       .range(0.01, 3600.0)
       .show_default();
   add_json_option(command, settings->json_file);
