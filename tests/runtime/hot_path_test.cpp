@@ -96,9 +96,13 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t* mutex) {
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
-[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept { operator delete(memory); }
+[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  operator delete(memory);
+}
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { operator delete(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept { operator delete(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  operator delete(memory);
+}
 
 namespace {
 
@@ -336,7 +340,7 @@ TEST_CASE("each line of the region has one writer") {
   for (size_t i = 0; i < parts.size(); ++i) {
     INFO("part " << i);
     CHECK(parts[i].begin % 64 == 0);
-    // x86 prefetches the neighbour of a line: two writers' lie 128 bytes apart.
+    // x86 prefetches lines in pairs: lines of different writers lie 128 bytes apart.
     if (i != 0 && parts[i].hosts != parts[i - 1].hosts) CHECK(parts[i].begin % 128 == 0);
     CHECK(parts[i].begin < parts[i].end);
     CHECK(parts[i].end == (i + 1 < parts.size() ? parts[i + 1].begin : layout.rings_bytes()));

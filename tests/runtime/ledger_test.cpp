@@ -164,7 +164,7 @@ TEST_CASE("a handler that asks ctx.ok() first has changed nothing where its mess
   }
 }
 
-TEST_CASE("a message of which ctx.ok() was false ends in its error, whatever the handler does then",
+TEST_CASE("a message for which ctx.ok() was false ends with its error, whatever the handler does afterwards",
           "[gpu]") {
   for (const uint32_t block : blocks_under_test()) {
     Runtime runtime = launch_ledgers({.block = block});

@@ -1,5 +1,4 @@
-// Actors whose messages a warp may handle side by side: every message ends as it would alone, whatever its
-// neighbours do.
+// Actors whose messages a warp may handle side by side: every message ends as it would alone.
 #include <gyre/gyre.hpp>
 #include <gyre_team_actors_sources.hpp>
 #include <support/actors/team.official.hpp>
@@ -131,8 +130,7 @@ bool on_the_gpu() { return engine_under_test == EngineKind::cuda; }
 
 }  // namespace
 
-TEST_CASE("messages handled side by side each end as they would alone, whatever their neighbours do",
-          "[gpu][unified]") {
+TEST_CASE("messages handled side by side each end as they would alone", "[gpu][unified]") {
   std::mt19937_64 random(41);
   for (const uint32_t slot_bytes : {512u, 4096u}) {
     Runtime runtime = launch_teams({.slot_bytes = slot_bytes});
@@ -166,7 +164,7 @@ TEST_CASE("laps pass 2^32 and whole slots are stamped while messages are handled
   }
 }
 
-TEST_CASE("what is told side by side adds up, and each failure is a dead letter", "[gpu][unified]") {
+TEST_CASE("tells handled side by side add up, and each failure is a dead letter", "[gpu][unified]") {
   Runtime runtime = launch_teams();
   Client client = runtime.client();
   uint64_t expected = 0, good = 0, bad = 0, next = 1, by_teams = 0;

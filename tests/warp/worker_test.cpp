@@ -572,7 +572,7 @@ TEST_CASE("an envelope that claims more than its slot holds is passed over, and 
   CHECK(worker.corrupt() == passed_over);
 }
 
-TEST_CASE("actors' messages in turn and in streams reach each its own, with a state of its own") {
+TEST_CASE("interleaved and streamed messages each reach their own actor and its state") {
   const bool elsewhere = GENERATE(false, true);
   WarpUnderTest worker(elsewhere);
   std::mt19937_64 random(62);
@@ -967,7 +967,7 @@ AnyOrder any_order(std::mt19937_64& random) {
 
 }  // namespace
 
-TEST_CASE("all threads of a team hear the same of ctx.ok(), and what goes wrong in one of them is answered") {
+TEST_CASE("all threads of a team get one answer from ctx.ok(), and a failure in one of them is answered") {
   WarpUnderTest worker(GENERATE(false, true));
   std::mt19937_64 random(71);
   Careful::written = Careful::disagreements = Careful::by_teams = 0;
@@ -995,7 +995,7 @@ TEST_CASE("all threads of a team hear the same of ctx.ok(), and what goes wrong 
   CHECK(failed != 0);
 }
 
-TEST_CASE("a warp puts back the whole state where a message fails, in one lane or in all, asked and told") {
+TEST_CASE("a warp restores the whole state if an ask or a tell fails in one lane or in all") {
   WarpUnderTest worker(GENERATE(false, true));
   std::mt19937_64 random(72);
   std::vector<std::optional<Words>> states(40);  // more than the worker has room for

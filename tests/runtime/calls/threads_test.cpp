@@ -170,7 +170,7 @@ TEST_CASE("of 1, 4 and 16 threads that ask one worker none starves") {
   }
 }
 
-TEST_CASE("who waits completes for others, and they find it at their next look") {
+TEST_CASE("a waiting thread completes the calls of others, which find it at their next poll") {
   Stepped s({.slots = 16});
   auto mine = s.ask(Action::ANSWER, 1);
   auto others = s.ask(Action::ANSWER, 2);

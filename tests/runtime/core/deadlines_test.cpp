@@ -183,7 +183,7 @@ TEST_CASE("deadlines are by the host's clock, and it says the time before it sen
   CHECK(answered.get().value()->getValue() == 3);
 }
 
-TEST_CASE("whoever waits says the time to the workers, so that what is late behind a long handler expires") {
+TEST_CASE("waiting threads publish the time, so that late messages behind a long handler expire") {
   OwnClock s(TransportKind::automatic);
   auto ask = s.client->ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 20ms);
   const uint32_t before_us = s.said_us();

@@ -217,7 +217,7 @@ TEST_CASE("the last words name the actor whose message was taken up last, whiche
     return Memory::load(said->packet).data[0];
   };
   CHECK(ask(1, 1) == 1);
-  CHECK(ask(2, 10'000) == 2);  // out of line: the long way
+  CHECK(ask(2, 10'000) == 2);  // out of line: the special path
   CHECK(ask(1, 1) == 1);
   CHECK(ask(1, 10'000) == 1);
 }

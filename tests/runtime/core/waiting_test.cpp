@@ -149,7 +149,7 @@ TEST_CASE("what comes while a worker prepares to sleep it finds before it sleeps
   CHECK(w.woken.empty());  // nobody sleeps
 }
 
-TEST_CASE("a worker wakes who sleeps for the reply that it sent, and nobody for a tell") {
+TEST_CASE("a worker wakes the thread that sleeps until its reply, and no thread for a tell") {
   WorkerThatSleeps w;
   int times = 0;
   w.sleeps_somebody(true);
