@@ -30,7 +30,7 @@
 # must be some target's, for their headers are included; a changed one compiles anew what imports it.
 #
 # gyre::messages has VectorAdd's and Echo's, and the handles of buffers (import "/gyre/messages/buffer.capnp"); a
-# program links gyre::runtime and its actors' target.
+# program links gyre::runtime and its actors' target; for Echo and VectorAdd, builtin_actors(), that is gyre::device.
 
 # What a kernel includes of Gyre itself, below <gyre/…>.
 set(GYRE_DEVICE_HEADERS

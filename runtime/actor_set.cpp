@@ -5,7 +5,7 @@
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/actors/actor_schemas.hpp>
 #include <gyre/runtime/options.hpp>
-#include <gyre_builtin_actors_sources.hpp>
+#include <gyre_device_headers_sources.hpp>
 
 #include <algorithm>
 #include <map>
@@ -105,7 +105,7 @@ void ActorSet::own(std::string text_name, std::string text, std::vector<SourceTe
   owned->texts = std::move(headers);
   owned->texts.push_back({std::move(text_name), std::move(text)});
   owned->actor_headers = {owned->texts.back().name};
-  const auto& own = gyre_builtin_actors::sources.files;
+  const auto& own = gyre_device_headers::sources.files;
   owned->files.assign(own.begin(), own.end());
   for (const SourceText& given : owned->texts) {
     const auto same_name = std::find_if(owned->files.begin(), owned->files.end(),

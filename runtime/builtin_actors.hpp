@@ -7,9 +7,14 @@
 #include <gyre/messages/vector_add.official.hpp>
 #include <gyre/runtime/actor_set.hpp>
 
+#include <vector>
+
 namespace gyre {
 
 /// Returns the set of Echo and VectorAdd, for tools, benchmarks and first steps.
 ActorSet builtin_actors();
+
+/// Returns the headers of Echo and VectorAdd, for a text given to ActorSet::from_source() that includes them.
+std::vector<SourceText> builtin_actor_headers();
 
 }  // namespace gyre

@@ -7,7 +7,7 @@
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/actors/actor_library.hpp>
 #include <gyre_actor_library_text_sources.hpp>
-#include <gyre_builtin_actors_sources.hpp>
+#include <gyre_device_headers_sources.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace gyre {
 
 std::vector<SourceFile> actor_library_headers() {
   std::vector<SourceFile> headers;
-  for (const ActorSources* sources : {&gyre_builtin_actors::sources, &gyre_actor_library_text::sources}) {
+  for (const ActorSources* sources : {&gyre_device_headers::sources, &gyre_actor_library_text::sources}) {
     for (const SourceFile& file : sources->files) {
       const bool there = std::any_of(headers.begin(), headers.end(),
                                      [&file](const SourceFile& other) { return other.name == file.name; });

@@ -144,6 +144,7 @@ gyre_status gyre_actors_from_source(const gyre_source* source, gyre_actors* acto
           read_text(doing, "a header's text", given.headers[i].text, given.headers[i].text_length, header));
       headers.push_back({std::string(name), std::string(header)});
     }
+    for (SourceText& header : builtin_actor_headers()) headers.push_back(std::move(header));
     if (given.schema != 0) {
       Use<Schemas> schema;
       GYRE_C_TRY(use<Schemas>(doing, given.schema, schema));

@@ -4,6 +4,7 @@
 #include <gyre/runtime/c/gyre.h>
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/actors/actor_library.hpp>
+#include <gyre/runtime/builtin_actors.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -250,6 +251,7 @@ ActorText read_actor_text(const ActorFileOptions& options) {
   const std::string name = fs::path(options.file).filename().string();
   actors.text = fmt::format("#include <{}>\n", name);
   actors.headers = Includes(folders, options.schemas, schemas.views).of(name, fs::absolute(options.file));
+  for (SourceText& header : builtin_actor_headers()) actors.headers.push_back(std::move(header));
   actors.schemas = schemas.request;
   return actors;
 }
