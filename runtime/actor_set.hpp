@@ -9,6 +9,7 @@
 #include <gyre/runtime/actors/actor_description.hpp>
 #include <gyre/runtime/actors/actor_library.hpp>
 #include <gyre/runtime/actors/actor_sources.hpp>
+#include <gyre/runtime/address.hpp>
 #include <gyre/runtime/cpu/worker.hpp>
 #include <gyre/runtime/errors.hpp>
 
@@ -17,36 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gyre_type_name {
-// Lies outside namespace gyre, since g++ omits from a type's name the namespaces that enclose this
-// function.
-template <class T>
-constexpr std::string_view of() {
-  constexpr std::string_view text = __PRETTY_FUNCTION__;
-  constexpr size_t begin = text.find("T = ") + 4;
-  constexpr size_t end = text.find_first_of(";]", begin);
-  return text.substr(begin, end - begin);
-}
-}  // namespace gyre_type_name
-
 namespace gyre {
-
-/// Returns the type's qualified name, as the compiler writes it. Static memory.
-template <class T>
-constexpr std::string_view type_name() {
-  return gyre_type_name::of<T>();
-}
-
-/// Computes the 64-bit FNV-1a hash (Fowler, Noll, Vo).
-/// @param hash  hash of the text before `text`, to continue it
-constexpr uint64_t fnv1a(std::string_view text, uint64_t hash = 0xcbf29ce484222325u) {
-  for (const char c : text) hash = (hash ^ uint8_t(c)) * 0x100000001b3u;
-  return hash;
-}
-
-/// Identifies an actor type on the host: the hash of its qualified name.
-template <class Actor>
-inline constexpr uint64_t actor_id = fnv1a(type_name<Actor>());
 
 /// Describes one handler of one actor: its identities on the host and its numbers in envelopes.
 struct Handler {
@@ -96,8 +68,8 @@ class ActorSet {
   /// @param text     the content of a header that defines the actors
   /// @param types    the actors' qualified names, for example "my::Counter"; no template instances
   /// @param headers  the headers that `text` includes, for example the messages' `<schema>.view.hpp`.
-  ///                 Gyre's own device headers and messages need not be given. NVRTC finds no other
-  ///                 headers.
+  ///                 Gyre's own device headers and messages need not be given; those of the built-in actors
+  ///                 are builtin_actor_headers(). NVRTC finds no other headers.
   /// @throws BadOptions  if a name cannot be a type's name, or two headers have one name
   static ActorSet from_source(std::string text, std::vector<std::string> types,
                               std::vector<SourceText> headers = {});

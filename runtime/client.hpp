@@ -3,6 +3,7 @@
 
 #include <gyre/messages/official.hpp>
 #include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/address.hpp>
 #include <gyre/runtime/encoded.hpp>
 #include <gyre/runtime/future.hpp>
 #include <gyre/runtime/memory/scratch.hpp>
@@ -15,36 +16,6 @@
 #include <type_traits>
 
 namespace gyre {
-
-/// Names an actor by its type and its key. Worker `key mod Options::workers` runs the actor.
-template <class ActorType>
-struct Address {
-  using Actor = ActorType;
-  uint64_t key = 0;
-};
-
-/// Names an actor type by its qualified name, for example "my::Counter". Use it for actors whose C++ types
-/// the program does not have; it works for every actor type.
-class ActorName {
- public:
-  /// Takes a name with its namespaces. Does not check the name: messages to an unknown one fail with
-  /// Status::unknown_actor.
-  constexpr ActorName(std::string_view name) : id_(fnv1a(name)) {}
-  /// Takes a qualified name as a C string, without checking it.
-  constexpr ActorName(const char* name) : ActorName(std::string_view(name)) {}
-  /// Takes a qualified name as a std::string, without checking it.
-  ActorName(const std::string& name) : ActorName(std::string_view(name)) {}
-  constexpr uint64_t id() const { return id_; }
-
- private:
-  uint64_t id_;
-};
-
-/// Names an actor by the name of its type and its key.
-struct NamedAddress {
-  ActorName actor;
-  uint64_t key = 0;
-};
 
 /// Holds the numbers that stand for types in envelopes. Client::numbers_of() returns them.
 struct MessageNumbers {
