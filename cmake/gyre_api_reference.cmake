@@ -4,13 +4,14 @@ find_program(DOXYGEN doxygen)  # doxygen
 
 set(public_headers
   # programs: what <gyre/gyre.hpp> includes, and what that says of its values
-  runtime/actor_set.hpp runtime/buffer.hpp runtime/client.hpp runtime/errors.hpp runtime/launch_verdict.hpp
-  runtime/options.hpp runtime/runtime.hpp
+  runtime/actor_set.hpp runtime/buffer.hpp runtime/client.hpp runtime/errors.hpp runtime/options.hpp
+  runtime/runtime.hpp runtime/address.hpp
   runtime/actors/actor_sources.hpp runtime/books.hpp runtime/memory/buffer_memory.hpp runtime/builtin_actors.hpp
   runtime/core/dead_letters.hpp runtime/encoded.hpp runtime/future.hpp runtime/stats.hpp bridge/errors/error.hpp
   messages/status.hpp
   # what programs include besides
-  runtime/async/asio.hpp runtime/async/await.hpp runtime/async/completion_queue.hpp runtime/log.hpp
+  runtime/async/asio.hpp runtime/async/await.hpp runtime/async/completion_queue.hpp runtime/launch_verdict.hpp
+  runtime/log.hpp
   runtime/telemetry/prometheus_endpoint.hpp
   # handlers
   device/context.hpp device/parallel.hpp device/buffer.hpp device/actor/check.hpp device/actor/handlers.hpp

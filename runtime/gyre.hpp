@@ -1,5 +1,6 @@
-// Gyre: actors on a GPU, or on CPU threads if there is none. This header is the whole C++ API for
-// programs.
+// Gyre: actors on a GPU, or on CPU threads if there is none. This header is the C++ API for
+// launching actors and talking to them; what fewer programs need has headers of its own: the built-in actors,
+// coroutines, Asio, the log, the check of a launch, the Prometheus endpoint.
 #pragma once
 
 #include <gyre/runtime/actor_set.hpp>
@@ -7,6 +8,5 @@
 #include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/client.hpp>
 #include <gyre/runtime/errors.hpp>
-#include <gyre/runtime/launch_verdict.hpp>
 #include <gyre/runtime/options.hpp>
 #include <gyre/runtime/runtime.hpp>

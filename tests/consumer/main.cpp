@@ -1,5 +1,6 @@
 // Asks actors of this project, whose messages are its own, and checks what they answer.
 #include <gyre/gyre.hpp>
+#include <gyre/runtime/launch_verdict.hpp>
 #include <till_sources.hpp>
 
 #include <till/actors/adjuster.hpp>

@@ -3,6 +3,7 @@
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
+#include <gyre/runtime/launch_verdict.hpp>
 
 #include "support/catch.hpp"
 #include "support/skip.hpp"
