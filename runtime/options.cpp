@@ -8,62 +8,29 @@
 
 namespace gyre {
 
-std::string_view name(EngineKind kind) {
-  switch (kind) {
-    case EngineKind::automatic:
-      return "auto";
-    case EngineKind::cuda:
-      return "cuda";
-    case EngineKind::cpu:
-      return "cpu";
-  }
-  return "?";
-}
-
-std::string_view name(TransportKind kind) {
-  switch (kind) {
-    case TransportKind::automatic:
-      return "auto";
-    case TransportKind::bar:
-      return "bar";
-    case TransportKind::pinned:
-      return "pinned";
-    case TransportKind::heap:
-      return "heap";
-    case TransportKind::unified:
-      return "unified";
-  }
-  return "?";
-}
-
-std::string_view name(WaitPolicy policy) {
-  switch (policy) {
-    case WaitPolicy::polite:
-      return "polite";
-    case WaitPolicy::spin:
-      return "spin";
-  }
-  return "?";
-}
-
 namespace {
-// Whether it is one of an enumeration's values, which begin with 0.
-template <class Enum>
-bool within(Enum value, Enum last) {
-  return int64_t(value) >= 0 && int64_t(value) <= int64_t(last);
+
+template <class Kind>
+std::string_view name_in_table(Kind kind) {
+  return detail::is_named(kind) ? detail::names_of<Kind>[size_t(kind)] : "?";
 }
+
 }  // namespace
+
+std::string_view name(EngineKind kind) { return name_in_table(kind); }
+std::string_view name(TransportKind kind) { return name_in_table(kind); }
+std::string_view name(WaitPolicy policy) { return name_in_table(policy); }
 
 std::string Options::problems() const {
   std::string problems;
   const auto wrong = [&problems](const std::string& line) { problems += "  " + line + "\n"; };
-  if (!within(engine, EngineKind::cpu)) {
+  if (!detail::is_named(engine)) {
     wrong(fmt::format("--engine {}: must be auto, cuda or cpu (0 to 2)", int(engine)));
   }
-  if (!within(transport, TransportKind::unified)) {
+  if (!detail::is_named(transport)) {
     wrong(fmt::format("--transport {}: must be auto, bar, pinned, heap or unified (0 to 4)", int(transport)));
   }
-  if (!within(wait, WaitPolicy::spin)) {
+  if (!detail::is_named(wait)) {
     wrong(fmt::format("--wait {}: must be polite or spin (0 or 1)", int(wait)));
   }
   if (device < 0) wrong(fmt::format("--device {}: must be 0 or more", device));

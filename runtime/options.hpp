@@ -3,6 +3,7 @@
 
 #include <gyre/bridge/region.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -27,6 +28,26 @@ enum class WaitPolicy {
   /// cores the threads preempt each other.
   spin,
 };
+
+namespace detail {
+/// Lists the names of an option's values, from value 0 up: the one list that printing, parsing and checking
+/// use.
+template <class Kind>
+inline constexpr std::array<std::string_view, 0> names_of{};
+template <>
+inline constexpr std::array<std::string_view, 3> names_of<EngineKind>{"auto", "cuda", "cpu"};
+template <>
+inline constexpr std::array<std::string_view, 5> names_of<TransportKind>{"auto", "bar", "pinned", "heap",
+                                                                         "unified"};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<WaitPolicy>{"polite", "spin"};
+
+/// Returns true if the value is one of the enumeration's. A program may have cast any number to it.
+template <class Kind>
+constexpr bool is_named(Kind value) {
+  return int64_t(value) >= 0 && size_t(value) < names_of<Kind>.size();
+}
+}  // namespace detail
 
 /// Returns the name that options and tools use, for example "cuda".
 std::string_view name(EngineKind kind);

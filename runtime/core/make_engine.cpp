@@ -50,8 +50,7 @@ std::unique_ptr<Engine> make_cuda_engine(const ActorSet&, const Options&) {
 
 std::string transport_problem(TransportKind transport, bool on_cuda) {
   if (transport == TransportKind::automatic || (transport == TransportKind::heap) != on_cuda) return {};
-  if (transport > TransportKind::unified || transport < TransportKind::automatic)
-    return {};  // Options::problems() says it
+  if (!detail::is_named(transport)) return {};  // Options::problems() says it
   if (on_cuda) {
     return fmt::format("--transport {}: the CUDA engine's transports are bar, pinned and unified",
                        name(transport));

@@ -218,6 +218,10 @@ class Reader {
     if (n > uint64_t(last)) fail();
     value = Enum(n);
   }
+  template <class Enum>
+  void choice(Enum& value) {
+    choice(value, Enum(detail::names_of<Enum>.size() - 1));
+  }
   double real() {
     const uint64_t bits = number();
     double value;
@@ -417,8 +421,8 @@ Stats read_stats(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   const auto number = [&reader](uint64_t& value) { reader.number(value); };
   Stats stats;
-  reader.choice(stats.engine, EngineKind::cpu);
-  reader.choice(stats.transport, TransportKind::unified);
+  reader.choice(stats.engine);
+  reader.choice(stats.transport);
   reader.text(stats.device);
   reader.choice(stats.state, Lifecycle::failed);
   stats.uptime_s = reader.real();

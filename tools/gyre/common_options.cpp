@@ -17,23 +17,23 @@ namespace gyre::tools {
 
 namespace {
 std::atomic<bool> interrupt_seen{false};
+
+template <class Kind>
+std::map<std::string, Kind> values_by_name() {
+  std::map<std::string, Kind> values;
+  for (const std::string_view name : gyre::detail::names_of<Kind>) {
+    values.emplace(name, Kind(values.size()));
+  }
+  return values;
+}
 }  // namespace
 
 void add_common_options(ProgramCommand command, Options& options, std::string& json_file) {
-  const std::map<std::string, EngineKind> engines = {
-      {"auto", EngineKind::automatic}, {"cuda", EngineKind::cuda}, {"cpu", EngineKind::cpu}};
-  const std::map<std::string, TransportKind> transports = {{"auto", TransportKind::automatic},
-                                                           {"bar", TransportKind::bar},
-                                                           {"pinned", TransportKind::pinned},
-                                                           {"heap", TransportKind::heap},
-                                                           {"unified", TransportKind::unified}};
-  const std::map<std::string, WaitPolicy> waits = {{"polite", WaitPolicy::polite},
-                                                   {"spin", WaitPolicy::spin}};
-  command.add_choice("--engine", options.engine, engines,
+  command.add_choice("--engine", options.engine, values_by_name<EngineKind>(),
                      "auto (default: cuda where there is a GPU, else cpu), cuda, cpu");
   command.add_option("--device", options.device, "CUDA device number").show_default();
   command.add_choice(
-      "--transport", options.transport, transports,
+      "--transport", options.transport, values_by_name<TransportKind>(),
       "auto (default: bar where it works, else pinned; heap on the CPU), bar, pinned or unified (CUDA), "
       "heap");
   command.add_option("--workers", options.workers, "workers: blocks on CUDA, threads on the CPU")
@@ -64,7 +64,7 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
           "milliseconds an ask may take (default " + std::to_string(options.timeout.count()) + ")")
       .type_name("MS");
   command.add_choice(
-      "--wait", options.wait, waits,
+      "--wait", options.wait, values_by_name<WaitPolicy>(),
       "polite (default: spin for a moment, then sleep until woken) or spin (a core each, lowest latency)");
   command
       .add_option(
