@@ -1,5 +1,6 @@
 // The catalogue of errors that have numbers: what each means in Gyre, and what to check next. docs/errors.md
-// and all error texts are made from it.
+// shows it. Statuses take their names from it; texts about CUDA's and NVRTC's errors take name, meaning and
+// check. What one failure of Gyre's own says, with its numbers, is in runtime/errors.cpp.
 #pragma once
 
 #include <cstdint>
