@@ -15,7 +15,7 @@ std::vector<int> allowed_cpus();
 
 /// Nanoseconds that a fixed piece of arithmetic takes on the CPU that the calling thread runs on: the median
 /// of two hundred. Longer where the clock is slower, or where another thread works on the same core, which in
-/// a virtual machine may be somebody else's: bench/results/2026-11-23-h200-busy-core.txt has 185 to 462.
+/// a virtual machine may be somebody else's.
 uint64_t arithmetic_ns();
 
 struct CpuSpeed {
