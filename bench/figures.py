@@ -9,8 +9,7 @@
 A page says where a figure goes, as a block or within a line:
     <!-- figures: NAME -->anything<!-- end of figures -->
 Both also fail where a result is missing, where results are not of one commit whose tree had no changes, and where a
-page has a measured figure outside the markers. --provisional accepts results of several commits, and leaves README.md
-alone.
+page has a measured figure outside the markers. --provisional accepts results of several commits.
 """
 import argparse
 import glob
@@ -299,10 +298,10 @@ def check_markers(text, page):
                 raise Problem(f"{page} has a figure outside the markers: {line.strip()[:160]}")
 
 
-def made(root, results, provisional):
+def made(root, results):
     """What each page and drawing should hold."""
     files = {}
-    pages = ([] if provisional else ["README.md"]) + sorted(os.path.relpath(path, root)
+    pages = ["README.md"] + sorted(os.path.relpath(path, root)
                                    for path in glob.glob(os.path.join(root, "docs", "**", "*.md"), recursive=True))
     for page in pages:
         with open(os.path.join(root, page), encoding="utf-8") as file:
@@ -311,7 +310,7 @@ def made(root, results, provisional):
         if "<!-- figures:" in text:
             files[page] = filled(text, page, results)
     for page in PAGES_WITHOUT_OTHER_FIGURES:
-        if page not in files and not (provisional and page == "README.md"):
+        if page not in files:
             raise Problem(f"{page} has no marker for figures")
     alternatives_drawn = ("gyre", "raw", "naive-ring", "launch-sync", "graph-sync", "copies-launch-sync",
                           "graph-copies-sync")
@@ -336,7 +335,7 @@ def main():
         results = Results(settings.root)
         if not settings.provisional:
             results.check_commits()
-        files = made(settings.root, results, settings.provisional)
+        files = made(settings.root, results)
     except (Problem, KeyError) as problem:
         print(f"figures.py: {'no field ' if isinstance(problem, KeyError) else ''}{problem}", file=sys.stderr)
         return 1
