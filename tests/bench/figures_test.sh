@@ -47,7 +47,12 @@ for file in "$results"/*.json; do
   change "$(basename "$file" .json)" 'machine["commit"] = "0123456789ab"; machine["dirty"] = False'
 done
 change rtt-bar 'for row in document["rows"]: row["p50_ns"] = 7654 if row["name"] == "gyre" else row["p50_ns"]'
+# A page with every name there is.
+for name in $(python3 "$source/bench/figures.py" --list); do
+  printf '<!-- figures: %s -->\n<!-- end of figures -->\n' "$name"
+done >"$folder/tree/docs/every.md"
 figures 0 'wrote README.md' --write
+if grep -A1 '^<!-- figures' "$folder/tree/docs/every.md" | grep -q '^<!-- end'; then echo 'a name gives nothing'; exit 1; fi
 figures 0 '' --check
 grep -q 'Gyre takes <!-- figures: bar-us -->7.65<!-- end of figures --> µs' "$folder/tree/README.md"
 grep -q '^| gyre, BAR | 7.65 |' "$folder/tree/docs/performance.md"
