@@ -6,10 +6,10 @@
 namespace gyre {
 
 /// A GPU's L2 cache has two slices, and each 4096-byte page of memory belongs to one of them. A
-/// multiprocessor sees the host's writes sooner in pages of its local slice, on an H200 by 100 to 140 ns
-/// (docs/performance.md). One of two neighbouring pages belongs to each slice. Therefore such a ring has two
-/// pages of memory for each page of slots, and the worker chooses which one is used. A plain value, equal on
-/// both sides. By default the ring lies in one piece, as RingShape says.
+/// multiprocessor sees the host's writes sooner in pages of its local slice (docs/decisions/005). One of
+/// two neighbouring pages belongs to each slice. Therefore such a ring has two pages of memory for each
+/// page of slots, and the worker chooses which one is used. A plain value, equal on both sides. By
+/// default the ring lies in one piece, as RingShape says.
 class SlotPages {
  public:
   static constexpr uint32_t page_bytes = 4096;

@@ -42,8 +42,8 @@ class OwnPages {
 /// Page-locked host memory, mapped into every context.
 class PinnedRegion final : public RegionMemory {
  public:
-  /// Makes a region of `bytes`, the first `zeroed_bytes` zeroed. The driver locks `pages`, or new OwnPages:
-  /// that takes at most half as long as letting the driver allocate (docs/performance.md). The driver
+  /// Makes a region of `bytes`, the first `zeroed_bytes` zeroed. The driver locks `pages`, or new
+  /// OwnPages: that takes less time than letting the driver allocate (docs/decisions/031). The driver
   /// allocates regions of more than OwnPages::most_bytes, and those whose pages it cannot lock. `context`
   /// must outlive this. Throws Error.
   PinnedRegion(const Context& context, size_t bytes, size_t zeroed_bytes, OwnPages pages = {});
