@@ -69,7 +69,7 @@ steps=(
   'rollback|20|rollback --engine cuda --messages 100000 --interleave 3'
   'api|15|api --engine cuda --messages 30000 --interleave 3'
   'views|6|views --engine cuda'
-  'frames|4|frames --engine cpu --frames 200000'
+  'frames|4|frames --engine cpu --frames 500000'
   'soak|10|soak --engine cuda --workers 16 --threads 8 --messages 1e8'
 )
 if [[ $list ]]; then
