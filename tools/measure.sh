@@ -144,7 +144,8 @@ for step in "${steps[@]}"; do
         continue
       fi
       why='it wrote no result' ;;
-    3)  # this engine or transport is not available here
+    3)  # this engine or transport is not available here; the file may have been made, empty
+      rm -f "$name.json"
       say skipped "$name" "$took" "$(tail -n 1 "$logs/$name")"
       skipped=$((skipped + 1))
       continue ;;
