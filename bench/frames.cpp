@@ -74,7 +74,7 @@ struct FramesSettings {
   std::string json_file;
 };
 
-/// What a frame may cost the thread that sends it (docs/messages.md, messages from outside).
+/// What a frame may cost the thread that sends it (docs/reference/messages.md, messages from outside).
 constexpr uint64_t memory_bound(uint64_t bytes) { return (64 << 10) + 16 * bytes; }
 constexpr uint64_t time_bound_ns(uint64_t bytes) { return 100'000 + 100 * bytes; }
 

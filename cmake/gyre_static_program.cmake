@@ -1,6 +1,6 @@
 # gyre_static_program(target): the program `target` runs on machines that have neither Cap'n Proto nor a C++ runtime.
 # It links them, as Gyre itself, statically; of shared libraries it needs glibc's alone. Driver, NVRTC and Vulkan are
-# loaded at run time in any case. docs/carrying.md says what the other machine must have.
+# loaded at run time in any case. docs/how-to/carrying.md says what the other machine must have.
 function(gyre_static_program target)
   set(doing "gyre_static_program(${target})")
   set(type "")

@@ -48,7 +48,7 @@ class Reply {
 /// - co_await resumes a coroutine.
 /// - CompletionQueue::watch() serves poll loops.
 ///
-/// docs/async.md says on which threads they run.
+/// docs/how-to/asynchronous.md says on which threads they run.
 template <class T>
 class Future;
 /// Delivers the outcome of Client::ask: the reply, or why there is none.

@@ -1,4 +1,4 @@
-// Actors with state, as docs/actors.md explains them.
+// Actors with state, as docs/reference/actors.md explains them.
 #include <account_actors_sources.hpp>
 #include <gyre/gyre.hpp>
 

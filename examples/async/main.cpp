@@ -1,4 +1,5 @@
-// Outcomes by callback, coroutine and poll loop, and an ask that is given up, as docs/async.md explains them.
+// Outcomes by callback, coroutine and poll loop, and an ask that is cancelled. docs/how-to/asynchronous.md
+// explains them.
 #include <gyre/gyre.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 

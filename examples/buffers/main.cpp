@@ -1,4 +1,4 @@
-// Samples that stay where the workers are while messages work on them, as docs/messages.md explains it.
+// Samples that stay where the workers are while messages work on them, as docs/how-to/buffers.md explains it.
 #include <gyre/gyre.hpp>
 #include <recording_sources.hpp>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# show.sh GYRE LIBRARIES [build]: what docs/debugging.md shows of gyre inspect and gyre validate --against, of a good, a
-# slow and a wrong actor. With `build` it makes their libraries in the folder LIBRARIES first, which needs a C++ compiler
-# and capnp; without, it needs the program, the libraries and, for --against, a GPU.
+# show.sh GYRE LIBRARIES [build]: runs gyre inspect and gyre validate --against on a good, a slow and a wrong actor.
+# With `build` it first makes their libraries in the folder LIBRARIES, which needs a C++ compiler and capnp. Without, it
+# needs the program, the libraries and, for --against, a GPU.
 set -u
 gyre="$(realpath "$1")"
 here="$(realpath "$(dirname "$0")")"

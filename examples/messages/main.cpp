@@ -1,4 +1,4 @@
-// Messages of a schema of one's own, as docs/messages.md explains them.
+// Messages of a schema of one's own, as docs/reference/messages.md explains them.
 #include <capnp/serialize.h>
 #include <gyre/gyre.hpp>
 #include <station_sources.hpp>

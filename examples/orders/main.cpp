@@ -1,4 +1,4 @@
-// Errors that leave no trace, and scratch memory, as docs/actors.md explains them.
+// Errors that leave no trace, and scratch memory, as docs/reference/actors.md explains them.
 #include <capnp/message.h>
 #include <gyre/gyre.hpp>
 #include <market_actors_sources.hpp>

@@ -1,4 +1,4 @@
-// Actors of a market: errors that leave no trace, and scratch memory. docs/actors.md explains them.
+// Actors of a market: errors that leave no trace, and scratch memory. docs/reference/actors.md explains them.
 #pragma once
 
 #include <gyre/device/context.hpp>

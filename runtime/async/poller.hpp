@@ -1,5 +1,5 @@
 // The poller: one thread of a runtime. It takes replies that no other thread waits for, and runs callbacks
-// when asks are done. docs/async.md says what callbacks may do.
+// when asks are done. docs/how-to/asynchronous.md says what callbacks may do.
 #pragma once
 
 #include <gyre/runtime/async/completion_list.hpp>
