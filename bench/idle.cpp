@@ -1,4 +1,4 @@
-// gyre-bench idle: what workers that nobody asks cost, in processor time and in watts.
+// gyre-bench idle: what idle workers cost, in processor time and in watts.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <gyre/runtime/builtin_actors.hpp>

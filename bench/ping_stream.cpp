@@ -100,7 +100,7 @@ uint64_t ask_pings(Client& client, const PingShare& share) {
       ++taken;
       if (++get == share.window) get = 0;
     } else if (tools::interrupt_requested()) {
-      return sum;  // futures that nobody reads abandon their calls, whose replies are counted all the same
+      return sum;  // unread futures abandon their calls; their replies are counted all the same
     } else {
       client.ask_many<gyre_bench::PingRequest>(Address<Ping>{turns.key()},
                                                std::span(in_flight).subspan(put, next),

@@ -15,7 +15,7 @@ ActorSet ping_actors();
 /// The body of their messages, and of the answers: a root pointer and a word.
 constexpr uint32_t ping_bytes = 16;
 
-/// One thread's part of the work: `messages` messages, to the actors with these keys in turn.
+/// One thread's part of the work: `messages` messages, to the actors with these keys, one after the other.
 struct PingShare {
   std::vector<uint64_t> keys;
   uint64_t messages = 0;

@@ -41,8 +41,8 @@ class Rows {
   std::vector<Row> rows_;
 };
 
-/// Calls every case in turn, `rounds` times over, and adds what it returns, until it is interrupted. False
-/// where it was.
+/// Calls the cases one after the other, `rounds` times over, and adds what it returns, until it is
+/// interrupted. False where it was.
 bool measure_interleaved(Rows& rows, uint32_t rounds, const std::vector<std::function<Row()>>& cases);
 
 }  // namespace gyre::bench

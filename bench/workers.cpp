@@ -1,4 +1,4 @@
-// gyre-bench workers: what workers that nobody asks cost the one that is asked.
+// gyre-bench workers: what workers that are idle cost the one that is asked.
 #include <fmt/format.h>
 
 #include <memory>

@@ -249,7 +249,7 @@ function(gyre_write_changed path text)
   endif()
 endfunction()
 
-# `used`: the messages targets by their own names. `all`: with those that they use in turn, each once.
+# `used`: the messages targets by their own names. `all`: with those that they use themselves, each once.
 function(gyre_resolve_messages doing used_variable all_variable)
   set(used "")
   set(all "")
@@ -285,7 +285,7 @@ function(gyre_position_independent target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
 endfunction()
 
-# Generated headers below `root`, for `target` and who links it. Nobody can mend their warnings, but Gyre itself.
+# Generated headers below `root`, for `target` and who links it. Only Gyre itself can fix their warnings.
 function(gyre_use_generated target root)
   set(system SYSTEM)
   if(GYRE_WARN_OF_GENERATED)

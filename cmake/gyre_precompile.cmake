@@ -7,8 +7,8 @@
 # target with a visibility of its own has none: clang refuses headers that were precompiled with another one.
 # gyre_compile_together(target [BATCH]): the target's sources compile several at a time (BATCH, or 12) where headers are
 # precompiled: what all of them instantiate is then compiled once. They share a namespace without a name. Other compilers
-# see each of them alone, and so do release builds, whose speed is not to hang on their neighbours, and projects that add
-# Gyre. For an editor that wants each source's own command: -DCMAKE_CXX_COMPILER_LAUNCHER=ccache.
+# see each of them alone, and so do release builds, whose speed must not depend on what is compiled beside them, and projects
+# that add Gyre. For an editor that wants each source's own command: -DCMAKE_CXX_COMPILER_LAUNCHER=ccache.
 set(GYRE_PRECOMPILES OFF)
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT GYRE_SANITIZE))

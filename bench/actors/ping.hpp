@@ -29,7 +29,7 @@ struct SlowPinger {
   }
 };
 
-/// Adds up what it is told.
+/// Adds up the amounts of its messages.
 struct Counter {
   using Handles = gyre::Handles<view::Count, view::CountedRequest>;
   static constexpr bool side_by_side = true;

@@ -12,8 +12,8 @@ namespace gyre::bench {
 /// first is asked; the plan's pollers each. No envelope, no dispatch, no client API; the host spins. No other
 /// kernel may live on the device. Throws EngineUnavailable, BadOptions, Error.
 Row measure_raw(const Plan& plan, uint32_t size);
-/// The same where slots lie in the pages of the GPU's memory that their worker is near to, as Gyre's do over
-/// BAR: "raw near pages". For rings that have SlotPages::pages(), over BAR.
+/// Measures the same with slots in the worker's local L2 slice, as Gyre's are over BAR: the row
+/// "raw near pages". For rings that have SlotPages::pages(), over BAR.
 Row measure_raw_near_pages(const Plan& plan, uint32_t size);
 
 /// Their kernel, for messages with a body of `size` bytes and 1 or 2 `pollers` on compute capability

@@ -107,8 +107,8 @@ class Stream {
   const uint32_t words_;
 };
 
-// Threads take workers in turn. Where there are twice as many as workers, two share each: one sends, one
-// takes.
+// Thread i serves worker i modulo the workers. Where there are twice as many as workers, two share each: one
+// sends, one takes.
 std::vector<Part> parts_of(std::deque<Lane>& lanes, uint32_t threads) {
   const auto workers = uint32_t(lanes.size());
   const bool in_pairs = threads >= 2 * workers;

@@ -8,6 +8,6 @@ struct Smooth {
 }
 
 struct Smoothed {
-  values @0 :List(Float32);  # of each element and its two neighbours, the mean
+  values @0 :List(Float32);  # the mean of each element and those before and after it
   sum @1 :Float32;           # of them all
 }

@@ -30,7 +30,7 @@ TEST_CASE("runtimes on two GPUs work at once, and each has actors of its own", "
         if (!reply || reply.value()->getValue() != (n + 7) / 8 * amount) ++wrong;
       }
     };
-    // Keys 2, 4 … 14, 0 in turn: the n-th ask is its actor's ((n + 7) / 8)-th.
+    // Keys 2, 4 … 14, 0, over and over: the n-th ask is its actor's ((n + 7) / 8)-th.
     std::thread beside([&] { count(second, 3); });
     count(first, 1);
     beside.join();

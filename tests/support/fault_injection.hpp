@@ -35,7 +35,7 @@ inline size_t sites(Phase phase, const Life& healthy) {
     case Phase::destruction:
       return healthy.calls.size();
     case Phase::traffic:
-      return std::min<size_t>(healthy.calls.size(), 3);  // one look at the kernel, and there may be no other
+      return std::min<size_t>(healthy.calls.size(), 3);  // the kernel is polled once, perhaps never again
     default:
       return std::min<size_t>(healthy.calls.size(), 6);
   }

@@ -1,5 +1,5 @@
 @0xe5a1b7c83f0d4926;
-# Messages of the tests' actor: it does what it is told, so that tests can provoke every outcome.
+# Messages of the tests' actor: it does what its messages say, so that tests can provoke every outcome.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("gyre_test");

@@ -1,4 +1,4 @@
-// Probe: does what it is told, so that tests can provoke every outcome on both engines.
+// Probe: does what its messages say, so that tests can provoke every outcome on both engines.
 #pragma once
 
 #include <gyre/device/context.hpp>
@@ -64,7 +64,7 @@ struct Probe {
   }
 
   // 1 if told to stop before the time was over. All threads go round equally often: rank 0's clock decides,
-  // by way of should_stop's barrier, so each turn is one microsecond of work and one look.
+  // by way of should_stop's barrier, so each turn is one microsecond of work and one poll.
   GYRE_DEVICE static uint64_t work(gyre::Context& ctx, uint64_t ns) {
     for (uint64_t turn = 0; turn < ns / 1000; ++turn) {
       const uint64_t begin = ctx.now_ns();
