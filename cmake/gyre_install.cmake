@@ -2,6 +2,10 @@
 # gyre::runtime, gyre::device (the built-in actors), gyre::messages, and gyre_add_messages and gyre_add_actors.
 include(CMakePackageConfigHelpers)
 
+# Three components, which are Debian packages of their own (gyre_debian_packages.cmake): runtime is what programs load,
+# tools what people start, dev all else.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
+
 set_target_properties(gyre_headers PROPERTIES EXPORT_NAME headers)
 set_target_properties(gyre_messages PROPERTIES EXPORT_NAME messages)
 set_target_properties(gyre_bridge PROPERTIES EXPORT_NAME bridge)
@@ -26,20 +30,41 @@ if(TARGET gyre_c)
   install(FILES ${PROJECT_SOURCE_DIR}/runtime/c/gyre.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gyre)
   # The Python package: PYTHONPATH names this folder. It finds the library by a link beside it.
   set(GYRE_PYTHON_DIR lib/python3/dist-packages CACHE STRING "Where the Python package is installed, below the prefix")
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/python/gyre/ DESTINATION ${GYRE_PYTHON_DIR}/gyre
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/python/gyre/ DESTINATION ${GYRE_PYTHON_DIR}/gyre COMPONENT runtime
           FILES_MATCHING PATTERN "*.py")
   cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR
              BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${GYRE_PYTHON_DIR}/gyre OUTPUT_VARIABLE to_library)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python)
   file(CREATE_LINK ${to_library}/libgyre.so.${PROJECT_VERSION_MAJOR} ${PROJECT_BINARY_DIR}/python/libgyre.so SYMBOLIC)
-  install(FILES ${PROJECT_BINARY_DIR}/python/libgyre.so DESTINATION ${GYRE_PYTHON_DIR}/gyre)
+  install(FILES ${PROJECT_BINARY_DIR}/python/libgyre.so DESTINATION ${GYRE_PYTHON_DIR}/gyre COMPONENT runtime)
 endif()
-install(TARGETS ${libraries} capnpc-gyre EXPORT gyre_targets)
+install(TARGETS ${libraries} capnpc-gyre EXPORT gyre_targets LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
+set(programs "")
 foreach(program gyre gyre-bench)
   if(TARGET ${program})
-    install(TARGETS ${program})
+    install(TARGETS ${program} COMPONENT tools)
+    list(APPEND programs ${program})
   endif()
 endforeach()
+if(programs)
+  # Of every program one file: bash loads the completion of a command from the file of its name.
+  foreach(program IN LISTS programs)
+    install(FILES ${PROJECT_SOURCE_DIR}/tools/completion/gyre.bash RENAME ${program}
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT tools)
+  endforeach()
+  find_program(HELP2MAN help2man)  # help2man: the manual pages, from what --help prints
+  if(HELP2MAN)
+    list(TRANSFORM programs REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE program_files)
+    set(man_pages ${PROJECT_BINARY_DIR}/man)
+    add_custom_command(OUTPUT ${man_pages}/gyre.1.gz
+      COMMAND ${PROJECT_SOURCE_DIR}/tools/man_pages.sh ${man_pages} ${program_files}
+      DEPENDS ${programs} ${PROJECT_SOURCE_DIR}/tools/man_pages.sh
+      COMMENT "Writing the manual pages" VERBATIM)
+    add_custom_target(gyre_man_pages DEPENDS ${man_pages}/gyre.1.gz)
+    # Packages have them, and so has an installation that was asked for them: `cmake --build BUILD --target gyre_man_pages`.
+    install(DIRECTORY ${man_pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools OPTIONAL)
+  endif()
+endif()
 
 # Headers: all that users include, and what a kernel includes; none that needs CUDA's.
 set(installed_headers ${CMAKE_INSTALL_INCLUDEDIR}/gyre)
@@ -70,3 +95,35 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/gyre-config.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gyre-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/gyre-config.cmake ${PROJECT_BINARY_DIR}/gyre-config-version.cmake
         DESTINATION ${package_dir})
+
+# For builds without CMake. gyre.pc: the C++ runtime and the built-in actors, static libraries; gyre-c.pc: the shared library
+# with the C interface.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+           OUTPUT_VARIABLE GYRE_PC_PREFIX)
+set(GYRE_PC_LIBRARIES "")
+set(GYRE_PC_DEFINITIONS "")
+foreach(library IN LISTS libraries)
+  get_target_property(type ${library} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY" AND NOT library STREQUAL "gyre_telemetry")
+    string(APPEND GYRE_PC_LIBRARIES " -l${library}")
+    get_target_property(definitions ${library} INTERFACE_COMPILE_DEFINITIONS)
+    if(definitions)
+      list(TRANSFORM definitions PREPEND "-D")
+      list(APPEND GYRE_PC_DEFINITIONS ${definitions})
+    endif()
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES GYRE_PC_DEFINITIONS)
+list(JOIN GYRE_PC_DEFINITIONS " " GYRE_PC_DEFINITIONS)
+set(GYRE_PC_REQUIRES "")
+if(NOT GYRE_STATIC)
+  set(GYRE_PC_REQUIRES "fmt")
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/gyre.pc.in ${PROJECT_BINARY_DIR}/gyre.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/gyre.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET gyre_c)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/gyre-c.pc.in ${PROJECT_BINARY_DIR}/gyre-c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/gyre-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
+
+include(gyre_debian_packages)

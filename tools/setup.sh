@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, running and testing Gyre need, where one is missing: Debian 12 and up,
-# Ubuntu 24.04 and up. --all adds what only `tools/test.sh --all` needs.
+# Ubuntu 24.04 and up. --all adds what only `tools/test.sh --all` needs, --package what tools/package.sh needs.
 # It never installs a GPU driver or the CUDA toolkit; it says whether the toolkit's headers are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,6 +18,7 @@ packages=(
   libboost-context-dev       # the tests: a warp's threads as fibers
   python3                    # the tests: reads JSON and counts results
   clang                      # the tests: it compiles them in the least time
+  pkg-config                 # the tests: a program that finds an installed Gyre without CMake
   doxygen                    # the tests: the API reference, which must have no warnings
   python3-numpy python3-pip  # the Python package: its tests; installing it
 )
@@ -25,13 +26,18 @@ packages_for_all=(
   libclang-rt-dev            # by clang: the sanitizer build, and the fuzzers
   valgrind                   # exit paths once more, for the memory that they use
 )
+packages_for_packaging=(
+  dpkg-dev file              # dependencies of Debian packages: which packages the programs' libraries are of
+  help2man                   # manual pages, from what --help prints
+)
 
 say() { echo "setup: $*" >&2; }
 
 case "${1-}" in
   '') ;;
-  --all) packages+=("${packages_for_all[@]}") ;;
-  *) say "unknown argument $1; usage: tools/setup.sh [--all]"; exit 2 ;;
+  --all) packages+=("${packages_for_all[@]}" "${packages_for_packaging[@]}") ;;
+  --package) packages+=("${packages_for_packaging[@]}") ;;
+  *) say "unknown argument $1; usage: tools/setup.sh [--all | --package]"; exit 2 ;;
 esac
 
 missing=()

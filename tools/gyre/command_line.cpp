@@ -1,10 +1,13 @@
 #include "command_line.hpp"
 
+#include <fmt/format.h>
+#include <gyre/gyre.h>
 #include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <utility>
 
+#include "build_commit.hpp"
 #include "common_options.hpp"
 
 namespace gyre::tools {
@@ -153,6 +156,10 @@ void ProgramCommand::when_chosen(std::function<void()> call) const { app_->callb
 
 Program::Program(const std::string& text, const std::string& name) : app_(new CLI::App(text, name)) {
   app_->require_subcommand(1);
+  app_->set_version_flag("--version",
+                         fmt::format("{} {}\ncommit {}", name, GYRE_VERSION, build_commit().text()),
+                         "Print the version and the commit and exit");
+  app_->get_formatter()->column_width(36);  // help2man knows an option by two spaces behind it
 }
 Program::~Program() = default;
 
