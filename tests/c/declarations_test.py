@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""declarations_test.py HEADER LIBRARY_PY GYRE_CS: what the Python package and the .NET sample declare of gyre.h is what
+"""declarations_test.py HEADER LIBRARY_PY GYRE_CS GYRE_SYS_RS: what the Python package, the .NET sample and the Rust
+example declare of gyre.h is what
 it says: each function's parameters, each struct's fields, all by their types."""
 
 import ctypes
@@ -156,21 +157,70 @@ def check_dotnet(path, functions, structs):
     return len(imports), len(declared_structs)
 
 
+def check_rust(path, functions, structs):
+    with open(path) as file:
+        text = re.sub(r"//[^\n]*", "", file.read())
+    simple = {"i32": "int32", "u32": "uint32", "i64": "int64", "u64": "uint64", "u16": "uint16", "f64": "double",
+              "usize": "size", "c_char": "char", "c_void": "void"}
+    simple.update((name, simple[base]) for name, base in re.findall(r"pub type (\w+) = (\w+);", text))
+    # What is never looked into is an empty enum of the struct's name.
+    opaque = re.findall(r"pub enum (\w+) \{\}", text)
+
+    def matches(declared, said):
+        pointer = re.match(r"\*(?:const|mut) (.*)$", declared)
+        if pointer:
+            return said == "text" and pointer[1] == "c_char" or (
+                said.startswith("pointer to ") and matches(pointer[1], said[len("pointer to "):]))
+        return simple.get(declared, declared) == said
+
+    declared = re.findall(r"pub fn (\w+)\(([^)]*)\)\s*->\s*([^;]+);", text)
+    for name, parameters, returns in declared:
+        if name not in functions:
+            fail(f"Rust declares {name}, and the header does not")
+            continue
+        result, said = functions[name]
+        takes = [part.split(":")[1].strip() for part in parameters.split(",") if part.strip()]
+        if not matches(returns, result) or len(takes) != len(said):
+            fail(f"Rust's {name}: it returns {result} and takes {said}")
+            continue
+        for i, (kind, parameter) in enumerate(zip(takes, said)):
+            if not matches(kind, parameter):
+                fail(f"Rust's {name}: parameter {i} is {kind}, and the header says {parameter}")
+    if text.count("pub fn ") != len(declared):
+        fail(f"Rust declares {text.count('pub fn ')} functions, and {len(declared)} can be read")
+    declared_structs = re.findall(r"#\[repr\(C\)\]\s*pub struct (\w+) \{(.*?)\}", text, flags=re.S)
+    for name, body in declared_structs:
+        fields = re.findall(r"pub (\w+): ([^,]+),", body)
+        if name not in structs or [field for field, _ in fields] != [field for field, _ in structs[name]]:
+            fail(f"Rust's {name} has the fields {[field for field, _ in fields]}")
+            continue
+        for (field, kind), (_, said) in zip(fields, structs[name]):
+            if not matches(kind, said):
+                fail(f"Rust's {name}.{field} is {kind}, and the header says {said}")
+    for name in opaque:
+        if name not in structs:
+            fail(f"Rust names a struct {name}, and the header does not")
+    if not declared_structs or not declared:
+        fail("Rust declares nothing that can be read")
+    return len(declared), len(declared_structs)
+
+
 def main():
-    header, python, dotnet = sys.argv[1:]
+    header, python, dotnet, rust = sys.argv[1:]
+    languages = (("Python", check_python, python), (".NET", check_dotnet, dotnet), ("Rust", check_rust, rust))
     functions, structs = read_header(header)
     # A declaration that is not right is seen.
     wrong = dict(functions, gyre_launch=("int32", ["uint64", "pointer to gyre_options", "pointer to uint32"]))
     sys.stdout = open(os.devnull, "w")
-    for check, path in ((check_python, python), (check_dotnet, dotnet)):
+    for _, check, path in languages:
         check(path, wrong, structs)
         check(path, functions, dict(structs, gyre_options=structs["gyre_options"][::-1]))
     sys.stdout = sys.__stdout__
-    if len(failures) != 4:
-        print(f"FAILED: of 4 wrong declarations {len(failures)} were seen")
+    if len(failures) != 2 * len(languages):
+        print(f"FAILED: of {2 * len(languages)} wrong declarations {len(failures)} were seen")
         return 1
     failures.clear()
-    for language, check, path in (("Python", check_python, python), (".NET", check_dotnet, dotnet)):
+    for language, check, path in languages:
         print("{}: {} functions and {} structs as the header declares them".format(
             language, *check(path, functions, structs)))
     return bool(failures)
