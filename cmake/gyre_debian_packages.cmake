@@ -4,7 +4,7 @@
 #   gyre-dev      headers, static libraries, CMake and pkg-config files, the plugin of the schema compiler
 # The CUDA driver, NVRTC and the Vulkan loader are loaded at run time where they are: no package depends on them.
 set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_CONTACT "The developers of Gyre <gyre@localhost>")
+set(CPACK_PACKAGE_CONTACT "The developers of Gyre <noreply@gyre.invalid>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL runtime dev tools)
