@@ -11,7 +11,7 @@ namespace gyre {
 struct alignas(128) HandlerCounts {
   static constexpr uint32_t bins = 40;
 
-  /// Messages that ended well, by the time that their worker had them (docs/watching.md, times): bin
+  /// Messages that ended well, by the time that their worker had them (docs/reference/metrics.md, times): bin
   /// b counts times from 2^b ns to below 2^(b+1) ns; the first counts what took no time that the clock shows
   /// too, the last all that took longer.
   uint64_t processed[bins];

@@ -92,7 +92,7 @@ struct Options {
   uint64_t region_budget = uint64_t(1) << 30;  ///< limits the region, in bytes
   bool verbose = false;                        ///< logs launch parameters at every log level
   /// Writes stats() to a file in `$GYRE_STATS_DIR` at each stats_interval, for `gyre stat`
-  /// (docs/watching.md).
+  /// (docs/reference/metrics.md).
   bool publish_stats = false;
   std::chrono::milliseconds stats_interval{200};  ///< time between two writes of stats(), 10 ms to an hour
   bool cache = true;  ///< CUDA: keeps compiled actors on disk and reuses them (docs/design.md, 6)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reports how pages and comments are written.
 
-    style.py [--lengths] [--quiet] [FILE…]      default: every page and every source file that git tracks
+    style.py [--lengths] [--quiet] [FILE…]      default: every page and every source file of the tree
 
 Words: each use of a phrase of tools/style_words.txt, in a page's prose or in a comment, with the wording that replaces it.
 Lengths, with --lengths: the mean sentence of each page in words, and each sentence of more than 40. Code blocks, headings and
@@ -103,8 +103,11 @@ def main():
     arguments = parser.parse_args()
     files = arguments.files
     if not files:
-        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
-        files = [ROOT / name for name in listed.split("\0") if name]
+        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True)
+        if listed.returncode == 0:
+            files = [ROOT / name for name in listed.stdout.split("\0") if name]
+        else:  # a source archive
+            files = [path for path in ROOT.rglob("*") if "build" not in path.relative_to(ROOT).parts]
         files = [path for path in files if path.suffix == ".md" or path.suffix in LINE_COMMENTS]
     known, failures, pages = list(rules()), 0, 0
 

@@ -1,4 +1,4 @@
-// The catalogue of errors that have numbers: what each means in Gyre, and what to check next. docs/errors.md
+// The catalogue of errors that have numbers: what each means in Gyre, and what to check next. docs/reference/errors.md
 // shows it. Statuses take their names from it; texts about CUDA's and NVRTC's errors take name, meaning and
 // check. What one failure of Gyre's own says, with its numbers, is in runtime/errors.cpp.
 #pragma once
@@ -35,7 +35,7 @@ const ErrorEntry* find_error(ErrorSource source, uint32_t code);
 /// Returns "<meaning>; <check>" for the end of an error's text; empty if the catalogue has no such error.
 std::string error_advice(ErrorSource source, uint32_t code);
 
-/// The error's row in docs/errors.md: | `name (code)` | meaning | check |.
+/// The error's row in docs/reference/errors.md: | `name (code)` | meaning | check |.
 std::string markdown_row(const ErrorEntry& entry);
 
 /// "Gyre", "CUDA driver", "NVRTC".

@@ -1,5 +1,5 @@
 // What the sender sees of a handler's fault: example_faults none|null|trap|check|endless|compile [cpu].
-// docs/how-to/debugging.md says what each looks like. On CPU threads null and trap kill the process, as in
+// docs/how-to/debugging.md says what each appears like. On CPU threads null and trap kill the process, as in
 // any program.
 #include <faulty_actors_sources.hpp>
 #include <gyre/gyre.hpp>

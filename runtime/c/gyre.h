@@ -60,7 +60,7 @@ extern "C" {
 
 /* ---- Errors */
 
-/** Says whether a function succeeded, and why not. docs/errors.md lists every status. */
+/** Says whether a function succeeded, and why not. docs/reference/errors.md lists every status. */
 typedef int32_t gyre_status;
 enum {
   GYRE_OK = 0,
@@ -127,7 +127,7 @@ typedef struct gyre_error_entry {
   const char* meaning; /**< what the error means in Gyre */
   const char* check;   /**< what to check or do next; may be "" */
 } gyre_error_entry;
-/** Finds an error in the catalogue (docs/errors.md). `code` is a gyre_status below 1000, a CUresult, or an
+/** Finds an error in the catalogue (docs/reference/errors.md). `code` is a gyre_status below 1000, a CUresult, or an
    nvrtcResult. The texts lie in static memory. Fails with GYRE_INVALID_ARGUMENT if there is no entry. */
 GYRE_API gyre_status gyre_find_error(int32_t source, uint32_t code, gyre_error_entry* entry);
 

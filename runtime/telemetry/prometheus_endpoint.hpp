@@ -1,4 +1,4 @@
-// A Prometheus endpoint: serves a runtime's stats over HTTP. docs/watching.md lists the metrics. Part of
+// A Prometheus endpoint: serves a runtime's stats over HTTP. docs/reference/metrics.md lists the metrics. Part of
 // the library gyre::telemetry.
 #pragma once
 

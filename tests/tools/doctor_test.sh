@@ -64,7 +64,7 @@ run errors timed_out
 expect_in out '^timed_out \(20\), Gyre$'
 run errors
 expect_code 0
-[[ $(wc -l <out) == $(grep -cE '^\| `' "$source_dir/docs/errors.md") ]] || fail "as many as docs/errors.md has" "$(wc -l <out)"
+[[ $(wc -l <out) == $(grep -cE '^\| `' "$source_dir/docs/reference/errors.md") ]] || fail "as many as docs/reference/errors.md has" "$(wc -l <out)"
 run errors 123456
 expect_code 2
 expect_in err '123456'

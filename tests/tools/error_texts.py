@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""error_texts.py SOURCE_DIR: every text of an error that users see stands in docs/errors.md, and no other.
+"""error_texts.py SOURCE_DIR: every text of an error that users see stands in docs/reference/errors.md, and no other.
 
 The texts are taken from the sources: what is thrown at set-up (Error, BadOptions, EngineUnavailable), the lines of
 what is wrong with options and launches, what Failure::message() says, and what gyre_last_error() does. What a text takes from the run stands as …
@@ -173,13 +173,13 @@ def mended(lines, wanted):
         if number > begin and line.startswith("| --- "):
             result += tables.pop(table, [])
     if tables:
-        raise ValueError(f"docs/errors.md has no table {', '.join(tables)}")
+        raise ValueError(f"docs/reference/errors.md has no table {', '.join(tables)}")
     return result
 
 
 def main():
     root = Path(sys.argv[1])
-    page = root / "docs/errors.md"
+    page = root / "docs/reference/errors.md"
     lines = page.read_text().split("\n")
     wanted = texts_of_sources(root)
     if sys.argv[2:] == ["--write"]:
@@ -187,9 +187,9 @@ def main():
         return 0
     there = rows_of_page(lines)
     for kind, text in sorted(set(wanted) - set(there)):
-        print(f"FAILED: {wanted[kind, text]} says, and docs/errors.md does not: | {kind} | `` {text} `` |")
+        print(f"FAILED: {wanted[kind, text]} says, and docs/reference/errors.md does not: | {kind} | `` {text} `` |")
     for kind, text in sorted(set(there) - set(wanted)):
-        print(f"FAILED: docs/errors.md has, and no source says: | {kind} | `` {text} `` |")
+        print(f"FAILED: docs/reference/errors.md has, and no source says: | {kind} | `` {text} `` |")
     if len(wanted) < 100:
         print(f"FAILED: only {len(wanted)} texts were found in the sources; this script does not read them any more")
         return 1

@@ -49,7 +49,7 @@ void add_errors(ProgramCommand app, std::function<int()>& chosen) {
   const ProgramCommand command = app.add_subcommand(
       "errors", "Say what an error of Gyre, the CUDA driver or NVRTC means, and what to check next.");
   command.add_option("code", *wanted, "its number, or a part of its name; without one, all are listed");
-  command.add_flag("--markdown", *markdown, "as rows of docs/errors.md");
+  command.add_flag("--markdown", *markdown, "as rows of docs/reference/errors.md");
   command.footer("Exit: 0 found, 2 there is no such error.");
   command.when_chosen([wanted, markdown, &chosen] { chosen = [=] { return errors(*wanted, *markdown); }; });
 }

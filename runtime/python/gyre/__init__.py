@@ -7,7 +7,7 @@
         reply = client.ask("gyre::actors::VectorAdd", 1, "VectorAddRequest", {"a": [1, 2], "b": [10, 20]})
         print(reply["result"])
 
-See docs/python.md.
+See docs/reference/python.md.
 """
 
 from ._buffer import Buffer

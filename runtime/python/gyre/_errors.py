@@ -6,7 +6,7 @@ from ._library import lib
 
 
 class Error(Exception):
-    """A Gyre function failed. `status` is the failure's number, `name` its name in docs/errors.md ("ring_full")."""
+    """A Gyre function failed. `status` is the failure's number, `name` its name in docs/reference/errors.md ("ring_full")."""
 
     def __init__(self, text, status=0, name=""):
         super().__init__(text)

@@ -1,4 +1,4 @@
-// The catalogue of errors, and docs/errors.md against it.
+// The catalogue of errors, and docs/reference/errors.md against it.
 #include <gyre/bridge/errors/catalogue.hpp>
 
 #include <fstream>
@@ -48,7 +48,7 @@ TEST_CASE(
         "the display's watchdog ended the kernel, which is meant to stay; use a GPU without a display");
 }
 
-TEST_CASE("docs/errors.md has every error of the catalogue as it stands there, in its order, and no other") {
+TEST_CASE("docs/reference/errors.md has every error of the catalogue as it stands there, in its order, and no other") {
   std::vector<std::string> expected;
   for (const ErrorEntry& entry : error_catalogue()) expected.push_back(markdown_row(entry));
   const std::vector<std::string> rows = rows_of_page();

@@ -47,7 +47,7 @@ TEST_CASE("the catalogue has every error of the CUDA headers that Gyre is built 
   CHECK(nvrtc.at("NVRTC_ERROR_COMPILATION") == uint32_t(NVRTC_ERROR_COMPILATION));
   const auto expect = [](ErrorSource source, const auto& codes) {
     for (const auto& [name, code] : codes) {
-      INFO("bridge/errors/catalogue.cpp and docs/errors.md lack " << name << " (" << code << ")");
+      INFO("bridge/errors/catalogue.cpp and docs/reference/errors.md lack " << name << " (" << code << ")");
       const ErrorEntry* const entry = find_error(source, code);
       REQUIRE(entry != nullptr);
       CHECK(entry->name == name);

@@ -176,7 +176,7 @@ TEST_CASE("a scrape says what the stats say, under the names of the page") {
   CHECK(value_of(answer, R"(gyre_memory_bytes{kind="region"})") == double(s.core->region_bytes()));
   CHECK(value_of(answer, R"(gyre_memory_bytes{kind="actors"})") > 0);
 
-  const auto documented = families_of_page(read_file(GYRE_TEST_WATCHING_PAGE));
+  const auto documented = families_of_page(read_file(GYRE_TEST_METRICS_PAGE));
   CHECK(documented.size() >= 20);
   auto served = families_of(answer);
   served.insert({"gyre_worker_heartbeat_age_seconds", "gauge"});  // of workers that have not stopped
