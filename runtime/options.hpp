@@ -95,7 +95,7 @@ struct Options {
   /// (docs/reference/metrics.md).
   bool publish_stats = false;
   std::chrono::milliseconds stats_interval{200};  ///< time between two writes of stats(), 10 ms to an hour
-  bool cache = true;  ///< CUDA: keeps compiled actors on disk and reuses them (docs/design.md, 6)
+  bool cache = true;  ///< CUDA: keeps compiled actors on disk and reuses them (docs/explanation/worker.md)
   /// CUDA: names a folder for the compiled actors and the sources that they were compiled from. Empty: none
   /// is written.
   std::string keep_program = {};

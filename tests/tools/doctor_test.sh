@@ -9,6 +9,7 @@ with_cuda="$4"
 dir="$(mktemp -d)"
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
+unset GYRE_CACHE_DIR
 failures=0
 
 fail() {
@@ -135,7 +136,9 @@ else
   XDG_CACHE_HOME="$dir/cache" run doctor
   expect_in out "^ok +cached kernels +$dir/cache/gyre\$"
   HOME= XDG_CACHE_HOME= run doctor
-  expect_in out '^warn +cached kernels +neither'
+  expect_in out '^warn +cached kernels +none of GYRE_CACHE_DIR, XDG_CACHE_HOME and HOME is an absolute path'
+  GYRE_CACHE_DIR="$dir/own" XDG_CACHE_HOME="$dir/cache" run doctor
+  expect_in out "^ok +cached kernels +$dir/own \(will be made\)\$"
 
   # JSON on standard output, the text on standard error.
   run doctor --launch --json -

@@ -64,16 +64,20 @@ Finding check_locked_memory() {
 }
 
 Finding check_cache_folder() {
+  const char* const own = std::getenv("GYRE_CACHE_DIR");
   const char* const xdg = std::getenv("XDG_CACHE_HOME");
   const char* const home = std::getenv("HOME");
   namespace fs = std::filesystem;
   fs::path folder;
-  if (xdg != nullptr && *xdg == '/') {
+  if (own != nullptr && *own == '/') {
+    folder = own;
+  } else if (xdg != nullptr && *xdg == '/') {
     folder = fs::path(xdg) / "gyre";
   } else if (home != nullptr && *home == '/') {
     folder = fs::path(home) / ".cache" / "gyre";
   } else {
-    return {"cached kernels", Health::warn, "neither XDG_CACHE_HOME nor HOME is an absolute path",
+    return {"cached kernels", Health::warn,
+            "none of GYRE_CACHE_DIR, XDG_CACHE_HOME and HOME is an absolute path",
             "set one, so that compiled kernels can be kept"};
   }
   const auto warn = [&folder](const std::string& what, const std::string& remedy) {
@@ -82,7 +86,7 @@ Finding check_cache_folder() {
   struct stat info {};
   if (stat(folder.c_str(), &info) == 0) {
     if (!S_ISDIR(info.st_mode)) return warn("is not a folder", "remove it");
-    if (info.st_uid != geteuid()) return warn("belongs to another user", "remove it, or set XDG_CACHE_HOME");
+    if (info.st_uid != geteuid()) return warn("belongs to another user", "remove it, or set GYRE_CACHE_DIR");
     if ((info.st_mode & 077) != 0) {
       return warn(fmt::format("has mode {:04o}: others could change kernels", unsigned(info.st_mode & 07777)),
                   fmt::format("chmod 700 {}", folder.string()));
