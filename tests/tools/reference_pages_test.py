@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """reference_pages_test.py SOURCE_DIR: docs/reference/options.md has every option of runtime/options.hpp with its default,
 what gyre.h and the programs call it, and no other; docs/reference/environment.md has every variable that product code
-reads, and no other."""
+reads, and no other; docs/reference/exit_codes.md has the codes that programs say they end with."""
 import pathlib
 import re
 import sys
@@ -46,6 +46,8 @@ for name in sorted(declared.keys() | page.keys()):
     else:
         _, default, _, _, flag, c_name, *_ = page[name]
         wanted = declared[name].split("::")[-1] if re.match(r"\w+Kind::|WaitPolicy::", declared[name]) else declared[name]
+        wanted = re.sub(r"uint64_t\((\d+)\) << 20", r"\1 MiB", wanted)
+        wanted = re.sub(r"uint64_t\((\d+)\) << 30", r"\1 GiB", wanted)
         if default != f"`{wanted}`":
             fail(f"options.md says that {name} is {default} by default, and the header says {wanted}")
         if flag and flag.strip("`") not in flags:
@@ -55,11 +57,15 @@ for name in sorted(declared.keys() | page.keys()):
 named = {row[5].strip("`") for row in page.values()} | {"struct_size", "reserved", "pin_worker_count", "grid_scoped"}
 for field in sorted(c_fields - named):
     fail(f"options.md does not name gyre_options' field {field}")
+for flag in sorted(flags - {row[4].strip("`") for row in page.values()} - {"--metrics", "--json"}):
+    fail(f"options.md does not name the programs' option {flag}")
 if len(declared) < 20 or len(c_fields) < 20:
     fail(f"only {len(declared)} options and {len(c_fields)} C fields could be read")
 
 # Environment variables.
 read = set()
+for path in [source / "CMakeLists.txt", *(source / "cmake").rglob("*.cmake")]:
+    read |= set(re.findall(r"\bENV[ {](\w+)", path.read_text()))
 for folder in ("runtime", "bridge", "device", "messages", "tools", "bench"):
     for path in (source / folder).rglob("*"):
         if path.suffix in (".cpp", ".hpp"):
@@ -74,10 +80,32 @@ for folder in ("runtime", "bridge", "device", "messages", "tools", "bench"):
 page = dict(rows("docs/reference/environment.md"))
 for name in sorted(read - page.keys()):
     fail(f"environment.md has no row for {name}, which is read")
-for name in sorted(page.keys() - read - {"CC"}):
+for name in sorted(page.keys() - read):
     fail(f"environment.md has a row for {name}, which nothing reads")
 if len(read) < 10:
     fail(f"only {len(read)} variables could be read")
+
+# Exit codes: what each program's source says of its own, against the page's columns.
+said = {}
+enum = re.search(r"enum ExitCode \{([^}]*)\}", (source / "tools/gyre/common_options.hpp").read_text())[1]
+said["`gyre`, `gyre-bench`"] = set(re.findall(r"= (\d+)", enum))
+for name, files in (("`tools/gpu_test.sh`, `tools/measure.sh`", ("tools/gpu_test.sh", "tools/measure.sh")),
+                    ("`bench/compare.py`", ("bench/compare.py",))):
+    said[name] = set()
+    for file in files:
+        line = re.search(r"(?m)^#? ?Exit: (.*(?:\n#? ?[a-z].*)?)$", (source / file).read_text())[1]
+        said[name] |= set(re.findall(r"(?:^|, )(\d+) ", line))
+lines = [line for line in (source / "docs/reference/exit_codes.md").read_text().splitlines() if line.startswith("|")]
+heads = [cell.strip() for cell in lines[0].strip("|").split("|")]
+for name, codes in said.items():
+    column = heads.index(name)
+    on_page = set()
+    for line in lines[2:]:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[column]:
+            on_page.add(cells[0])
+    if on_page != codes:
+        fail(f"exit_codes.md has {sorted(on_page, key=int)} for {name}, and it ends with {sorted(codes, key=int)}")
 
 print(f"{len(declared)} options, {len(read)} variables: {failures} wrong")
 sys.exit(failures != 0)
