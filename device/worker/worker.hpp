@@ -69,6 +69,11 @@ class Worker {
   }
 
   /// Works until commanded to stop. Calls `pause(n)` after the n-th empty poll in a row.
+  ///
+  /// Every loop of a worker ends: polling, also for room for a reply, with a message or the command to stop,
+  /// which is read at least every 50 µs; a search in an actor table at an empty slot, of which a third of the
+  /// slots are kept; the comparison of clocks and a pause after their time. Only loops in a handler have no
+  /// bound of Gyre's: Context::should_stop() is for them.
   template <class Pause>
   GYRE_DEVICE void run(Pause pause) {
     if (!start()) return;
@@ -272,6 +277,9 @@ class Worker {
     return now_us_;
   }
 
+  // Passes over a slot that holds no message, which happens only where memory was overwritten. An ask that
+  // lay there times out, and the slot promised for its reply stays taken: the books say that they do not
+  // balance.
   GYRE_DEVICE void skip() {
     ++report_.corrupt;
     HandlerGroup::sync();

@@ -70,10 +70,12 @@ struct ObjectKind {
   using Object = T;
   using Table = HandleTable<T, number, is_exclusive>;
   /// Never destroyed: what was not released at the end of the process is left alone.
-  static Table& table() {
-    static Table& the_table = *new Table;
-    return the_table;
-  }
+  static Table& table() { return the_table; }
+
+ private:
+  // Made when the library is loaded: a child of fork() would wait for ever for the guard of a function's
+  // static, if another thread of its parent was making it.
+  static inline Table& the_table = *new Table;
 };
 struct Runtimes : ObjectKind<RuntimeObject, 1, false> {
   static constexpr const char* what = "runtime";
