@@ -116,7 +116,7 @@ def commits_text(results, names=FILES):
 def provenance(results):
     if len({results.commit(name) for name in FILES}) == 1:
         return f"All of them are of commit {results.commit(FILES[0])}."
-    return "The present ones are provisional: they are of several commits, and those before the field was added lack it."
+    return "The present figures are provisional: they come from several commits, and older files do not name theirs."
 
 
 def machines(results):

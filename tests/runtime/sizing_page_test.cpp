@@ -42,8 +42,9 @@ Options launch(uint32_t workers, uint32_t slots, uint32_t slot_bytes, uint64_t a
 
 const std::vector<Options>& rows() {
   static const std::vector<Options> rows = {launch(1, 256, 512, 64),    launch(16, 256, 512, 64),
-                                            launch(132, 256, 512, 64),  launch(132, 1024, 512, 64),
-                                            launch(132, 256, 1024, 64), launch(132, 64, 128, 0)};
+                                            launch(64, 256, 512, 64),   launch(132, 256, 512, 64),
+                                            launch(132, 1024, 512, 64), launch(132, 256, 1024, 64),
+                                            launch(132, 64, 128, 0)};
   return rows;
 }
 
