@@ -75,6 +75,7 @@ bool is_type_name(std::string_view name) {
 
 struct ActorSet::OwnedSources {
   std::vector<SourceText> texts;
+  std::vector<std::string> names;  // of actor_headers, unless these are names of texts
   std::vector<SourceFile> files;
   std::vector<std::string_view> actor_headers;
 };
@@ -121,6 +122,22 @@ void ActorSet::own(std::string text_name, std::string text, std::vector<SourceTe
   }
   sources_ = {owned->files, owned->actor_headers};
   owned_ = std::move(owned);
+}
+
+ActorSet ActorSet::for_engine(std::vector<std::string> types, std::vector<SourceText> headers,
+                              std::vector<std::string> actor_headers, bool grid_scoped,
+                              std::vector<ActorDescription> description) {
+  auto owned = std::make_shared<OwnedSources>();
+  owned->texts = std::move(headers);
+  owned->names = std::move(actor_headers);
+  for (const SourceText& header : owned->texts) owned->files.push_back({header.name, header.text});
+  owned->actor_headers = {owned->names.begin(), owned->names.end()};
+  ActorSet set;
+  set.sources_ = {owned->files, owned->actor_headers};
+  set.owned_ = std::move(owned);
+  set.types_ = std::move(types);
+  set.grid_scoped_ = grid_scoped;
+  return description.empty() ? set : set.described(std::move(description));
 }
 
 ActorSet ActorSet::from_library(const ActorLibrary& library) {

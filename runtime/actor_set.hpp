@@ -80,6 +80,15 @@ class ActorSet {
   /// @throws BadOptions  if the library was built with the headers of another Gyre
   static ActorSet from_library(const ActorLibrary& library);
 
+  /// Makes the set of an engine process: what the program's set has that CUDA needs.
+  /// @param headers        all that the kernel's text includes, Gyre's own too
+  /// @param actor_headers  the names of those that a kernel includes
+  /// @param description    empty while only the compiled module knows it
+  /// @throws Error  if the description has another number of actor types
+  static ActorSet for_engine(std::vector<std::string> types, std::vector<SourceText> headers,
+                             std::vector<std::string> actor_headers, bool grid_scoped,
+                             std::vector<ActorDescription> description);
+
   /// Returns true if the actors are compiled into the program or a loaded library: the CPU engine can run
   /// them then, and their handlers are known.
   bool compiled_in() const { return make_worker_ != nullptr; }
@@ -130,6 +139,8 @@ class ActorSet {
   std::string_view message_name(uint16_t actor_type, uint16_t message_type) const;
   /// Makes a Failure of an error reply. Never throws.
   Failure failure_of(const Envelope& envelope, const ErrorBody& error) const;
+  /// Returns the actor types' qualified names, in the order of actor_type numbers.
+  const std::vector<std::string>& types() const { return types_; }
   /// Returns the actor types' names, for example "my::Counter, my::Sum".
   std::string type_list() const;
   /// Returns the NVRTC name expression of the kernel, for example "gyre::worker_kernel<my::Counter,

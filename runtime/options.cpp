@@ -19,6 +19,7 @@ std::string_view name_in_table(Kind kind) {
 
 std::string_view name(EngineKind kind) { return name_in_table(kind); }
 std::string_view name(TransportKind kind) { return name_in_table(kind); }
+std::string_view name(Isolation isolation) { return name_in_table(isolation); }
 std::string_view name(WaitPolicy policy) { return name_in_table(policy); }
 
 std::string Options::problems() const {
@@ -29,6 +30,14 @@ std::string Options::problems() const {
   }
   if (!detail::is_named(transport)) {
     wrong(fmt::format("--transport {}: must be auto, bar, pinned, heap or unified (0 to 4)", int(transport)));
+  }
+  if (!detail::is_named(isolation)) {
+    wrong(fmt::format("--isolation {}: must be process or in_process (0 or 1)", int(isolation)));
+  }
+  if (heartbeat_timeout.count() != 0 &&
+      (heartbeat_timeout.count() < 100 || heartbeat_timeout > std::chrono::hours(1))) {
+    wrong(fmt::format("--heartbeat-timeout {}: must be 100 to 3600000 ms (an hour), or 0 for never",
+                      heartbeat_timeout.count()));
   }
   if (!detail::is_named(wait)) {
     wrong(fmt::format("--wait {}: must be polite or spin (0 or 1)", int(wait)));

@@ -16,6 +16,8 @@ namespace gyre {
 enum class EngineKind { automatic, cuda, cpu };
 /// Selects the memory that messages travel through; see Options::transport.
 enum class TransportKind { automatic, bar, pinned, heap, unified };
+/// Selects where the CUDA engine runs; see Options::isolation.
+enum class Isolation { process, in_process };
 
 /// Selects how a thread waits for the other side. A waiting thread takes the replies of all waiting threads,
 /// and wakes the thread whose reply it took.
@@ -40,6 +42,8 @@ template <>
 inline constexpr std::array<std::string_view, 5> names_of<TransportKind>{"auto", "bar", "pinned", "heap",
                                                                          "unified"};
 template <>
+inline constexpr std::array<std::string_view, 2> names_of<Isolation>{"process", "in_process"};
+template <>
 inline constexpr std::array<std::string_view, 2> names_of<WaitPolicy>{"polite", "spin"};
 
 /// Returns true if the value is one of the enumeration's. A program may have cast any number to it.
@@ -53,6 +57,8 @@ constexpr bool is_named(Kind value) {
 std::string_view name(EngineKind kind);
 /// Returns the name that options and tools use, for example "pinned".
 std::string_view name(TransportKind kind);
+/// Returns the name that options and tools use, for example "in_process".
+std::string_view name(Isolation isolation);
 /// Returns the name that options and tools use, for example "polite".
 std::string_view name(WaitPolicy policy);
 
@@ -67,6 +73,12 @@ struct Options {
   /// `automatic`: bar if it works on this CUDA machine, else pinned; heap on the CPU engine. Unified memory
   /// is used only on request.
   TransportKind transport = TransportKind::automatic;
+  /// CUDA: `process` runs the engine in a process of its own, gyre-engine. No CUDA call of the program waits
+  /// for the workers then, and a fault takes only that process along. `in_process` uses the primary context
+  /// of this process. Unified memory is in process only.
+  Isolation isolation = Isolation::in_process;
+  /// Kills an engine process that is silent for so long, 100 ms to an hour; 0: never, for debuggers.
+  std::chrono::milliseconds heartbeat_timeout{2000};
   uint32_t workers = 1;  ///< number of workers: blocks on CUDA, threads on the CPU
   uint32_t block = 32;   ///< CUDA threads per block, a multiple of 32; the CPU engine ignores it
   /// CUDA blocks of the single worker of a grid-scoped actor set; 0: one block per multiprocessor.

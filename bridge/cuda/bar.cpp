@@ -37,6 +37,37 @@ Line pattern(uint64_t line, LineStore how) {
   return made;
 }
 
+struct TestLines {
+  explicit TestLines(uint64_t bytes) {
+    const uint64_t last = bytes / sizeof(Line) - 1, middle = last / 2 | 1;
+    stored = {0, 1, middle, last};
+    beside = {2, middle - 1, middle + 1, last - 1};
+  }
+  std::array<uint64_t, 4> stored, beside;
+};
+
+std::vector<LineStore> stores_of(LineStore best) {
+  if (best == LineStore::movdir64b) return {LineStore::four_packets, LineStore::movdir64b};
+  return {LineStore::four_packets};
+}
+
+void store_lines_for_test(void* host, uint64_t bytes, LineStore how) {
+  Packet* const cells = static_cast<Packet*>(host);
+  for (const uint64_t line : TestLines(bytes).stored) {
+    HostMemory::store_line(how, cells + line * Line::size, pattern(line, how));
+  }
+  HostMemory::store_fence();
+}
+
+// Each page once, and nothing but zeros: no message is to wait until the host has mapped a page.
+void touch_pages(void* host, uint64_t bytes, LineStore store) {
+  Packet* const cells = static_cast<Packet*>(host);
+  for (uint64_t at = 0; at < bytes; at += 4096) {
+    HostMemory::store_line(store, cells + at / sizeof(Packet), Line{});
+  }
+  HostMemory::store_fence();
+}
+
 }  // namespace
 
 BarMemory::BarMemory(const CUuuid& device, uint64_t bytes)
@@ -55,6 +86,15 @@ void BarMemory::attach(const Context& context) {
   import();
   test();
   touch();
+}
+
+void BarMemory::attach_for_other(const Context& context) {
+  context_ = &context;
+  const Context::Current current(context);
+  import();
+  zero();
+  // The copy is done when it returns, and so is what came before it on the default stream.
+  for (const uint64_t line : TestLines(bytes_).stored) expect(line, Line{}, "zeroed by CUDA");
 }
 
 // The descriptor is CUDA's once it has taken it.
@@ -98,36 +138,52 @@ void BarMemory::expect(uint64_t line, const Line& expected, const std::string& d
       "; this machine does not keep what the transport needs, and a message would be lost: please report it");
 }
 
-// Tests that the device finds exactly the lines that the host stores, with each LineStore of this processor:
-// at the start, at the end, and between lines that are not written.
+// Tests that the device finds exactly the lines that the host stores, with each LineStore of this processor.
 void BarMemory::test() {
-  const uint64_t last = bytes_ / sizeof(Line) - 1, middle = last / 2 | 1;
-  const uint64_t stored[] = {0, 1, middle, last};
-  const uint64_t beside[] = {2, middle - 1, middle + 1, last - 1};
-  Packet* const cells = static_cast<Packet*>(vulkan_->host_address());
   zero();
-  for (const LineStore how : {LineStore::four_packets, LineStore::movdir64b}) {
-    if (how == LineStore::movdir64b && store_ != how) continue;
-    for (const uint64_t line : stored) expect(line, Line{}, "zeroed by CUDA");
-    for (const uint64_t line : stored) {
-      HostMemory::store_line(how, cells + line * Line::size, pattern(line, how));
-    }
-    HostMemory::store_fence();
-    for (const uint64_t line : stored) expect(line, pattern(line, how), std::string("stored ") + name(how));
-    for (const uint64_t line : beside) expect(line, Line{}, std::string("beside one stored ") + name(how));
-    zero();
+  for (const LineStore how : stores_of(store_)) {
+    store_lines_for_test(vulkan_->host_address(), bytes_, how);
+    expect_test_lines(how);
   }
-  for (const uint64_t line : stored) expect(line, Line{}, "zeroed again by CUDA");
 }
 
-// Each page once, and nothing but zeros: no message is to wait until the host has mapped a page.
-void BarMemory::touch() {
-  Packet* const cells = static_cast<Packet*>(vulkan_->host_address());
-  for (uint64_t at = 0; at < bytes_; at += 4096) {
-    HostMemory::store_line(store_, cells + at / sizeof(Packet), Line{});
-  }
-  HostMemory::store_fence();
+// At the start, at the end, and between lines that are not written.
+void BarMemory::expect_test_lines(LineStore how) {
+  const TestLines lines(bytes_);
+  const Context::Current current(*context_);
+  for (const uint64_t line : lines.stored)
+    expect(line, pattern(line, how), std::string("stored ") + name(how));
+  for (const uint64_t line : lines.beside)
+    expect(line, Line{}, std::string("beside one stored ") + name(how));
+  zero();
+  for (const uint64_t line : lines.stored) expect(line, Line{}, "zeroed by CUDA");
 }
+
+void BarMemory::touch() { touch_pages(vulkan_->host_address(), bytes_, store_); }
+
+Descriptor BarMemory::export_memory() const { return Descriptor(vulkan_->export_descriptor()); }
+
+uint32_t BarMemory::memory_type() const { return vulkan_->memory_type(); }
+
+ImportedBarMemory::ImportedBarMemory(const Uuid& device, uint64_t bytes, uint32_t memory_type,
+                                     Descriptor memory)
+    : bytes_(bytes),
+      store_(HostMemory::best_line_store()),
+      vulkan_(std::make_unique<VulkanMemory>(device, bytes, memory_type, std::move(memory))) {}
+
+ImportedBarMemory::~ImportedBarMemory() = default;
+
+BarInbound ImportedBarMemory::inbound() const { return {vulkan_->host_address(), store_}; }
+
+std::vector<LineStore> ImportedBarMemory::stores() const { return stores_of(store_); }
+
+void ImportedBarMemory::store_test_lines(LineStore how) {
+  store_lines_for_test(vulkan_->host_address(), bytes_, how);
+}
+
+void ImportedBarMemory::touch() { touch_pages(vulkan_->host_address(), bytes_, store_); }
+
+void ImportedBarMemory::leak() { vulkan_->leak(); }
 
 BarInbound BarMemory::inbound() const { return {vulkan_->host_address(), store_}; }
 
@@ -169,10 +225,26 @@ BarMemory::BarMemory(const CUuuid&, uint64_t bytes) : bytes_(bytes), store_(Line
 BarMemory::BarMemory(const Context& context, uint64_t bytes)
     : BarMemory(uuid_of(context.driver(), context.device()), bytes) {}
 void BarMemory::attach(const Context&) {}
+void BarMemory::attach_for_other(const Context&) {}
+void BarMemory::expect_test_lines(LineStore) {}
+Descriptor BarMemory::export_memory() const { return Descriptor(); }
+uint32_t BarMemory::memory_type() const { return 0; }
 BarMemory::~BarMemory() = default;
 BarInbound BarMemory::inbound() const { return {}; }
 uint64_t BarMemory::heap_bytes() const { return 0; }
 void BarMemory::leak() {}
+
+ImportedBarMemory::ImportedBarMemory(const Uuid&, uint64_t bytes, uint32_t, Descriptor)
+    : bytes_(bytes), store_(LineStore::four_packets) {
+  throw EngineUnavailable(
+      "this Gyre was built without Vulkan's headers; install them (Debian: libvulkan-dev) and build again");
+}
+ImportedBarMemory::~ImportedBarMemory() = default;
+BarInbound ImportedBarMemory::inbound() const { return {}; }
+std::vector<LineStore> ImportedBarMemory::stores() const { return {}; }
+void ImportedBarMemory::store_test_lines(LineStore) {}
+void ImportedBarMemory::touch() {}
+void ImportedBarMemory::leak() {}
 
 #endif
 

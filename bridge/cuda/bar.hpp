@@ -3,10 +3,13 @@
 #pragma once
 
 #include <gyre/bridge/cuda/driver.hpp>
+#include <gyre/bridge/descriptor.hpp>
 #include <gyre/bridge/region.hpp>
 
+#include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace gyre::cuda {
 
@@ -31,6 +34,16 @@ class BarMemory {
   /// Imports the memory into CUDA and tests it. Call it once. `context` must outlive this.
   /// @throws EngineUnavailable if the test fails, Error if CUDA fails
   void attach(const Context& context);
+  /// Imports the memory into CUDA and zeroes it, for another process that maps it: see ImportedBarMemory.
+  /// Call it once, in place of attach(). `context` must outlive this. Throws Error.
+  void attach_for_other(const Context& context);
+  /// Tests that the device finds exactly the lines that ImportedBarMemory::store_test_lines(how) stored, and
+  /// zeroes the memory again. Throws EngineUnavailable if not, Error if CUDA fails.
+  void expect_test_lines(LineStore how);
+  /// Returns a descriptor of the memory, which the caller closes. Throws EngineUnavailable.
+  Descriptor export_memory() const;
+  /// Returns Vulkan's number of the type of memory.
+  uint32_t memory_type() const;
 
   /// Returns the host's side, which is written as lines or single words.
   BarInbound inbound() const;
@@ -57,6 +70,34 @@ class BarMemory {
   CUexternalMemory external_ = nullptr;
   CUdeviceptr device_ = 0;
   bool leaked_ = false;
+};
+
+/// BarMemory of an engine process, mapped by its program, which makes no CUDA call. Not thread-safe.
+class ImportedBarMemory {
+ public:
+  using Uuid = std::array<uint8_t, 16>;
+
+  /// @param bytes, memory_type, memory  BarMemory's, of the engine process
+  /// @throws EngineUnavailable  with the step that failed, and what to do
+  ImportedBarMemory(const Uuid& device, uint64_t bytes, uint32_t memory_type, Descriptor memory);
+  ~ImportedBarMemory();
+  ImportedBarMemory(const ImportedBarMemory&) = delete;
+  ImportedBarMemory& operator=(const ImportedBarMemory&) = delete;
+
+  BarInbound inbound() const;
+  /// Returns the ways of storing lines that this processor has: each is to be tested.
+  std::vector<LineStore> stores() const;
+  /// Stores the lines that BarMemory::expect_test_lines(how) looks for.
+  void store_test_lines(LineStore how);
+  /// Stores zeros on every page, so that no message waits until the host has mapped one.
+  void touch();
+  /// Gives the mapping up without freeing it: this is a forked child.
+  void leak();
+
+ private:
+  const uint64_t bytes_;
+  const LineStore store_;
+  std::unique_ptr<VulkanMemory> vulkan_;
 };
 
 }  // namespace gyre::cuda

@@ -127,6 +127,15 @@ Driver Driver::load_library() {
   return driver;
 }
 
+bool Driver::library_present() {
+  const detail::ForkDeferred deferred;
+  {
+    const std::lock_guard lock(loader().mutex);
+    if (loader().function) return true;
+  }
+  return open_driver() != nullptr;
+}
+
 int Driver::device_count() {
   try {
     int count = 0;

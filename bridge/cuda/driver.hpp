@@ -98,6 +98,8 @@ struct Driver {
   /// Throws EngineUnavailable in a child that was forked after CUDA had been initialised: CUDA does not work
   /// there.
   static void refuse_after_fork();
+  /// True where libcuda.so.1 is, or load() has a loader. Initialises nothing: makes no CUDA call.
+  static bool library_present();
   /// CUDA devices here; 0 where there is no usable driver. Throws nothing but std::bad_alloc.
   static int device_count();
 

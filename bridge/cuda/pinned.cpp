@@ -55,7 +55,26 @@ PinnedRegion::PinnedRegion(const Context& context, size_t bytes, size_t zeroed_b
   }
 }
 
-PinnedRegion::~PinnedRegion() { free(); }
+CUdeviceptr lock_shared(const Driver& driver, const SharedMemory& memory, const char* what) {
+  driver.check(driver.cuMemHostRegister(memory.address(), memory.bytes(), everywhere),
+               "locking " + std::to_string(memory.bytes()) + " bytes of shared memory for " + what);
+  CUdeviceptr device = 0;
+  driver.check(driver.cuMemHostGetDevicePointer(&device, memory.address(), 0),
+               std::string("mapping the shared memory of ") + what);
+  return device;
+}
+
+PinnedRegion::PinnedRegion(const Context& context, SharedMemory memory)
+    : context_(context), shared_(std::move(memory)) {
+  const Context::Current current(context);
+  device_ = lock_shared(context.driver(), shared_, "the region");
+  host_ = shared_.address();
+}
+
+PinnedRegion::~PinnedRegion() {
+  if (host_ == nullptr) shared_.leak();
+  free();
+}
 
 // False where the region is too large for that, or the system or the driver will not: the driver's own
 // memory then decides whether there is room.
@@ -83,14 +102,14 @@ void PinnedRegion::let_driver_allocate(size_t bytes, size_t zeroed_bytes) {
 void PinnedRegion::free() noexcept {
   if (host_ == nullptr) return;
   const Context::Current current(context_, std::nothrow);
-  if (own_bytes_ == 0) {
+  if (own_bytes_ == 0 && !shared_) {
     context_.driver().check_or_log(context_.driver().cuMemFreeHost(host_),
                                    "freeing the region's pinned memory (cuMemFreeHost)");
     return;
   }
   context_.driver().check_or_log(context_.driver().cuMemHostUnregister(host_),
                                  "unlocking the region's memory (cuMemHostUnregister)");
-  munmap(host_, own_bytes_);
+  if (own_bytes_ != 0) munmap(host_, own_bytes_);
 }
 
 }  // namespace gyre::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/bridge/cuda/region_memory.hpp>
+#include <gyre/bridge/shared_memory.hpp>
 
 #include <memory>
 
@@ -47,7 +48,12 @@ class PinnedRegion final : public RegionMemory {
   /// allocates regions of more than OwnPages::most_bytes, and those whose pages it cannot lock. `context`
   /// must outlive this. Throws Error.
   PinnedRegion(const Context& context, size_t bytes, size_t zeroed_bytes, OwnPages pages = {});
+  /// Makes a region of memory that another process maps too. Throws Error if the driver does not lock it.
+  PinnedRegion(const Context& context, SharedMemory memory);
   ~PinnedRegion() override;
+
+  /// Returns the descriptor of the region's memory; -1 if no other process can map it.
+  int descriptor() const { return shared_.descriptor(); }
 
  private:
   bool lock_own_pages(size_t bytes, OwnPages pages);
@@ -56,6 +62,11 @@ class PinnedRegion final : public RegionMemory {
 
   const Context& context_;
   size_t own_bytes_ = 0;  // 0: the driver allocated it
+  SharedMemory shared_;   // in place of own pages, where another process maps it
 };
+
+/// Locks shared memory for the device, and returns the device's address of it. `context` must be current.
+/// Throws Error with `what`, for example "the region", if the driver refuses.
+CUdeviceptr lock_shared(const Driver& driver, const SharedMemory& memory, const char* what);
 
 }  // namespace gyre::cuda

@@ -126,9 +126,21 @@ VulkanMemory::VulkanMemory(const Uuid& device, uint64_t bytes) : vulkan_(Vulkan:
   try {
     create_instance();
     const VkPhysicalDevice physical = find(device);
-    const uint32_t memory_type = choose_memory_type(physical, bytes);
+    memory_type_ = choose_memory_type(physical, bytes);
     create_device(physical);
-    allocate(memory_type, bytes);
+    allocate(bytes);
+  } catch (...) {
+    free();
+    throw;
+  }
+}
+
+VulkanMemory::VulkanMemory(const Uuid& device, uint64_t bytes, uint32_t memory_type, Descriptor memory)
+    : vulkan_(Vulkan::load()), memory_type_(memory_type) {
+  try {
+    create_instance();
+    create_device(find(device));
+    import(bytes, std::move(memory));
   } catch (...) {
     free();
     throw;
@@ -230,7 +242,7 @@ void VulkanMemory::create_device(VkPhysicalDevice physical) {
   if (vkGetMemoryFdKHR == nullptr) lacks("vkGetMemoryFdKHR");
 }
 
-void VulkanMemory::allocate(uint32_t memory_type, uint64_t bytes) {
+void VulkanMemory::allocate(uint64_t bytes) {
   VkExportMemoryAllocateInfo exported{};
   exported.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO;
   exported.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
@@ -238,9 +250,26 @@ void VulkanMemory::allocate(uint32_t memory_type, uint64_t bytes) {
   info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
   info.pNext = &exported;
   info.allocationSize = bytes;
-  info.memoryTypeIndex = memory_type;
+  info.memoryTypeIndex = memory_type_;
   const std::string what = std::to_string(bytes) + " bytes of device memory that the host can write";
   check(vkAllocateMemory(device_, &info, nullptr, &memory_), "allocating " + what);
+  check(vkMapMemory(device_, memory_, 0, bytes, 0, &host_), "mapping " + what);
+}
+
+// The descriptor is Vulkan's once it has taken it.
+void VulkanMemory::import(uint64_t bytes, Descriptor memory) {
+  VkImportMemoryFdInfoKHR imported{};
+  imported.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR;
+  imported.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  imported.fd = memory.get();
+  VkMemoryAllocateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+  info.pNext = &imported;
+  info.allocationSize = bytes;
+  info.memoryTypeIndex = memory_type_;
+  const std::string what = std::to_string(bytes) + " bytes of the engine process's device memory";
+  check(vkAllocateMemory(device_, &info, nullptr, &memory_), "importing " + what);
+  (void)memory.release();
   check(vkMapMemory(device_, memory_, 0, bytes, 0, &host_), "mapping " + what);
 }
 

@@ -4,6 +4,7 @@
 
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
+#include <gyre/bridge/descriptor.hpp>
 
 #include <array>
 #include <cstdint>
@@ -40,6 +41,11 @@ class VulkanMemory {
   /// Allocates `bytes` of the device with this UUID. Throws EngineUnavailable with the step that failed, its
   /// VkResult, and what to do.
   VulkanMemory(const Uuid& device, uint64_t bytes);
+  /// Maps memory that another process allocated. Throws EngineUnavailable likewise.
+  /// @param bytes        as many as were allocated
+  /// @param memory_type  memory_type() there
+  /// @param memory       export_descriptor() there
+  VulkanMemory(const Uuid& device, uint64_t bytes, uint32_t memory_type, Descriptor memory);
   /// Frees the memory unless it was leaked.
   ~VulkanMemory();
   VulkanMemory(const VulkanMemory&) = delete;
@@ -48,6 +54,8 @@ class VulkanMemory {
   void* host_address() const { return host_; }
   /// Returns the bytes of such memory that the device has in total.
   uint64_t heap_bytes() const { return heap_bytes_; }
+  /// Returns Vulkan's number of the type of memory.
+  uint32_t memory_type() const { return memory_type_; }
   /// Returns a file descriptor of the memory; the caller closes it. Throws EngineUnavailable.
   int export_descriptor() const;
   /// Gives the memory up without freeing it.
@@ -58,7 +66,8 @@ class VulkanMemory {
   VkPhysicalDevice find(const Uuid& uuid) const;
   uint32_t choose_memory_type(VkPhysicalDevice physical, uint64_t bytes);
   void create_device(VkPhysicalDevice physical);
-  void allocate(uint32_t memory_type, uint64_t bytes);
+  void allocate(uint64_t bytes);
+  void import(uint64_t bytes, Descriptor memory);
   void free() noexcept;
 
   const Vulkan vulkan_;
@@ -85,6 +94,7 @@ class VulkanMemory {
   VkDeviceMemory memory_ = VK_NULL_HANDLE;
   void* host_ = nullptr;
   uint64_t heap_bytes_ = 0;
+  uint32_t memory_type_ = 0;
   bool leaked_ = false;
 };
 

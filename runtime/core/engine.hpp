@@ -75,6 +75,10 @@ EngineKind chosen_engine(const Options& options);
 /// driver. Throws std::bad_alloc.
 std::string launch_problems(const ActorSet& actors, const Options& options);
 
+/// Lists what the CUDA device rules out of a launch before a kernel is compiled, one line each; a driver that
+/// fails says why the list is shorter. Loads the driver, or starts an engine process, which does.
+std::string device_problems(const ActorSet& actors, const Options& options);
+
 /// Makes the engine that `options.engine` selects. Throws EngineUnavailable or Error.
 std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options);
 

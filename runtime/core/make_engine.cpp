@@ -6,6 +6,7 @@
 #if defined(GYRE_WITH_CUDA)
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
+#include <gyre/runtime/process/process_engine.hpp>
 #endif
 
 namespace gyre {
@@ -14,32 +15,23 @@ namespace {
 
 #if defined(GYRE_WITH_CUDA)
 // A forked child that cannot use the parent's CUDA must not take that for a machine without a GPU.
-bool cuda_device_present() {
+bool cuda_device_present(const Options& options) {
+  if (options.isolation == Isolation::process)
+    return cuda::Driver::library_present() && process::device_count(options) > 0;
   cuda::Driver::refuse_after_fork();
   return cuda::Driver::device_count() > 0;
 }
 std::unique_ptr<Engine> make_cuda_engine(const ActorSet& actors, const Options& options) {
+  if (options.isolation == Isolation::process)
+    return std::make_unique<process::ProcessEngine>(actors, options);
   return std::make_unique<cuda::CudaEngine>(actors, options);
-}
-// What the device says of the launch before a kernel is compiled for it, a line each; a driver that fails
-// says why the list is shorter.
-std::string device_problems(const ActorSet& actors, const Options& options) {
-  try {
-    const cuda::Driver driver = cuda::Driver::load();
-    const cuda::DeviceLimits limits = cuda::read_limits(driver, options.device);
-    const cuda::LaunchRequest request = cuda::on_device(cuda::request_of(actors, options), limits);
-    return cuda::lines(cuda::launch_problems(request, limits, cuda::host_memory(), nullptr));
-  } catch (const Error& error) {
-    return cuda::lines({error.what()});
-  }
 }
 std::string grid_problem(const ActorSet& actors, const Options& options) {
   return cuda::grid_problem(actors, options);
 }
 #else
-std::string device_problems(const ActorSet&, const Options&) { return {}; }
 std::string grid_problem(const ActorSet&, const Options&) { return {}; }
-bool cuda_device_present() { return false; }
+bool cuda_device_present(const Options&) { return false; }
 std::unique_ptr<Engine> make_cuda_engine(const ActorSet&, const Options&) {
   throw EngineUnavailable(
       "launching on CUDA: this Gyre was built without the CUDA toolkit; install the toolkit (12 or 13) and "
@@ -48,7 +40,12 @@ std::unique_ptr<Engine> make_cuda_engine(const ActorSet&, const Options&) {
 }
 #endif
 
-std::string transport_problem(TransportKind transport, bool on_cuda) {
+std::string transport_problem(const Options& options, bool on_cuda) {
+  const TransportKind transport = options.transport;
+  if (on_cuda && transport == TransportKind::unified && options.isolation == Isolation::process) {
+    return "--transport unified: managed memory cannot be shared with the engine's process; use --transport "
+           "pinned, or --isolation in_process";
+  }
   if (transport == TransportKind::automatic || (transport == TransportKind::heap) != on_cuda) return {};
   if (!detail::is_named(transport)) return {};  // Options::problems() says it
   if (on_cuda) {
@@ -62,7 +59,7 @@ std::string transport_problem(TransportKind transport, bool on_cuda) {
 std::string engine_problems(const ActorSet& actors, const Options& options, bool on_cuda) {
   std::string problems;
   for (const std::string& problem :
-       {transport_problem(options.transport, on_cuda),
+       {transport_problem(options, on_cuda),
         on_cuda ? grid_problem(actors, options) : CpuEngine::problems(options)}) {
     if (!problem.empty()) problems += "  " + problem + "\n";
   }
@@ -70,6 +67,22 @@ std::string engine_problems(const ActorSet& actors, const Options& options, bool
 }
 
 }  // namespace
+
+#if defined(GYRE_WITH_CUDA)
+std::string device_problems(const ActorSet& actors, const Options& options) {
+  try {
+    if (options.isolation == Isolation::process) return process::device_problems(actors, options);
+    const cuda::Driver driver = cuda::Driver::load();
+    const cuda::DeviceLimits limits = cuda::read_limits(driver, options.device);
+    const cuda::LaunchRequest request = cuda::on_device(cuda::request_of(actors, options), limits);
+    return cuda::lines(cuda::launch_problems(request, limits, cuda::host_memory(), nullptr));
+  } catch (const Error& error) {
+    return cuda::lines({error.what()});
+  }
+}
+#else
+std::string device_problems(const ActorSet&, const Options&) { return {}; }
+#endif
 
 std::string launch_problems(const ActorSet& actors, const Options& options) {
   std::string problems = options.problems() + actors.problems(options);
@@ -86,12 +99,12 @@ std::string launch_problems(const ActorSet& actors, const Options& options) {
 
 EngineKind chosen_engine(const Options& options) {
   if (options.engine != EngineKind::automatic) return options.engine;
-  return cuda_device_present() ? EngineKind::cuda : EngineKind::cpu;
+  return cuda_device_present(options) ? EngineKind::cuda : EngineKind::cpu;
 }
 
 std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options) {
   const bool on_cuda = chosen_engine(options) == EngineKind::cuda;
-  if (const std::string problem = transport_problem(options.transport, on_cuda); !problem.empty()) {
+  if (const std::string problem = transport_problem(options, on_cuda); !problem.empty()) {
     throw BadOptions("launching a runtime: these options are wrong:\n  " + problem + "\n");
   }
   if (on_cuda) return make_cuda_engine(actors, options);

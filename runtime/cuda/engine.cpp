@@ -107,6 +107,7 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
 struct CudaEngine::Ahead {
   std::future<std::optional<CompiledKernel>> compiled;
   std::future<OwnPages> pages;                  // of the region, or of most of it; not valid: none
+  std::future<SharedMemory> shared_pages;       // in their place, where another process is served
   std::future<std::unique_ptr<BarMemory>> bar;  // not valid: it is not asked for
 };
 
@@ -124,7 +125,12 @@ CudaEngine::Ahead CudaEngine::begin_ahead(const ActorSet& actors, const Options&
   const uint64_t bytes = request_.region_bytes;
   const uint64_t most =
       std::min<uint64_t>(options.region_layout(most_handlers).region_bytes(), OwnPages::most_bytes);
-  ahead.pages = begin([bytes, room = std::max(bytes, most)] { return OwnPages(bytes, room); });
+  const uint64_t room = std::max(bytes, most);
+  if (served_runtime_ != 0) {
+    ahead.shared_pages = begin([bytes, room] { return SharedMemory("gyre-region", room, bytes); });
+  } else {
+    ahead.pages = begin([bytes, room] { return OwnPages(bytes, room); });
+  }
   if (options.transport != TransportKind::pinned) {
     const uint64_t inbound = options.region_layout(0).inbound_bytes_elsewhere();
     try {
@@ -140,8 +146,9 @@ CudaEngine::Ahead CudaEngine::begin_ahead(const ActorSet& actors, const Options&
   return ahead;
 }
 
-CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
+CudaEngine::CudaEngine(const ActorSet& actors, const Options& options, uint32_t served_runtime)
     : verbose_(options.verbose),
+      served_runtime_(served_runtime),
       driver_(without_signals([] { return Driver::load(); })),
       lease_(options.device),
       limits_(read_limits(driver_, options.device)),
@@ -171,7 +178,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options)
   region_ = make_region();
   ahead_.reset();
   const Context::Current current(context_);
-  buffer_memory_ = std::make_unique<CudaBufferMemory>(context_, options.max_buffers);
+  buffer_memory_ = std::make_unique<CudaBufferMemory>(context_, options.max_buffers, served_runtime_);
   buffer_memory_->describe(memory_);
   memory_.actor_bytes = described.actor_bytes(options.actors_per_worker);
   memory_.actors_per_worker = options.actors_per_worker;
@@ -188,6 +195,17 @@ std::unique_ptr<RegionMemory> CudaEngine::make_region() {
   if (transport_ == TransportKind::unified) {
     return std::make_unique<UnifiedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes());
   }
+  if (served_runtime_ != 0) {
+    SharedMemory memory;
+    if (ahead_->shared_pages.valid()) memory = ahead_->shared_pages.get();
+    const uint64_t bytes = layout_.region_bytes();
+    if (memory.bytes() < bytes) memory = SharedMemory("gyre-region", bytes, bytes);
+    const int64_t began_ns = detail::host_now_ns();
+    auto region = std::make_unique<PinnedRegion>(context_, std::move(memory));
+    register_ms_ = double(detail::host_now_ns() - began_ns) * 1e-6;
+    region_descriptor_ = region->descriptor();
+    return region;
+  }
   OwnPages pages;
   if (ahead_->pages.valid()) pages = ahead_->pages.get();
   return std::make_unique<PinnedRegion>(context_, layout_.region_bytes(), layout_.rings_bytes(),
@@ -200,7 +218,11 @@ void CudaEngine::choose_transport(TransportKind asked) {
   if (asked != TransportKind::automatic && asked != TransportKind::bar) return;
   try {
     bar_ = ahead_->bar.get();
-    bar_->attach(context_);
+    if (served_runtime_ != 0) {
+      bar_->attach_for_other(context_);
+    } else {
+      bar_->attach(context_);
+    }
     transport_ = TransportKind::bar;
   } catch (const Error& error) {
     bar_.reset();

@@ -20,7 +20,9 @@ class CudaEngine final : public Engine {
  public:
   /// Compiles, loads and allocates: all that would block beside a live kernel. Throws EngineUnavailable or
   /// Error.
-  CudaEngine(const ActorSet& actors, const Options& options);
+  /// @param served_runtime  the tag (BufferMemory::runtime_tag) of a runtime in another process, which maps
+  ///                        the region and the pinned buffers too; 0: the runtime is in this process
+  CudaEngine(const ActorSet& actors, const Options& options, uint32_t served_runtime = 0);
   ~CudaEngine() override;
   CudaEngine(const CudaEngine&) = delete;
   CudaEngine& operator=(const CudaEngine&) = delete;
@@ -45,6 +47,22 @@ class CudaEngine final : public Engine {
   bool may_die() const override { return true; }
   void leak() override;
 
+  /// Returns the actors' description, as the compiled module has it.
+  const std::vector<ActorDescription>& description() const { return description_; }
+  const RegionLayout& layout() const { return layout_; }
+  /// Returns the descriptor of the region's memory; -1 unless another process is served.
+  int region_descriptor() const { return region_descriptor_; }
+  /// Returns how long the driver took to lock the region's pages for the device, in milliseconds.
+  double register_ms() const { return register_ms_; }
+  CudaBufferMemory& cuda_buffers() { return *buffer_memory_; }
+  /// Returns the memory behind the BAR transport; null with other transports.
+  BarMemory* bar() { return bar_.get(); }
+  /// Uses pinned memory in place of BAR, before the launch: the served process cannot map that.
+  void give_up_bar() {
+    bar_.reset();
+    transport_ = TransportKind::pinned;
+  }
+
  private:
   struct Ahead;
 
@@ -60,6 +78,9 @@ class CudaEngine final : public Engine {
   TransportKind transport_ = TransportKind::pinned;
   std::string transport_reason_;  // why it is not BAR, where that was to be chosen
   const bool verbose_;
+  const uint32_t served_runtime_;  // 0: in this process
+  int region_descriptor_ = -1;
+  double register_ms_ = 0;
   const ForkGuard fork_;
   EngineMemory memory_{};
   CUdeviceptr actor_memory_ = 0;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/memory.hpp>
 
@@ -7,16 +8,23 @@
 
 namespace gyre::cuda {
 
-CudaBufferMemory::CudaBufferMemory(const Context& context, uint32_t entries)
-    : BufferMemory(entries),
+CudaBufferMemory::CudaBufferMemory(const Context& context, uint32_t entries, uint32_t served_runtime)
+    : BufferMemory(entries, served_runtime),
       context_(context),
       driver_(context.driver()),
+      shared_(served_runtime != 0),
       managed_(context.attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) != 0 &&
                context.attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0) {
   const Context::Current current(context_);
   try {
     driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the stream of copies");
-    staging_ = allocate_pinned(staging_bytes);
+    if (shared_) {
+      shared_staging_ = SharedMemory("gyre-staging", staging_bytes, staging_bytes);
+      (void)lock_shared(driver_, shared_staging_, "copies of buffers");
+      staging_ = shared_staging_.address();
+    } else {
+      staging_ = allocate_pinned(staging_bytes);
+    }
     const uint64_t table_bytes = std::max<uint64_t>(entries, 1) * sizeof(BufferEntry);
     table_ = allocate_device(table_bytes);
     zero_device(table_, table_bytes);
@@ -35,7 +43,10 @@ CudaBufferMemory::~CudaBufferMemory() {
 // Where the context is dead the calls fail, and all went with it.
 void CudaBufferMemory::free_own() noexcept {
   if (table_ != 0) driver_.check_or_log(driver_.cuMemFree(table_), "freeing the buffers' table (cuMemFree)");
-  if (staging_ != nullptr) {
+  if (staging_ != nullptr && shared_) {
+    driver_.check_or_log(driver_.cuMemHostUnregister(staging_),
+                         "unlocking the copies' staging block (cuMemHostUnregister)");
+  } else if (staging_ != nullptr) {
     driver_.check_or_log(driver_.cuMemFreeHost(staging_),
                          "freeing the copies' staging block (cuMemFreeHost)");
   }
@@ -85,10 +96,26 @@ void* CudaBufferMemory::allocate_pinned(uint64_t bytes) const {
   return host;
 }
 
+MemoryBlock CudaBufferMemory::allocate_shared(uint64_t bytes) {
+  SharedMemory memory("gyre-buffer", bytes, bytes);
+  const CUdeviceptr address = lock_shared(driver_, memory, "a pinned buffer");
+  void* const host = memory.address();
+  const std::lock_guard lock(mutex_);
+  shared_blocks_.emplace(address, std::move(memory));
+  return {MemoryKind::pinned, bytes, address, host};
+}
+
+int CudaBufferMemory::descriptor_of(const MemoryBlock& block) {
+  const std::lock_guard lock(mutex_);
+  const auto found = shared_blocks_.find(block.address);
+  return found == shared_blocks_.end() ? -1 : found->second.descriptor();
+}
+
 // One call that may fail, and nothing to undo: giving memory back would wait for live workers.
 MemoryBlock CudaBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
   const Context::Current current(context_);
   if (kind == MemoryKind::device) return {kind, bytes, allocate_device(bytes), nullptr};
+  if (shared_ && kind == MemoryKind::pinned) return allocate_shared(bytes);
   // Such memory has one address on both sides (unified addressing, on every 64-bit platform).
   void* const host =
       kind == MemoryKind::pinned ? allocate_pinned(bytes) : reinterpret_cast<void*>(allocate_unified(bytes));
@@ -99,7 +126,11 @@ void CudaBufferMemory::release(const MemoryBlock& block) noexcept {
   if (fork_.forked()) return;  // it is the parent's
   // Where the context is dead the call fails, and the memory went with it.
   const Context::Current current(context_, std::nothrow);
-  if (block.kind == MemoryKind::pinned) {
+  if (block.kind == MemoryKind::pinned && shared_) {
+    driver_.check_or_log(driver_.cuMemHostUnregister(block.host), "freeing a buffer (cuMemHostUnregister)");
+    const std::lock_guard lock(mutex_);
+    shared_blocks_.erase(block.address);
+  } else if (block.kind == MemoryKind::pinned) {
     driver_.check_or_log(driver_.cuMemFreeHost(block.host), "freeing a buffer (cuMemFreeHost)");
   } else {
     driver_.check_or_log(driver_.cuMemFree(block.address), "freeing a buffer (cuMemFree)");
@@ -128,7 +159,7 @@ void CudaBufferMemory::copy_out(const MemoryBlock& block, uint64_t offset, void*
     driver_.check(driver_.cuMemcpyDtoHAsync(staging_, block.address + offset + done, share, stream_),
                   "reading a buffer");
     synchronise("reading a buffer");
-    std::memcpy(static_cast<char*>(to) + done, staging_, share);
+    if (to != staging_) std::memcpy(static_cast<char*>(to) + done, staging_, share);
   }
 }
 
@@ -155,7 +186,7 @@ void CudaBufferMemory::set_entry(uint32_t index, const BufferEntry& entry) {
 void CudaBufferMemory::copy_to_device(CUdeviceptr to, const void* from, uint64_t bytes) {
   for (uint64_t done = 0; done < bytes; done += staging_bytes) {
     const uint64_t share = std::min(staging_bytes, bytes - done);
-    std::memcpy(staging_, static_cast<const char*>(from) + done, share);
+    if (from != staging_) std::memcpy(staging_, static_cast<const char*>(from) + done, share);
     driver_.check(driver_.cuMemcpyHtoDAsync(to + done, staging_, share, stream_), "writing a buffer");
     synchronise("writing a buffer");
   }

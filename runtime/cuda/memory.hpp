@@ -5,8 +5,10 @@
 
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/bridge/fork.hpp>
+#include <gyre/bridge/shared_memory.hpp>
 #include <gyre/runtime/memory/buffer_memory.hpp>
 
+#include <map>
 #include <mutex>
 
 namespace gyre::cuda {
@@ -14,7 +16,9 @@ namespace gyre::cuda {
 class CudaBufferMemory final : public BufferMemory {
  public:
   /// `context` must outlive this. Throws Error.
-  CudaBufferMemory(const Context& context, uint32_t entries);
+  /// @param served_runtime  the tag of a runtime in another process, which maps the staging block and the
+  ///                        pinned buffers too; 0: this memory is this process's own
+  CudaBufferMemory(const Context& context, uint32_t entries, uint32_t served_runtime = 0);
   ~CudaBufferMemory() override;
 
   uint64_t own_bytes() const override { return BufferMemory::own_bytes() + staging_bytes; }
@@ -27,15 +31,23 @@ class CudaBufferMemory final : public BufferMemory {
   void set_entry(uint32_t index, const BufferEntry& entry) override;
   void leak() override { leaked_ = true; }
 
+  /// Bytes of the staging block.
+  static constexpr uint64_t staging_bytes = uint64_t(1) << 20;
+  /// Returns the staging block. Copies of at most staging_bytes from and to it copy once.
+  void* staging() const { return staging_; }
+  /// Returns the descriptor of the staging block's memory; -1 unless another process is served.
+  int staging_descriptor() const { return shared_staging_.descriptor(); }
+  /// Returns the descriptor of a pinned block's memory; -1 unless another process is served.
+  int descriptor_of(const MemoryBlock& block);
+
  protected:
   const BufferEntry* table() const override { return reinterpret_cast<const BufferEntry*>(table_); }
 
  private:
-  static constexpr uint64_t staging_bytes = uint64_t(1) << 20;
-
   CUdeviceptr allocate_device(uint64_t bytes) const;
   CUdeviceptr allocate_unified(uint64_t bytes) const;
   void* allocate_pinned(uint64_t bytes) const;
+  MemoryBlock allocate_shared(uint64_t bytes);
   void free_own() noexcept;
   // For a thread that holds the lock, with the context current; returns when the copy is done.
   void copy_to_device(CUdeviceptr to, const void* from, uint64_t bytes);
@@ -48,6 +60,9 @@ class CudaBufferMemory final : public BufferMemory {
   std::mutex mutex_;  // of the stream and the staging block
   CUstream stream_ = nullptr;
   void* staging_ = nullptr;
+  SharedMemory shared_staging_;                     // behind staging_, where another process is served
+  std::map<uint64_t, SharedMemory> shared_blocks_;  // by address, likewise; guarded by mutex_
+  const bool shared_;
   CUdeviceptr table_ = 0;
   bool managed_ = false;
   bool leaked_ = false;

@@ -28,7 +28,8 @@ uint32_t next_runtime_tag() {
 }
 }  // namespace
 
-BufferMemory::BufferMemory(uint32_t entries) : entries_(entries), runtime_tag_(next_runtime_tag()) {}
+BufferMemory::BufferMemory(uint32_t entries, uint32_t runtime_tag)
+    : entries_(entries), runtime_tag_(runtime_tag != 0 ? runtime_tag : next_runtime_tag()) {}
 
 void BufferMemory::describe(EngineMemory& memory) const {
   memory.buffers = table();

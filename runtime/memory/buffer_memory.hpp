@@ -32,8 +32,9 @@ struct MemoryBlock {
 /// waits for workers.
 class BufferMemory {
  public:
-  /// @param entries  number of entries of the table
-  explicit BufferMemory(uint32_t entries);
+  /// @param entries      number of entries of the table
+  /// @param runtime_tag  the tag of the runtime in another process that this memory is for; 0: a new one
+  explicit BufferMemory(uint32_t entries, uint32_t runtime_tag = 0);
   virtual ~BufferMemory() = default;
   BufferMemory(const BufferMemory&) = delete;
   BufferMemory& operator=(const BufferMemory&) = delete;

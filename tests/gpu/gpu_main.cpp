@@ -1,10 +1,12 @@
 // The main function of the GPU tests: skipped (exit 77) where there is no GPU. GYRE_TEST_TRANSPORT in the
 // environment (bar, pinned, unified) is the transport of every launch that leaves it to `auto`.
+// GYRE_TEST_ISOLATION=process runs the cases that hold on either engine through gyre-engine.
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/runtime/core/engine.hpp>
 
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "gpu/transport.hpp"
 #include "support/engine_under_test.hpp"
@@ -44,8 +46,12 @@ std::unique_ptr<gyre::Engine> make_engine_of_environment(const gyre::ActorSet& a
 }
 
 const gyre::EngineKind gyre_test::engine_under_test = gyre::EngineKind::cuda;
+gyre::Isolation gyre_test::isolation_under_test = gyre::Isolation::in_process;
 
 int main(int argc, char** argv) {
+  const char* const isolation = std::getenv("GYRE_TEST_ISOLATION");
+  if (isolation != nullptr && std::string_view(isolation) == "process")
+    gyre_test::isolation_under_test = gyre::Isolation::process;
   (void)gyre_test::transport_of_environment();  // to refuse what it is not
   if (gyre::cuda::Driver::device_count() == 0) {
     std::puts("skipped: no CUDA device here");

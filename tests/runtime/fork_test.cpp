@@ -129,7 +129,7 @@ TEST_CASE("a child of fork() is refused everything of its parent's runtime, and 
   CHECK(report.books.balanced());
 }
 
-TEST_CASE("a child of fork() launches workers of its own on the CPU; on CUDA it is refused by name",
+TEST_CASE("a child of fork() launches workers of its own on the CPU; on CUDA only in another process",
           "[gpu]") {
   if (!can_fork) return;
   Runtime runtime = Runtime::launch(probe_actors(), two_small_workers());
@@ -141,6 +141,12 @@ TEST_CASE("a child of fork() launches workers of its own on the CPU; on CUDA it 
       findings.expect(own.terminate().books.balanced(), "the child's own books balance");
     }
     if (runtime.engine() != EngineKind::cuda) return;
+    if (isolation_under_test == Isolation::process) {
+      Runtime own = Runtime::launch(probe_actors(), two_small_workers());
+      findings.expect(echoes(own), "the child's own engine process answers");
+      findings.expect(own.terminate().books.balanced(), "the books of the child's engine process balance");
+      return;
+    }
     for (const EngineKind engine : {EngineKind::cuda, EngineKind::automatic}) {
       try {
         Runtime own = Runtime::launch(probe_actors(), {.engine = engine});

@@ -8,8 +8,12 @@ namespace gyre_test {
 /// What this executable runs them on: cpu or cuda. Each executable defines it.
 extern const gyre::EngineKind engine_under_test;
 
+/// Where a CUDA engine runs. Each executable defines it, and its main() may set it.
+extern gyre::Isolation isolation_under_test;
+
 inline gyre::Options on_this_engine(gyre::Options options = {}) {
   options.engine = engine_under_test;
+  options.isolation = isolation_under_test;
   return options;
 }
 

@@ -1,0 +1,94 @@
+// The program's end of an engine process: starts it, asks it, watches it, ends it.
+#pragma once
+
+#include <gyre/runtime/process/control.capnp.h>
+#include <sys/types.h>
+#include <gyre/bridge/fork.hpp>
+#include <gyre/bridge/shared_memory.hpp>
+#include <gyre/runtime/process/channel.hpp>
+#include <gyre/runtime/process/engine_page.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace gyre::process {
+
+/// Lists where the program gyre-engine is looked for, in order: $GYRE_ENGINE alone if it is set, else beside
+/// this program and library, and in the folders that packages install to.
+std::vector<std::string> engine_paths();
+
+/// A running gyre-engine. It ends with this object, with the program, and when the program calls exec.
+/// Thread-safe.
+class EngineProcess {
+ public:
+  /// Starts the process, and a thread that watches it.
+  /// @param heartbeat_timeout  the process is killed if it gives no sign for so long; 0: never
+  /// @throws EngineUnavailable  if it is not found, does not start, or is of another Gyre
+  explicit EngineProcess(std::chrono::milliseconds heartbeat_timeout);
+  ~EngineProcess() { end(); }
+  EngineProcess(const EngineProcess&) = delete;
+  EngineProcess& operator=(const EngineProcess&) = delete;
+
+  /// Sends a request and waits for its answer, which is of kind `expected`. One request at a time: other
+  /// threads wait. Any thread; blocks until the process answers or is gone.
+  /// @throws Error, EngineUnavailable, BadOptions, std::bad_alloc  as the engine process did, or Error if it
+  ///         is gone
+  Received call(capnp::MessageBuilder& request, control::FromEngine::Which expected);
+  /// Sends a request that has no answer. Never throws: if the process is gone there is nothing to do.
+  void post(capnp::MessageBuilder& request) noexcept;
+  /// Asks the process to end, and kills it after end_grace. Blocks until it is gone. Does nothing in a child
+  /// of fork(). Repeatable; one thread at a time.
+  void end() noexcept;
+  /// Kills the process. Does not wait.
+  void kill() noexcept;
+
+  /// Returns true once the process has ended: nothing writes to its shared memory any more.
+  bool gone() const { return gone_.load(std::memory_order_acquire); }  // pairs with the store in conclude()
+  /// Returns why its workers died, or how the process ended unasked; nothing if neither happened.
+  std::optional<std::string> failure() const;
+  const EnginePage& page() const { return *static_cast<const EnginePage*>(page_.address()); }
+  pid_t id() const { return id_; }
+
+ private:
+  static constexpr std::chrono::milliseconds hello_timeout{10'000}, end_grace{1'000};
+
+  void spawn(const std::string& path);
+  void wait_for_hello(const std::string& path);
+  void supervise() noexcept;
+  bool take_message() noexcept;
+  void deliver(Received received);
+  void check_heartbeat() noexcept;
+  bool reap() noexcept;
+  void conclude(std::string how) noexcept;
+  void fail(std::string why) noexcept;
+
+  const ForkGuard fork_;
+  const std::chrono::milliseconds heartbeat_timeout_;
+  SharedMemory page_;
+  std::optional<Channel> channel_;
+  Descriptor process_;  // pidfd; none before Linux 5.3
+  pid_t id_ = 0;
+
+  std::mutex call_mutex_;     // one request at a time
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable answered_;
+  bool awaiting_ = false;
+  std::optional<Received> answer_;
+  std::string failure_;
+  bool ending_ = false;
+  std::chrono::steady_clock::time_point end_by_{};
+
+  std::atomic<bool> gone_{false};
+  uint64_t last_heartbeat_ = 0;  // the supervisor's, as the next
+  int missed_ = 0;               // polls without a heartbeat
+  bool socket_open_ = true;
+  std::thread supervisor_;
+};
+
+}  // namespace gyre::process

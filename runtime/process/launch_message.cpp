@@ -1,0 +1,103 @@
+#include <gyre/runtime/log.hpp>
+#include <gyre/runtime/process/launch_message.hpp>
+
+namespace gyre::process {
+
+namespace {
+
+capnp::Text::Reader as_text(std::string_view text, std::string& terminated) {
+  terminated = text;
+  return {terminated.c_str(), terminated.size()};
+}
+
+std::string text_of(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
+
+}  // namespace
+
+capnp::Data::Reader as_data(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
+}
+
+std::span<const std::byte> as_bytes(capnp::Data::Reader data) {
+  return {reinterpret_cast<const std::byte*>(data.begin()), data.size()};
+}
+
+void write_launch(control::Launch::Builder message, const ActorSet& actors, const Options& options,
+                  uint32_t runtime_tag) {
+  std::string text;
+  message.setRuntimeTag(runtime_tag);
+  auto set = message.initActors();
+  auto types = set.initTypes(uint32_t(actors.types().size()));
+  for (uint32_t n = 0; n < types.size(); ++n) types.set(n, as_text(actors.types()[n], text));
+  const ActorSources& sources = actors.sources();
+  auto headers = set.initHeaders(uint32_t(sources.files.size()));
+  for (uint32_t n = 0; n < headers.size(); ++n) {
+    headers[n].setName(as_text(sources.files[n].name, text));
+    headers[n].setText(as_text(sources.files[n].text, text));
+  }
+  auto actor_headers = set.initActorHeaders(uint32_t(sources.actor_headers.size()));
+  for (uint32_t n = 0; n < actor_headers.size(); ++n)
+    actor_headers.set(n, as_text(sources.actor_headers[n], text));
+  set.setGridScoped(actors.is_grid_scoped());
+  if (!actors.description().empty()) {
+    const std::vector<std::byte> description = write_description(actors.description());
+    set.setDescription(as_data(description));
+  }
+
+  auto to = message.initOptions();
+  to.setDevice(options.device);
+  to.setTransport(uint32_t(options.transport));
+  to.setWorkers(options.workers);
+  to.setBlock(options.block);
+  to.setBlocks(options.blocks);
+  to.setSlots(options.slots);
+  to.setSlotBytes(options.slot_bytes);
+  to.setArenaBytes(options.arena_bytes);
+  to.setActorsPerWorker(options.actors_per_worker);
+  to.setMaxBuffers(options.max_buffers);
+  to.setRegionBudget(options.region_budget);
+  to.setVerbose(options.verbose);
+  to.setCache(options.cache);
+  to.setKeepProgram(as_text(options.keep_program, text));
+  to.setFirstLap(options.first_lap);
+  to.setLogLevel(uint32_t(log_level()));
+}
+
+ActorSet actors_of(control::Launch::Reader message) {
+  const auto set = message.getActors();
+  std::vector<std::string> types, actor_headers;
+  std::vector<SourceText> headers;
+  for (const auto type : set.getTypes()) types.push_back(text_of(type));
+  for (const auto header : set.getHeaders())
+    headers.push_back({text_of(header.getName()), text_of(header.getText())});
+  for (const auto header : set.getActorHeaders()) actor_headers.push_back(text_of(header));
+  std::vector<ActorDescription> description;
+  if (set.getDescription().size() != 0) description = read_description(as_bytes(set.getDescription()));
+  return ActorSet::for_engine(std::move(types), std::move(headers), std::move(actor_headers),
+                              set.getGridScoped(), std::move(description));
+}
+
+Options options_of(control::Launch::Reader message) {
+  const auto from = message.getOptions();
+  Options options;
+  options.engine = EngineKind::cuda;
+  options.isolation = Isolation::in_process;
+  options.device = from.getDevice();
+  options.transport = TransportKind(from.getTransport());
+  options.workers = from.getWorkers();
+  options.block = from.getBlock();
+  options.blocks = from.getBlocks();
+  options.slots = from.getSlots();
+  options.slot_bytes = from.getSlotBytes();
+  options.arena_bytes = from.getArenaBytes();
+  options.actors_per_worker = from.getActorsPerWorker();
+  options.max_buffers = from.getMaxBuffers();
+  options.region_budget = from.getRegionBudget();
+  options.verbose = from.getVerbose();
+  options.cache = from.getCache();
+  options.keep_program = text_of(from.getKeepProgram());
+  options.first_lap = from.getFirstLap();
+  return options;
+}
+
+}  // namespace gyre::process

@@ -1,0 +1,220 @@
+#include <fmt/format.h>
+#include <kj/exception.h>
+#include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/log.hpp>
+#include <gyre/runtime/process/launch_message.hpp>
+#include <gyre/runtime/process/process_engine.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace gyre::process {
+
+namespace {
+
+using From = control::FromEngine;
+
+struct Request {
+  capnp::MallocMessageBuilder message;
+  control::ToEngine::Builder to = message.initRoot<control::ToEngine>();
+};
+
+}  // namespace
+
+void ProcessBufferMemory::launched(SharedMemory staging, uint64_t own_bytes) {
+  staging_ = std::move(staging);
+  own_bytes_ = own_bytes;
+}
+
+std::string ProcessBufferMemory::refusal(MemoryKind kind) const {
+  if (kind != MemoryKind::unified) return {};
+  return "managed memory cannot be shared with the engine's process; use MemoryKind::pinned, or launch with "
+         "--isolation in_process";
+}
+
+MemoryBlock ProcessBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
+  Request request;
+  auto block = request.to.initAllocate();
+  block.setKind(uint32_t(kind));
+  block.setBytes(bytes);
+  Received answer = process_.call(request.message, From::ALLOCATED);
+  const uint64_t address = answer.root<From>().getAllocated();
+  if (kind != MemoryKind::pinned) return {kind, bytes, address, nullptr};
+  SharedMemory memory(answer.take_descriptor(), bytes);
+  void* const host = memory.address();
+  const std::lock_guard lock(mutex_);
+  blocks_.insert_or_assign(address, std::move(memory));
+  return {kind, bytes, address, host};
+}
+
+void ProcessBufferMemory::release(const MemoryBlock& block) noexcept {
+  if (fork_.forked()) return;  // it is the parent's
+  Request request;
+  auto to = request.to.initRelease();
+  to.setKind(uint32_t(block.kind));
+  to.setAddress(block.address);
+  to.setBytes(block.bytes);
+  process_.post(request.message);
+  const std::lock_guard lock(mutex_);
+  blocks_.erase(block.address);
+}
+
+void ProcessBufferMemory::copy_in(const MemoryBlock& block, uint64_t offset, const void* from,
+                                  uint64_t bytes) {
+  if (block.host != nullptr) {
+    std::memcpy(static_cast<char*>(block.host) + offset, from, bytes);
+    return;
+  }
+  const std::lock_guard lock(staging_mutex_);
+  for (uint64_t done = 0; done < bytes; done += staging_.bytes()) {
+    const uint64_t share = std::min<uint64_t>(staging_.bytes(), bytes - done);
+    std::memcpy(staging_.address(), static_cast<const char*>(from) + done, share);
+    Request request;
+    auto copy = request.to.initCopyIn();
+    copy.setAddress(block.address + offset + done);
+    copy.setBytes(share);
+    process_.call(request.message, From::DONE);
+  }
+}
+
+void ProcessBufferMemory::copy_out(const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) {
+  if (block.host != nullptr) {
+    std::memcpy(to, static_cast<const char*>(block.host) + offset, bytes);
+    return;
+  }
+  const std::lock_guard lock(staging_mutex_);
+  for (uint64_t done = 0; done < bytes; done += staging_.bytes()) {
+    const uint64_t share = std::min<uint64_t>(staging_.bytes(), bytes - done);
+    Request request;
+    auto copy = request.to.initCopyOut();
+    copy.setAddress(block.address + offset + done);
+    copy.setBytes(share);
+    process_.call(request.message, From::DONE);
+    std::memcpy(static_cast<char*>(to) + done, staging_.address(), share);
+  }
+}
+
+void ProcessBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
+  if (block.host != nullptr) {
+    std::memset(block.host, 0, bytes);
+    return;
+  }
+  Request request;
+  auto zeroed = request.to.initZero();
+  zeroed.setAddress(block.address);
+  zeroed.setBytes(bytes);
+  process_.call(request.message, From::DONE);
+}
+
+void ProcessBufferMemory::set_entry(uint32_t index, const BufferEntry& entry) {
+  // The workers read no entries once the process is gone. What remains is the program's to free.
+  if (process_.gone()) return;
+  Request request;
+  auto to = request.to.initSetEntry();
+  to.setIndex(index);
+  to.setBytes({reinterpret_cast<const kj::byte*>(&entry), sizeof entry});
+  process_.call(request.message, From::DONE);
+}
+
+ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
+    : process_(options.heartbeat_timeout), buffers_(process_, options.max_buffers) {
+  Request request;
+  write_launch(request.to.initLaunch(), actors, options, buffers_.runtime_tag());
+  Received answer = process_.call(request.message, From::LAUNCHED);
+  try {
+    const auto launched = answer.root<From>().getLaunched();
+    device_ = launched.getDevice();
+    transport_ = TransportKind(launched.getTransport());
+    transport_reason_ = launched.getTransportReason();
+    compile_ms_ = launched.getCompileMs();
+    from_cache_ = launched.getFromCache();
+    description_ = read_description(as_bytes(launched.getDescription()));
+    region_ = SharedMemory(answer.take_descriptor(), launched.getRegionBytes());
+    buffers_.launched(SharedMemory(answer.take_descriptor(), launched.getStagingBytes()),
+                      launched.getBufferTableBytes());
+    if (launched.getBarBytes() != 0) map_bar(launched, answer.take_descriptor(), options.transport);
+    memory_.bar = bar_ ? launched.getBarBytes() : 0;
+    memory_.actors = launched.getActorBytes();
+    memory_.modules = launched.getModuleBytes();
+    memory_.buffer_table = launched.getBufferTableBytes();
+    detail::log(LogLevel::info, [&] {
+      return fmt::format("the engine process {} locked {} bytes of shared memory for the region in {:.1f} ms",
+                         process_.id(), region_.bytes(), launched.getRegisterMs());
+    });
+  } catch (const kj::Exception& error) {
+    throw Error(
+        fmt::format("reading what the engine process launched: {}; both sides must come from the "
+                    "same Gyre",
+                    error.getDescription().cStr()));
+  }
+}
+
+// What BAR needs is not everywhere: each side tests what it finds, and pinned memory is there always.
+void ProcessEngine::map_bar(control::Launched::Reader launched, Descriptor memory, TransportKind asked) {
+  try {
+    cuda::ImportedBarMemory::Uuid uuid{};
+    const auto bytes = launched.getDeviceUuid();
+    std::copy_n(bytes.begin(), std::min(bytes.size(), uuid.size()), uuid.begin());
+    bar_ = std::make_unique<cuda::ImportedBarMemory>(uuid, launched.getBarBytes(), launched.getMemoryType(),
+                                                     std::move(memory));
+    for (const LineStore how : bar_->stores()) {
+      bar_->store_test_lines(how);
+      Request request;
+      request.to.setBarStored(uint32_t(how));
+      process_.call(request.message, From::DONE);
+    }
+    bar_->touch();
+  } catch (const Error& error) {
+    bar_.reset();
+    if (asked == TransportKind::bar) {
+      throw EngineUnavailable(
+          fmt::format("launching with --transport bar: {}; or use --transport pinned", error.what()));
+    }
+    transport_ = TransportKind::pinned;
+    transport_reason_ = error.what();
+  }
+}
+
+// The mappings go once the process is gone: giving BAR memory up may wait for kernels.
+ProcessEngine::~ProcessEngine() {
+  process_.end();
+  if (bar_ && fork_.forked()) bar_->leak();
+}
+
+void ProcessEngine::launch() {
+  Request request;
+  request.to.setStart(bar_ != nullptr);
+  process_.call(request.message, From::DONE);
+  launched_ = true;
+}
+
+bool ProcessEngine::finished() {
+  // Pairs with the store in EngineService: the workers' last stores are seen.
+  return !launched_ || process_.gone() || process_.page().finished.load(std::memory_order_acquire) != 0;
+}
+
+std::optional<std::string> ProcessEngine::failure() { return launched_ ? process_.failure() : std::nullopt; }
+
+MemoryStats ProcessEngine::memory() const {
+  MemoryStats memory = memory_;
+  if (process_.gone()) return memory;
+  memory.device_total = process_.page().device_total.load(std::memory_order_relaxed);
+  memory.device_free = process_.page().device_free.load(std::memory_order_relaxed);
+  return memory;
+}
+
+uint32_t device_count(const Options& options) {
+  EngineProcess process(options.heartbeat_timeout);
+  Request request;
+  request.to.setDevices();
+  return process.call(request.message, From::DEVICES).root<From>().getDevices();
+}
+
+std::string device_problems(const ActorSet& actors, const Options& options) {
+  EngineProcess process(options.heartbeat_timeout);
+  Request request;
+  write_launch(request.to.initJudge(), actors, options, 1);
+  return process.call(request.message, From::JUDGED).root<From>().getJudged();
+}
+
+}  // namespace gyre::process

@@ -1,0 +1,36 @@
+// gyre-engine on the fake driver. Writes what it did wrong to a file of its own in $GYRE_TEST_ENGINE_REPORTS.
+#include <unistd.h>
+#include <gyre/runtime/builtin_actors.hpp>
+#include <gyre/runtime/process/engine_service.hpp>
+
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "support/fake_driver.hpp"
+#include "support/fake_engine_processes.hpp"
+#if defined(GYRE_WITH_VULKAN)
+#include "support/fake_vulkan.hpp"
+#endif
+#include "support/stepped.hpp"
+
+int main(int count, char** arguments) {
+  std::string report;
+  int code = 1;
+  {
+    gyre_test::FakeDriver fake({gyre_test::probe_actors(), gyre::builtin_actors()});
+#if defined(GYRE_WITH_VULKAN)
+    std::optional<gyre_test::FakeVulkan> vulkan;
+    if (gyre_test::transport_is_bar()) vulkan.emplace();
+#endif
+    code = gyre::process::serve_engine(count, arguments);
+    report = fake.misuse();
+    const auto live = fake.live();
+    if (live != gyre_test::FakeDriver::Live{} && live.workers == 0) report += "left: " + live.text() + "\n";
+  }
+  const char* const folder = std::getenv("GYRE_TEST_ENGINE_REPORTS");
+  if (folder != nullptr && !report.empty())
+    std::ofstream(std::string(folder) + "/" + std::to_string(getpid())) << report;
+  _exit(code);
+}
