@@ -151,6 +151,7 @@ tools::Json to_json(const Machine& machine) {
           {"date", machine.date},
           {"engine", name(machine.engine)},
           {"transport", name(machine.transport)},
+          {"isolation", name(options.isolation)},
           {"wait", name(options.wait)},
           {"workers", options.workers},
           {"block", options.block},

@@ -49,7 +49,7 @@ commit_of_tree() {
 }
 
 # Fills folder $1 with stripped programs of preset gpu, libraries of actors, and the commit they are of.
-programs=(gyre gyre-gpu-tests gyre-gpu-fault example_faults)
+programs=(gyre gyre-engine gyre-gpu-tests gyre-gpu-fault example_faults)
 prepare() {
   local to="$1" from="$root/build/gpu/bin" log
   (

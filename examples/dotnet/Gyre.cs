@@ -32,13 +32,14 @@ namespace Gyre
         public int GridScoped;
         public int Verbose;
         public int Cache;
-        public uint Reserved;
+        public int Isolation;
         public long TimeoutMs;
         public ulong ArenaBytes;
         public ulong RegionBudget;
         public IntPtr KeepProgram;
         public IntPtr PinWorkers;
         public UIntPtr PinWorkerCount;
+        public long HeartbeatTimeoutMs;
     }
 
     [StructLayout(LayoutKind.Sequential)]

@@ -32,13 +32,14 @@ pub struct gyre_options {
     pub grid_scoped: i32,
     pub verbose: i32,
     pub cache: i32,
-    pub reserved: u32,
+    pub isolation: i32,
     pub timeout_ms: i64,
     pub arena_bytes: u64,
     pub region_budget: u64,
     pub keep_program: *const c_char,
     pub pin_workers: *const i32,
     pub pin_worker_count: usize,
+    pub heartbeat_timeout_ms: i64,
 }
 
 #[repr(C)]

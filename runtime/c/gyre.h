@@ -244,6 +244,9 @@ enum {
 /** Selects how threads wait; see gyre::WaitPolicy. */
 enum { GYRE_WAIT_POLITE = 0, GYRE_WAIT_SPIN = 1 };
 
+/** Selects where the CUDA engine runs; see gyre::Isolation. */
+enum { GYRE_ISOLATION_PROCESS = 0, GYRE_ISOLATION_IN_PROCESS = 1 };
+
 /** Configures a runtime. gyre::Options (runtime/options.hpp) describes every option; the tools' --help uses
    the same names. */
 typedef struct gyre_options {
@@ -265,13 +268,15 @@ typedef struct gyre_options {
   int32_t grid_scoped;        /**< not 0: on CUDA one worker is the whole grid */
   int32_t verbose;            /**< not 0: launch parameters go to stderr */
   int32_t cache;              /**< not 0: compiled actors are kept on disk and reused */
-  uint32_t reserved;          /**< 0 */
+  int32_t isolation;          /**< GYRE_ISOLATION_PROCESS or GYRE_ISOLATION_IN_PROCESS; the CPU ignores it */
   int64_t timeout_ms;         /**< limits an ask, and the wait for room in a full ring; milliseconds */
   uint64_t arena_bytes;       /**< bytes for messages larger than a slot; a multiple of 4096 */
   uint64_t region_budget;     /**< bytes; a larger region is refused */
   const char* keep_program;   /**< folder to write the compiled actors to; or null */
   const int32_t* pin_workers; /**< processor numbers for the CPU engine's workers; or null */
   size_t pin_worker_count;    /**< at most 65,536 */
+  /** An engine process that is silent for so long is killed; milliseconds, 0: never. */
+  int64_t heartbeat_timeout_ms;
 } gyre_options;
 /** Fills in the defaults. `struct_size` is the caller's sizeof(gyre_options). */
 GYRE_API gyre_status gyre_options_init(gyre_options* options, size_t struct_size);

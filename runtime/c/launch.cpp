@@ -17,6 +17,8 @@ static_assert(GYRE_TRANSPORT_AUTO == int(TransportKind::automatic) &&
               GYRE_TRANSPORT_HEAP == int(TransportKind::heap) &&
               GYRE_TRANSPORT_UNIFIED == int(TransportKind::unified));
 static_assert(GYRE_WAIT_POLITE == int(WaitPolicy::polite) && GYRE_WAIT_SPIN == int(WaitPolicy::spin));
+static_assert(GYRE_ISOLATION_PROCESS == int(Isolation::process) &&
+              GYRE_ISOLATION_IN_PROCESS == int(Isolation::in_process));
 
 gyre_options defaults() {
   const Options standard;
@@ -26,6 +28,8 @@ gyre_options defaults() {
   options.device = standard.device;
   options.transport = gyre_transport(standard.transport);
   options.wait = int32_t(standard.wait);
+  options.isolation = int32_t(standard.isolation);
+  options.heartbeat_timeout_ms = standard.heartbeat_timeout.count();
   options.workers = standard.workers;
   options.block = standard.block;
   options.blocks = standard.blocks;
@@ -53,7 +57,8 @@ gyre_status read_options(const char* doing, const gyre_options& given, Options& 
   GYRE_C_TRY(in_range("wait", given.wait, GYRE_WAIT_SPIN));
   GYRE_C_TRY(in_range("device", given.device, 65535));
   GYRE_C_TRY(in_range("timeout_ms", given.timeout_ms, int64_t(366) * 24 * 3600 * 1000));
-  GYRE_C_TRY(in_range("reserved", given.reserved, 0));
+  GYRE_C_TRY(in_range("isolation", given.isolation, GYRE_ISOLATION_IN_PROCESS));
+  GYRE_C_TRY(in_range("heartbeat_timeout_ms", given.heartbeat_timeout_ms, 3600 * 1000));
   if (given.pin_worker_count > 65536 || (given.pin_worker_count != 0 && given.pin_workers == nullptr)) {
     return refuse(GYRE_BAD_OPTIONS,
                   fmt::format("{}: options->pin_workers {} {} processors; give up to 65,536", doing,
@@ -64,6 +69,8 @@ gyre_status read_options(const char* doing, const gyre_options& given, Options& 
   options.device = given.device;
   options.transport = TransportKind(given.transport);
   options.wait = WaitPolicy(given.wait);
+  options.isolation = Isolation(given.isolation);
+  options.heartbeat_timeout = std::chrono::milliseconds(given.heartbeat_timeout_ms);
   options.workers = given.workers;
   options.block = given.block;
   options.blocks = given.blocks;

@@ -377,7 +377,11 @@ static void launches(const char* endless) {
   EXPECT_OPTIONS_REFUSED(options.timeout_ms = -1);
   EXPECT_OPTIONS_REFUSED(options.timeout_ms = INT64_MAX);
   EXPECT_OPTIONS_REFUSED(options.timeout_ms = INT64_MIN);
-  EXPECT_OPTIONS_REFUSED(options.reserved = 1);
+  EXPECT_OPTIONS_REFUSED(options.isolation = 2);
+  EXPECT_OPTIONS_REFUSED(options.isolation = -1);
+  EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = 99);
+  EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = -1);
+  EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = INT64_MAX);
   EXPECT_OPTIONS_REFUSED(options.pin_worker_count = 1);
   EXPECT_OPTIONS_REFUSED(options.pin_worker_count = SIZE_MAX);
   const int32_t no_such_processor = -1;

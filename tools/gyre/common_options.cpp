@@ -36,6 +36,15 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
       "--transport", options.transport, values_by_name<TransportKind>(),
       "auto (default: bar where it works, else pinned; heap on the CPU), bar, pinned or unified (CUDA), "
       "heap");
+  command.add_choice("--isolation", options.isolation, values_by_name<Isolation>(),
+                     "where the CUDA engine runs: in_process (default), or process, a gyre-engine of its own");
+  command
+      .add_option(
+          "--heartbeat-timeout",
+          [&options](int64_t ms) { options.heartbeat_timeout = std::chrono::milliseconds(ms); },
+          "milliseconds without a sign after which an engine process is killed; 0: never (default " +
+              std::to_string(options.heartbeat_timeout.count()) + ")")
+      .type_name("MS");
   command.add_option("--workers", options.workers, "workers: blocks on CUDA, threads on the CPU")
       .show_default();
   command.add_option("--block", options.block, "CUDA threads a worker, a multiple of 32").show_default();

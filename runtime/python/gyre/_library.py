@@ -55,13 +55,14 @@ class Options(_Struct):
         ("grid_scoped", c_int32),
         ("verbose", c_int32),
         ("cache", c_int32),
-        ("reserved", c_uint32),
+        ("isolation", c_int32),
         ("timeout_ms", c_int64),
         ("arena_bytes", c_uint64),
         ("region_budget", c_uint64),
         ("keep_program", c_char_p),
         ("pin_workers", POINTER(c_int32)),
         ("pin_worker_count", c_size_t),
+        ("heartbeat_timeout_ms", c_int64),
     ]
 
 

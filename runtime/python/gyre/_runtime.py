@@ -21,6 +21,8 @@ _ENGINES = ["auto", "cuda", "cpu"]
 _TRANSPORTS = ["auto", "bar", "pinned", "heap", "unified"]
 _STATES = ["launched", "active", "inactive", "draining", "terminated", "failed"]
 _WAITS = ["polite", "spin"]
+_ISOLATIONS = ["process", "in_process"]
+_CHOICES = {"transport": _TRANSPORTS, "wait": _WAITS, "isolation": _ISOLATIONS}
 _DEVICE_NAME, _TRANSPORT_REASON, _FAILURE, _STATS = range(4)
 
 
@@ -108,7 +110,7 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
     the field, if the schema differs from the types that the actors carry.
     engine: "auto", "cuda" or "cpu".
     options: the fields of gyre_options in <gyre/gyre.h>, for example workers=4, slots=256, transport="pinned",
-    timeout_ms=5000, pin_workers=[0, 1].
+    isolation="process", timeout_ms=5000, pin_workers=[0, 1].
     """
     if source is not None:
         if actors is not None:
@@ -128,8 +130,8 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
     check(lib.gyre_options_init(ctypes.byref(given), ctypes.sizeof(Options)))
     given.engine = _number("engine", engine, _ENGINES)
     for name, value in options.items():
-        if name in ("transport", "wait"):
-            value = _number(name, value, _TRANSPORTS if name == "transport" else _WAITS)
+        if name in _CHOICES:
+            value = _number(name, value, _CHOICES[name])
         elif name == "keep_program":
             value = str(value).encode()
         elif name == "pin_workers":
@@ -144,7 +146,7 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
     return Runtime(handle.value, schema, given.timeout_ms / 1000)
 
 
-_OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "reserved", "pin_worker_count", "engine"}
+_OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "pin_worker_count", "engine"}
 
 
 def _number(name, value, names):
