@@ -177,6 +177,8 @@ std::vector<std::string> as_arguments(const char* subcommand, const Options& opt
           std::string(name(options.engine)),
           "--transport",
           std::string(name(options.transport)),
+          "--isolation",
+          std::string(name(options.isolation)),
           "--device",
           fmt::format("{}", options.device),
           "--workers",

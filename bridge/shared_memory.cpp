@@ -62,7 +62,7 @@ void SharedMemory::map(size_t bytes, const char* doing) {
   // A child's stores would be messages of its parent.
   if (madvise(mapped, bytes, MADV_DONTFORK) != 0) {
     throw Error(std::string(doing) + " shared memory: a child of fork() would have it too: " + because() +
-                "; use Linux 5.14 or later");
+                "; see what limits memory (ulimit -v)");
   }
 }
 

@@ -93,8 +93,6 @@ void BarMemory::attach_for_other(const Context& context) {
   const Context::Current current(context);
   import();
   zero();
-  // The copy is done when it returns, and so is what came before it on the default stream.
-  for (const uint64_t line : TestLines(bytes_).stored) expect(line, Line{}, "zeroed by CUDA");
 }
 
 // The descriptor is CUDA's once it has taken it.
@@ -113,9 +111,11 @@ void BarMemory::import() {
                "mapping device memory from Vulkan for CUDA");
 }
 
+// Done when it returns: the copies back are behind it on the default stream, and wait for it.
 void BarMemory::zero() {
   const Driver& driver = context_->driver();
   driver.check(driver.cuMemsetD8Async(device_, 0, bytes_, nullptr), "zeroing device memory from Vulkan");
+  for (const uint64_t line : TestLines(bytes_).stored) expect(line, Line{}, "zeroed by CUDA");
 }
 
 // On the default stream, behind zero(); done when it returns.
@@ -156,7 +156,6 @@ void BarMemory::expect_test_lines(LineStore how) {
   for (const uint64_t line : lines.beside)
     expect(line, Line{}, std::string("beside one stored ") + name(how));
   zero();
-  for (const uint64_t line : lines.stored) expect(line, Line{}, "zeroed by CUDA");
 }
 
 void BarMemory::touch() { touch_pages(vulkan_->host_address(), bytes_, store_); }

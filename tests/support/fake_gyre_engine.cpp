@@ -1,4 +1,5 @@
 // gyre-engine on the fake driver. Writes what it did wrong to a file of its own in $GYRE_TEST_ENGINE_REPORTS.
+#include <signal.h>
 #include <unistd.h>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/process/engine_service.hpp>
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "support/fake_driver.hpp"
 #include "support/fake_engine_processes.hpp"
@@ -19,7 +21,16 @@ int main(int count, char** arguments) {
   std::string report;
   int code = 1;
   {
+    // A device fault on SIGUSR1. Blocked in every thread to come, so that this one takes it.
+    sigset_t fault;
+    sigemptyset(&fault);
+    sigaddset(&fault, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &fault, nullptr);
     gyre_test::FakeDriver fake({gyre_test::probe_actors(), gyre::builtin_actors()});
+    std::thread([&fake, fault] {
+      int number = 0;
+      if (sigwait(&fault, &number) == 0) fake.fault();
+    }).detach();
 #if defined(GYRE_WITH_VULKAN)
     std::optional<gyre_test::FakeVulkan> vulkan;
     if (gyre_test::transport_is_bar()) vulkan.emplace();

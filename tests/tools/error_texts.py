@@ -24,7 +24,7 @@ SKIPPED = {"comment", "space"}
 
 # Where texts are made, besides `throw Error(…)`: the calls whose first argument is one, and `return …;` in whole files.
 CALLS = {"runtime/options.cpp": {"wrong"}, "runtime/cuda/launch_check.cpp": {"wrong", "problems.push_back"},
-         "runtime/actor_set.cpp": {"refuse"}}
+         "runtime/actor_set.cpp": {"refuse"}, "runtime/process/engine_process.cpp": {"not_started"}}
 RETURNS = {"runtime/errors.cpp": "Failure", "runtime/cpu/engine.cpp": "Error", "runtime/cuda/engine.cpp": "Error",
            "runtime/cuda/memory.cpp": "Error", "runtime/core/make_engine.cpp": "BadOptions"}
 # Which table of the page is whose: the first that fits.
@@ -32,6 +32,7 @@ TABLES = [("runtime/runtime.cpp", "Options"), ("runtime/options", "Options"), ("
           ("runtime/cpu/engine", "Options"), ("runtime/cpu/actor_memory", "Options"),
           ("runtime/actor_", "Actor sets"), ("runtime/actors/", "Actor sets"), ("runtime/cuda/launch_check", "A launch on a GPU"),
           ("runtime/cuda/engine", "A launch on a GPU"), ("runtime/core", "A launch on a GPU"),
+          ("runtime/process", "The engine process"), ("bridge/shared_memory", "The engine process"),
           ("bridge/cuda/device_lease", "A launch on a GPU"), ("runtime/cuda/arguments", "A launch on a GPU"),
           ("bridge/cuda/driver", "The CUDA driver and NVRTC"), ("bridge", "Transports"),
           ("runtime/buffer", "Buffers"), ("runtime/memory/buffer", "Buffers"), ("runtime/cuda/memory", "Buffers"), ("runtime/cpu/memory", "Buffers"),

@@ -1,0 +1,457 @@
+// An engine process and its program: what each sees of the other's end. The engine runs on the fake driver.
+#include <gyre/runtime/process/control.capnp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <gyre/gyre.hpp>
+#include <gyre/runtime/process/channel.hpp>
+#include <gyre/runtime/process/engine_process.hpp>
+
+#include <capnp/serialize.h>
+#include <kj/exception.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/fake_engine_processes.hpp"
+#include "support/rounds.hpp"
+#include "support/stepped.hpp"
+#include "support/without_nvrtc.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+
+namespace {
+
+#if defined(GYRE_THREAD_SANITIZER)
+constexpr bool can_fork = false;  // ThreadSanitizer ends children that start threads
+#else
+constexpr bool can_fork = true;
+#endif
+
+Options in_a_process(Options options = {}) {
+  options.engine = EngineKind::cuda;
+  options.isolation = Isolation::process;
+  options.slots = 8;
+  return options;
+}
+
+template <class Holds>
+bool within_a_minute(Holds holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+// The engine processes that `parent` started, without those that are gone and not waited for.
+std::vector<pid_t> engines_of(pid_t parent) {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    if (!std::getline(file, line)) continue;
+    const std::string rest = line.substr(line.rfind(')') + 2);  // "S 123 …": state and parent
+    if (line.find("gyre-engin") != std::string::npos && rest[0] != 'Z' &&
+        std::stol(rest.substr(2)) == parent) {
+      found.push_back(pid_t(std::stol(name)));
+    }
+  }
+  return found;
+}
+
+bool lives(pid_t id) {
+  std::ifstream file("/proc/" + std::to_string(id) + "/stat");
+  std::string line;
+  return std::getline(file, line) && line[line.rfind(')') + 2] != 'Z';
+}
+
+bool says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
+
+std::string refusal(const Options& options) {
+  try {
+    Runtime runtime = Runtime::launch(probe_actors(), options);
+  } catch (const EngineUnavailable& error) {
+    return error.what();
+  } catch (const BadOptions& error) {
+    return error.what();
+  }
+  return "it launched";
+}
+
+// A program that is started as an engine process, and does what `text` says.
+class Impostor {
+ public:
+  explicit Impostor(const std::string& text) : path_(folder_.path() / "gyre-engine") {
+    std::ofstream(path_) << "#!/bin/sh\n" << text << "\n";
+    chmod(path_.c_str(), 0700);
+    environment_.emplace("GYRE_ENGINE", path_.c_str());
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  TemporaryFolder folder_;
+  std::string path_;
+  std::optional<Environment> environment_;
+};
+
+}  // namespace
+
+TEST_CASE("an engine process that is killed fails its runtime, and every pending ask by name") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  for (int round = 0; round < rounds(3); ++round) {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process({.workers = 2, .timeout = 60s}));
+    Client client = runtime.client();
+    REQUIRE(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)).get());
+    std::vector<Future<Reply<ProbeResponse>>> pending;
+    for (uint64_t key = 0; key < 6; ++key) {
+      pending.push_back(client.ask<ProbeRequest>(Address<Probe>{key}, asking(Action::WORK, 100'000'000'000)));
+    }
+    const std::vector<pid_t> engines = engines_of(getpid());
+    REQUIRE(engines.size() == 1);
+    kill(engines.front(), SIGKILL);
+    for (auto& one : pending) CHECK(one.get().error().status == Status::engine_failed);
+    CHECK(runtime.state() == Lifecycle::failed);
+    CHECK(says(runtime.failure(), "the engine process " + std::to_string(engines.front()) +
+                                      " is gone: it was ended by signal 9 (Killed)"));
+    CHECK(says(runtime.failure(), "was last busy with gyre_test::Probe"));
+    CHECK(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)).get().error().status ==
+          Status::engine_failed);
+    CHECK(runtime.terminate().books.balanced());
+  }
+  CHECK(engines_of(getpid()).empty());
+}
+
+TEST_CASE("nobody has to wait for the runtime to learn that its engine process is gone") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+  kill(engines_of(getpid()).at(0), SIGKILL);
+  CHECK(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
+  Runtime next = Runtime::launch(probe_actors(), in_a_process());
+  CHECK(next.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().value()->getValue() == 9);
+}
+
+TEST_CASE("an engine process that is stopped is killed, and the failure says so") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Runtime runtime =
+      Runtime::launch(probe_actors(), in_a_process({.heartbeat_timeout = 300ms, .timeout = 60s}));
+  auto pending = runtime.client().ask<ProbeRequest>(probe, asking(Action::WORK, 100'000'000'000));
+  const pid_t engine = engines_of(getpid()).at(0);
+  kill(engine, SIGSTOP);
+  CHECK(pending.get().error().status == Status::engine_failed);
+  CHECK(says(runtime.failure(), "gave no heartbeat for 300 ms and was killed"));
+  CHECK(within_a_minute([&] { return !lives(engine); }));
+}
+
+TEST_CASE("a fault in an engine process leaves the program able to launch on CUDA again") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  for (int round = 0; round < rounds(4); ++round) {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process({.timeout = 60s}));
+    auto pending = runtime.client().ask<ProbeRequest>(probe, asking(Action::WORK, 100'000'000'000));
+    kill(engines_of(getpid()).at(0), SIGUSR1);  // the fake engine takes it for a device fault
+    CHECK(pending.get().error().status == Status::engine_failed);
+    CHECK(says(runtime.failure(), "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    CHECK(runtime.terminate().books.balanced());
+  }
+}
+
+TEST_CASE("a runtime that ends leaves no engine process, and reading its buffers before that is exact") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    std::vector<uint32_t> in(700'000), out(in.size());
+    for (size_t i = 0; i < in.size(); ++i) in[i] = uint32_t(i * 2654435761u);
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned}) {
+      auto buffer = runtime.allocate<uint32_t>(kind, in.size());
+      buffer.read(out);
+      CHECK(out == std::vector<uint32_t>(in.size(), 0));
+      buffer.write(in);
+      buffer.write(std::span(in).first(100), 300'000);
+      buffer.read(out);
+      auto wanted = in;
+      std::copy_n(in.begin(), 100, wanted.begin() + 300'000);
+      CHECK(out == wanted);
+      if (kind == MemoryKind::pinned) CHECK(buffer.host()[699'999] == in[699'999]);
+    }
+    CHECK_THROWS_WITH(runtime.allocate<float>(MemoryKind::unified, 10),
+                      containing("managed memory cannot be shared"));
+    CHECK(engines_of(getpid()).size() == 1);
+  }
+  CHECK(engines_of(getpid()).empty());
+  CHECK(processes.reports().empty());
+}
+
+TEST_CASE("a buffer of an engine process that is gone is refused by name, and freeing it does not wait") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+  auto buffer = runtime.allocate<float>(MemoryKind::device, 1000);
+  kill(engines_of(getpid()).at(0), SIGKILL);
+  REQUIRE(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
+  std::vector<float> values(1000);
+  CHECK_THROWS_AS(buffer.write(values), Error);
+  CHECK_THROWS_AS(buffer.read(values), Error);
+  CHECK_THROWS_AS(runtime.allocate<float>(MemoryKind::device, 10), Error);
+}
+
+TEST_CASE("an engine process that is not there, or does not start, is refused by name with the paths") {
+  {
+    const Environment environment("GYRE_ENGINE", "/nowhere/gyre-engine");
+    const std::string text = refusal(in_a_process());
+    CHECK(says(text, "there is no program gyre-engine at /nowhere/gyre-engine"));
+    CHECK(says(text, "--isolation in_process"));
+  }
+  {
+    const Environment environment("GYRE_ENGINE", nullptr);
+    CHECK(process::engine_paths().size() >= 3);
+    CHECK(process::engine_paths().back() == "/usr/libexec/gyre/gyre-engine");
+  }
+  const Impostor ends("exit 7");
+  CHECK(says(refusal(in_a_process()), "it ended with exit code 7"));
+  const Impostor babbles("echo this is no message of Gyre, nor will one come >&3");
+  CHECK(says(refusal(in_a_process()), "it begins with"));
+}
+
+TEST_CASE("unified memory is refused beside an engine process") {
+  const std::string text = refusal(in_a_process({.transport = TransportKind::unified}));
+  CHECK(says(text, "--transport unified: managed memory cannot be shared with the engine's process"));
+}
+
+TEST_CASE("everything that is wrong with a launch is said at once, through an engine process too") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Options options = in_a_process({.device = 3, .workers = 70'000, .block = 33});
+  const std::string text = refusal(options);
+  INFO(text);
+  CHECK(says(text, "--workers 70000"));
+  CHECK(says(text, "--block 33"));
+  CHECK(says(text, "choosing CUDA device 3"));
+  CHECK(engines_of(getpid()).empty());
+}
+
+namespace {
+
+// A program, in a child, that launches and then does `then`; the engine process that it started.
+struct Program {
+  pid_t id = 0;
+  pid_t engine = 0;
+};
+
+Program program_that(const std::function<void(Runtime&)>& then) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  Program program;
+  program.id = fork();
+  if (program.id == 0) {
+    close(ends[0]);
+    setpgid(0, 0);
+    alarm(60);
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process({.workers = 2}));
+    const pid_t engine = engines_of(getpid()).at(0);
+    if (write(ends[1], &engine, sizeof engine) != sizeof engine) _exit(1);
+    close(ends[1]);
+    then(runtime);
+    pause();
+    _exit(0);
+  }
+  close(ends[1]);
+  REQUIRE(read(ends[0], &program.engine, sizeof program.engine) == sizeof program.engine);
+  close(ends[0]);
+  return program;
+}
+
+void ask_for_ever(Runtime& runtime) {
+  for (uint64_t key = 0;; ++key) {
+    (void)runtime.client().ask<ProbeRequest>(Address<Probe>{key % 8}, asking(Action::ANSWER, key)).get();
+  }
+}
+
+void end_program(const Program& program) {
+  kill(program.id, SIGKILL);
+  waitpid(program.id, nullptr, 0);
+}
+
+}  // namespace
+
+TEST_CASE("a program that is killed takes its engine process along, at any moment") {
+  if (without_nvrtc() || !can_fork) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  std::mt19937 random(11);
+  for (int round = 0; round < rounds(12); ++round) {
+    const Program program = program_that(ask_for_ever);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+    end_program(program);
+    CHECK(within_a_minute([&] { return !lives(program.engine); }));
+  }
+}
+
+TEST_CASE("a program that is killed while it launches leaves no engine process") {
+  if (without_nvrtc() || !can_fork) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  std::mt19937 random(13);
+  // What a killed program started goes to this process when it has no parent any more.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  for (int round = 0; round < rounds(12); ++round) {
+    const pid_t program = fork();
+    if (program == 0) {
+      alarm(60);
+      for (;;) Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
+    kill(program, SIGKILL);
+    waitpid(program, nullptr, 0);
+    CHECK(within_a_minute([] { return engines_of(getpid()).empty(); }));
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST_CASE("an engine process ends with its program though a forked child holds copies of everything") {
+  if (without_nvrtc() || !can_fork) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const Program program = program_that([&](Runtime& runtime) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      pause();
+      _exit(0);
+    }
+    if (write(ends[1], &child, sizeof child) != sizeof child) _exit(1);
+    ask_for_ever(runtime);
+  });
+  pid_t child = 0;
+  REQUIRE(read(ends[0], &child, sizeof child) == sizeof child);
+  close(ends[0]);
+  close(ends[1]);
+  end_program(program);
+  CHECK(within_a_minute([&] { return !lives(program.engine); }));
+  CHECK(lives(child));
+  kill(child, SIGKILL);
+}
+
+TEST_CASE("an engine process ends when its program executes another one, a forked child or not") {
+  if (without_nvrtc() || !can_fork) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  for (const bool with_child : {false, true}) {
+    const Program program = program_that([&](Runtime&) {
+      if (with_child && fork() == 0) {
+        alarm(60);
+        pause();
+        _exit(0);
+      }
+      execl("/bin/sleep", "sleep", "60", nullptr);
+    });
+    CHECK(within_a_minute([&] { return !lives(program.engine); }));
+    CHECK(lives(program.id));
+    kill(-program.id, SIGKILL);  // and its child
+    waitpid(program.id, nullptr, 0);
+  }
+}
+
+TEST_CASE("a program whose launching thread has ended keeps its engine process") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  std::optional<Runtime> runtime;
+  std::thread([&] { runtime.emplace(Runtime::launch(probe_actors(), in_a_process())); }).join();
+  for (uint64_t i = 0; i < 200; ++i) {
+    REQUIRE(runtime->client().ask<ProbeRequest>(probe, asking(Action::ANSWER, i)).get());
+    std::this_thread::sleep_for(1ms);
+  }
+  CHECK(runtime->terminate().books.balanced());
+}
+
+TEST_CASE("what is no control message is refused by name, and no descriptor leaks") {
+  std::mt19937_64 random(17);
+  const auto open_descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto before = open_descriptors();
+  for (int round = 0; round < rounds(2000); ++round) {
+    int sockets[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0);
+    Descriptor writer(sockets[0]);
+    process::Channel reader{Descriptor(sockets[1])};
+    // A good message with descriptors, of which then some bytes are changed or the end is cut.
+    std::vector<char> bytes;
+    {
+      int copies[2];
+      REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, copies) == 0);
+      process::Channel good{Descriptor(copies[0])};
+      const Descriptor taken(copies[1]);
+      capnp::MallocMessageBuilder message;
+      auto launch = message.initRoot<process::control::ToEngine>().initLaunch();
+      launch.setRuntimeTag(uint32_t(random()));
+      launch.initActors().initHeaders(2)[1].setText("#pragma once");
+      launch.initOptions().setKeepProgram("somewhere");
+      REQUIRE(good.send(message));
+      bytes.resize(4096);
+      bytes.resize(size_t(read(taken.get(), bytes.data(), bytes.size())));
+    }
+    const size_t changes = random() % 4;
+    for (size_t n = 0; n < changes; ++n) bytes[random() % bytes.size()] = char(random());
+    if (random() % 4 == 0) bytes.resize(random() % bytes.size());
+    REQUIRE(write(writer.get(), bytes.data(), bytes.size()) == ssize_t(bytes.size()));
+    writer.close();
+    try {
+      while (auto received = reader.receive()) {
+        const auto message = received->root<process::control::ToEngine>();
+        if (message.isLaunch()) {
+          for (const auto header : message.getLaunch().getActors().getHeaders())
+            (void)header.getText().size();
+        }
+      }
+    } catch (const Error& error) {
+      CHECK(says(error.what(), "reading a control message: "));
+    } catch (const kj::Exception&) {  // malformed within its frame
+    }
+  }
+  CHECK(open_descriptors() == before);
+}
+
+TEST_CASE("descriptors arrive with their message, and memory that could be resized is refused") {
+  int sockets[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0);
+  process::Channel writer{Descriptor(sockets[0])}, reader{Descriptor(sockets[1])};
+  SharedMemory memory("gyre-test", 10'000, 10'000);
+  static_cast<char*>(memory.address())[9'999] = 'x';
+  const Descriptor unsealed(memfd_create("gyre-test", MFD_CLOEXEC));
+  REQUIRE(ftruncate(unsealed.get(), 20'000) == 0);
+  for (int n = 0; n < 3; ++n) {
+    capnp::MallocMessageBuilder message;
+    message.initRoot<process::control::FromEngine>().setAllocated(uint64_t(n));
+    REQUIRE(writer.send(message, {memory.descriptor(), unsealed.get()}));
+  }
+  for (uint64_t n = 0; n < 3; ++n) {
+    auto received = reader.receive();
+    REQUIRE(received);
+    CHECK(received->root<process::control::FromEngine>().getAllocated() == n);
+    const SharedMemory mapped(received->take_descriptor(), 10'000);
+    CHECK(static_cast<const char*>(mapped.address())[9'999] == 'x');
+    CHECK_THROWS_AS(SharedMemory(received->take_descriptor(), 10'000), Error);
+    CHECK_THROWS_AS(received->take_descriptor(), Error);
+  }
+  CHECK_THROWS_AS(SharedMemory(Descriptor(dup(memory.descriptor())), 100'000), Error);
+}
