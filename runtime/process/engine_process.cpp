@@ -165,7 +165,6 @@ void EngineProcess::spawn(const std::string& path) {
 
 void EngineProcess::wait_for_hello(const std::string& path) {
   std::unique_lock lock(mutex_);
-  awaiting_ = true;
   const bool came = answered_.wait_for(lock, hello_timeout, [this] { return answer_ || gone(); });
   awaiting_ = false;
   if (!came || !answer_) {
@@ -217,7 +216,7 @@ Received EngineProcess::call(capnp::MessageBuilder& request, control::FromEngine
     awaiting_ = true;
     answer_.reset();
   }
-  channel_->send(request);  // where nobody reads it, the process is gone or will be
+  channel_->send(request);  // false: the process is gone, or will be
   std::unique_lock lock(mutex_);
   answered_.wait(lock, [this] { return answer_ || gone(); });
   awaiting_ = false;

@@ -78,7 +78,7 @@ class EngineProcess {
   std::mutex call_mutex_;     // one request at a time
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable answered_;
-  bool awaiting_ = false;
+  bool awaiting_ = true;  // the hello comes by itself
   std::optional<Received> answer_;
   std::string failure_;
   bool ending_ = false;

@@ -124,7 +124,7 @@ def texts_in(name, tokens):
         if following == "(" and (text in THROWN and before == "throw" or
                                  call in CALLS.get(name, ()) and before in (";", "{", "}", ")", ".", "else")):
             argument = split(tokens[at + 2:until(tokens, at + 2, {")"})], ",")[0]
-            source = text if text in THROWN else "Error" if name == "runtime/cuda/launch_check.cpp" else "BadOptions"
+            source = text if text in THROWN else "EngineUnavailable" if text == "not_started" else "Error" if name == "runtime/cuda/launch_check.cpp" else "BadOptions"
             yield from ((source, found) for found in texts_of(argument))
         if name.startswith("runtime/c/") and text in ("invalid", "refuse") and (before, following) == ("return", "("):
             arguments = split(tokens[at + 2:until(tokens, at + 2, {")"})], ",")
