@@ -164,11 +164,16 @@ Descriptor BarMemory::export_memory() const { return Descriptor(vulkan_->export_
 
 uint32_t BarMemory::memory_type() const { return vulkan_->memory_type(); }
 
-ImportedBarMemory::ImportedBarMemory(const Uuid& device, uint64_t bytes, uint32_t memory_type,
-                                     Descriptor memory)
-    : bytes_(bytes),
-      store_(HostMemory::best_line_store()),
-      vulkan_(std::make_unique<VulkanMemory>(device, bytes, memory_type, std::move(memory))) {}
+ImportedBarMemory::ImportedBarMemory()
+    : store_(HostMemory::best_line_store()), opened_(std::make_unique<VulkanDevice>()) {
+  opened_->open_ahead();
+}
+
+void ImportedBarMemory::map(const Uuid& device, uint64_t bytes, uint32_t memory_type, Descriptor memory) {
+  opened_->open(device);
+  vulkan_ = std::make_unique<VulkanMemory>(std::move(opened_), bytes, memory_type, std::move(memory));
+  bytes_ = bytes;
+}
 
 ImportedBarMemory::~ImportedBarMemory() = default;
 
@@ -182,7 +187,10 @@ void ImportedBarMemory::store_test_lines(LineStore how) {
 
 void ImportedBarMemory::touch() { touch_pages(vulkan_->host_address(), bytes_, store_); }
 
-void ImportedBarMemory::leak() { vulkan_->leak(); }
+void ImportedBarMemory::leak() {
+  if (opened_) opened_->leak();
+  if (vulkan_) vulkan_->leak();
+}
 
 BarInbound BarMemory::inbound() const { return {vulkan_->host_address(), store_}; }
 
@@ -215,6 +223,7 @@ void BarMemory::free() noexcept {
 
 #else
 
+class VulkanDevice {};
 class VulkanMemory {};
 
 BarMemory::BarMemory(const CUuuid&, uint64_t bytes) : bytes_(bytes), store_(LineStore::four_packets) {
@@ -233,13 +242,13 @@ BarInbound BarMemory::inbound() const { return {}; }
 uint64_t BarMemory::heap_bytes() const { return 0; }
 void BarMemory::leak() {}
 
-ImportedBarMemory::ImportedBarMemory(const Uuid&, uint64_t bytes, uint32_t, Descriptor)
-    : bytes_(bytes), store_(LineStore::four_packets) {
+ImportedBarMemory::ImportedBarMemory() : store_(LineStore::four_packets) {
   throw EngineUnavailable(
       "this Gyre was built without Vulkan's headers; install them (Debian: libvulkan-dev) and build again");
 }
 ImportedBarMemory::~ImportedBarMemory() = default;
 BarInbound ImportedBarMemory::inbound() const { return {}; }
+void ImportedBarMemory::map(const Uuid&, uint64_t, uint32_t, Descriptor) {}
 std::vector<LineStore> ImportedBarMemory::stores() const { return {}; }
 void ImportedBarMemory::store_test_lines(LineStore) {}
 void ImportedBarMemory::touch() {}

@@ -13,6 +13,7 @@
 
 namespace gyre::cuda {
 
+class VulkanDevice;
 class VulkanMemory;
 
 /// Owns device memory that host and device map, each at its own address. Vulkan allocates it, CUDA imports
@@ -77,9 +78,12 @@ class ImportedBarMemory {
  public:
   using Uuid = std::array<uint8_t, 16>;
 
+  /// Opens Vulkan. Takes as long as making a CUDA context: a thread may do it beside the engine process's
+  /// launch. Throws EngineUnavailable with the step that failed, and what to do.
+  ImportedBarMemory();
+  /// Maps the memory. Call it once, before what follows. Throws EngineUnavailable likewise.
   /// @param bytes, memory_type, memory  BarMemory's, of the engine process
-  /// @throws EngineUnavailable  with the step that failed, and what to do
-  ImportedBarMemory(const Uuid& device, uint64_t bytes, uint32_t memory_type, Descriptor memory);
+  void map(const Uuid& device, uint64_t bytes, uint32_t memory_type, Descriptor memory);
   ~ImportedBarMemory();
   ImportedBarMemory(const ImportedBarMemory&) = delete;
   ImportedBarMemory& operator=(const ImportedBarMemory&) = delete;
@@ -95,8 +99,9 @@ class ImportedBarMemory {
   void leak();
 
  private:
-  const uint64_t bytes_;
   const LineStore store_;
+  uint64_t bytes_ = 0;
+  std::unique_ptr<VulkanDevice> opened_;  // until map()
   std::unique_ptr<VulkanMemory> vulkan_;
 };
 

@@ -122,37 +122,20 @@ std::string explain(VkResult result) {
   return name_of(result) + " (" + std::to_string(int(result)) + "): " + advice_on(result);
 }
 
-VulkanMemory::VulkanMemory(const Uuid& device, uint64_t bytes) : vulkan_(Vulkan::load()) {
+VulkanDevice::VulkanDevice() : vulkan_(Vulkan::load()) {
   try {
     create_instance();
-    const VkPhysicalDevice physical = find(device);
-    memory_type_ = choose_memory_type(physical, bytes);
-    create_device(physical);
-    allocate(bytes);
   } catch (...) {
     free();
     throw;
   }
 }
 
-VulkanMemory::VulkanMemory(const Uuid& device, uint64_t bytes, uint32_t memory_type, Descriptor memory)
-    : vulkan_(Vulkan::load()), memory_type_(memory_type) {
-  try {
-    create_instance();
-    create_device(find(device));
-    import(bytes, std::move(memory));
-  } catch (...) {
-    free();
-    throw;
-  }
-}
-
-VulkanMemory::~VulkanMemory() {
+VulkanDevice::~VulkanDevice() {
   if (!leaked_) free();
 }
 
-void VulkanMemory::free() noexcept {
-  if (memory_ != VK_NULL_HANDLE) vkFreeMemory(device_, memory_, nullptr);  // unmaps it
+void VulkanDevice::free() noexcept {
   if (device_ != nullptr) vkDestroyDevice(device_, nullptr);
   if (instance_ == nullptr || vkDestroyInstance == nullptr) return;
   static std::atomic<bool> kept{false};
@@ -160,7 +143,30 @@ void VulkanMemory::free() noexcept {
   vkDestroyInstance(instance_, nullptr);
 }
 
-void VulkanMemory::create_instance() {
+void VulkanDevice::open_ahead() noexcept {
+  try {
+    if (const auto devices = physical_devices(); devices.size() == 1) create_device(devices.front());
+  } catch (const std::exception&) {
+    if (device_ != nullptr) vkDestroyDevice(std::exchange(device_, nullptr), nullptr);
+  }
+}
+
+void VulkanDevice::open(const Uuid& uuid) {
+  if (device_ != nullptr && uuid_of(physical_) == uuid) return;
+  const std::vector<VkPhysicalDevice> devices = physical_devices();
+  for (const VkPhysicalDevice device : devices) {
+    if (uuid_of(device) != uuid) continue;
+    if (device_ != nullptr) vkDestroyDevice(std::exchange(device_, nullptr), nullptr);
+    return create_device(device);
+  }
+  throw EngineUnavailable("looking for the CUDA device among Vulkan's: none of the " +
+                          std::to_string(devices.size()) +
+                          " has its UUID (a part of a GPU by MIG never has); install the graphics libraries "
+                          "of NVIDIA's driver; in a "
+                          "container, NVIDIA_DRIVER_CAPABILITIES must say graphics too");
+}
+
+void VulkanDevice::create_instance() {
   const auto create =
       reinterpret_cast<PFN_vkCreateInstance>(vulkan_.get_instance_proc_addr(nullptr, "vkCreateInstance"));
   if (create == nullptr) lacks("vkCreateInstance");
@@ -179,34 +185,84 @@ void VulkanMemory::create_instance() {
 #undef GYRE_VULKAN_LOAD
 }
 
-VkPhysicalDevice VulkanMemory::find(const Uuid& uuid) const {
+std::vector<VkPhysicalDevice> VulkanDevice::physical_devices() const {
   uint32_t count = 0;
   check(vkEnumeratePhysicalDevices(instance_, &count, nullptr), "counting Vulkan's devices");
   std::vector<VkPhysicalDevice> devices(count);
   const VkResult listed = vkEnumeratePhysicalDevices(instance_, &count, devices.data());
   if (listed != VK_INCOMPLETE) check(listed, "listing Vulkan's devices");
   devices.resize(count);
-  for (const VkPhysicalDevice device : devices) {
-    VkPhysicalDeviceIDProperties id{};
-    id.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES;
-    VkPhysicalDeviceProperties2 properties{};
-    properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-    properties.pNext = &id;
-    vkGetPhysicalDeviceProperties2(device, &properties);
-    if (std::memcmp(id.deviceUUID, uuid.data(), uuid.size()) == 0) return device;
-  }
-  throw EngineUnavailable("looking for the CUDA device among Vulkan's: none of the " + std::to_string(count) +
-                          " has its UUID (a part of a GPU by MIG never has); install the graphics libraries "
-                          "of NVIDIA's driver; in a "
-                          "container, NVIDIA_DRIVER_CAPABILITIES must say graphics too");
+  return devices;
 }
 
-uint32_t VulkanMemory::choose_memory_type(VkPhysicalDevice physical, uint64_t bytes) {
+VulkanDevice::Uuid VulkanDevice::uuid_of(VkPhysicalDevice device) const {
+  VkPhysicalDeviceIDProperties id{};
+  id.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES;
+  VkPhysicalDeviceProperties2 properties{};
+  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  properties.pNext = &id;
+  vkGetPhysicalDeviceProperties2(device, &properties);
+  Uuid uuid;
+  std::memcpy(uuid.data(), id.deviceUUID, uuid.size());
+  return uuid;
+}
+
+void VulkanDevice::create_device(VkPhysicalDevice physical) {
+  const float priority = 1;
+  VkDeviceQueueCreateInfo queue{};  // there must be one
+  queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  const char* const extension = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
+  VkDeviceCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = 1;
+  info.ppEnabledExtensionNames = &extension;
+  check(vkCreateDevice(physical, &info, nullptr, &device_),
+        "creating a Vulkan device with VK_KHR_external_memory_fd");
+  physical_ = physical;
+  vkGetMemoryFdKHR = reinterpret_cast<PFN_vkGetMemoryFdKHR>(vkGetDeviceProcAddr(device_, "vkGetMemoryFdKHR"));
+  if (vkGetMemoryFdKHR == nullptr) lacks("vkGetMemoryFdKHR");
+}
+
+VulkanMemory::VulkanMemory(const Uuid& device, uint64_t bytes) : device_(std::make_unique<VulkanDevice>()) {
+  device_->open(device);
+  try {
+    memory_type_ = choose_memory_type(bytes);
+    allocate(bytes);
+  } catch (...) {
+    free();
+    throw;
+  }
+}
+
+VulkanMemory::VulkanMemory(std::unique_ptr<VulkanDevice> device, uint64_t bytes, uint32_t memory_type,
+                           Descriptor memory)
+    : device_(std::move(device)), memory_type_(memory_type) {
+  try {
+    import(bytes, std::move(memory));
+  } catch (...) {
+    free();
+    throw;
+  }
+}
+
+VulkanMemory::~VulkanMemory() {
+  if (!leaked_) free();
+}
+
+void VulkanMemory::free() noexcept {
+  if (memory_ != VK_NULL_HANDLE) device_->vkFreeMemory(device_->device_, memory_, nullptr);  // unmaps it
+}
+
+uint32_t VulkanMemory::choose_memory_type(uint64_t bytes) {
   constexpr VkMemoryPropertyFlags wanted = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT |
                                            VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
                                            VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   VkPhysicalDeviceMemoryProperties memory{};
-  vkGetPhysicalDeviceMemoryProperties(physical, &memory);
+  device_->vkGetPhysicalDeviceMemoryProperties(device_->physical_, &memory);
   for (uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
     if ((memory.memoryTypes[type].propertyFlags & wanted) != wanted) continue;
     heap_bytes_ = memory.memoryHeaps[memory.memoryTypes[type].heapIndex].size;
@@ -223,25 +279,6 @@ uint32_t VulkanMemory::choose_memory_type(VkPhysicalDevice physical, uint64_t by
                           "NVIDIA's driver 525 or later");
 }
 
-void VulkanMemory::create_device(VkPhysicalDevice physical) {
-  const float priority = 1;
-  VkDeviceQueueCreateInfo queue{};  // there must be one
-  queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
-  const char* const extension = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
-  VkDeviceCreateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
-  info.enabledExtensionCount = 1;
-  info.ppEnabledExtensionNames = &extension;
-  check(vkCreateDevice(physical, &info, nullptr, &device_),
-        "creating a Vulkan device with VK_KHR_external_memory_fd");
-  vkGetMemoryFdKHR = reinterpret_cast<PFN_vkGetMemoryFdKHR>(vkGetDeviceProcAddr(device_, "vkGetMemoryFdKHR"));
-  if (vkGetMemoryFdKHR == nullptr) lacks("vkGetMemoryFdKHR");
-}
-
 void VulkanMemory::allocate(uint64_t bytes) {
   VkExportMemoryAllocateInfo exported{};
   exported.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO;
@@ -252,8 +289,8 @@ void VulkanMemory::allocate(uint64_t bytes) {
   info.allocationSize = bytes;
   info.memoryTypeIndex = memory_type_;
   const std::string what = std::to_string(bytes) + " bytes of device memory that the host can write";
-  check(vkAllocateMemory(device_, &info, nullptr, &memory_), "allocating " + what);
-  check(vkMapMemory(device_, memory_, 0, bytes, 0, &host_), "mapping " + what);
+  check(device_->vkAllocateMemory(device_->device_, &info, nullptr, &memory_), "allocating " + what);
+  check(device_->vkMapMemory(device_->device_, memory_, 0, bytes, 0, &host_), "mapping " + what);
 }
 
 // The descriptor is Vulkan's once it has taken it.
@@ -268,9 +305,9 @@ void VulkanMemory::import(uint64_t bytes, Descriptor memory) {
   info.allocationSize = bytes;
   info.memoryTypeIndex = memory_type_;
   const std::string what = std::to_string(bytes) + " bytes of the engine process's device memory";
-  check(vkAllocateMemory(device_, &info, nullptr, &memory_), "importing " + what);
+  check(device_->vkAllocateMemory(device_->device_, &info, nullptr, &memory_), "importing " + what);
   (void)memory.release();
-  check(vkMapMemory(device_, memory_, 0, bytes, 0, &host_), "mapping " + what);
+  check(device_->vkMapMemory(device_->device_, memory_, 0, bytes, 0, &host_), "mapping " + what);
 }
 
 int VulkanMemory::export_descriptor() const {
@@ -279,7 +316,8 @@ int VulkanMemory::export_descriptor() const {
   info.memory = memory_;
   info.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
   int descriptor = -1;
-  check(vkGetMemoryFdKHR(device_, &info, &descriptor), "exporting the device memory to CUDA");
+  check(device_->vkGetMemoryFdKHR(device_->device_, &info, &descriptor),
+        "exporting the device memory to CUDA");
   return descriptor;
 }
 

@@ -9,7 +9,9 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace gyre::cuda {
 
@@ -31,43 +33,33 @@ struct Vulkan {
 /// "VK_ERROR_OUT_OF_DEVICE_MEMORY (-2): what to do".
 std::string explain(VkResult result);
 
-/// Owns device memory that the host maps uncached and write-combining, and that another interface of the
-/// device can import. Make and destroy it while no kernel runs on the device: either may wait for kernels.
-/// One thread at a time may use it.
-class VulkanMemory {
+/// An instance of Vulkan, and one device opened in it. Opening takes as long as making a CUDA context. One
+/// thread at a time may use it.
+class VulkanDevice {
  public:
   using Uuid = std::array<uint8_t, VK_UUID_SIZE>;
 
-  /// Allocates `bytes` of the device with this UUID. Throws EngineUnavailable with the step that failed, its
-  /// VkResult, and what to do.
-  VulkanMemory(const Uuid& device, uint64_t bytes);
-  /// Maps memory that another process allocated. Throws EngineUnavailable likewise.
-  /// @param bytes        as many as were allocated
-  /// @param memory_type  memory_type() there
-  /// @param memory       export_descriptor() there
-  VulkanMemory(const Uuid& device, uint64_t bytes, uint32_t memory_type, Descriptor memory);
-  /// Frees the memory unless it was leaked.
-  ~VulkanMemory();
-  VulkanMemory(const VulkanMemory&) = delete;
-  VulkanMemory& operator=(const VulkanMemory&) = delete;
+  /// Makes an instance. Throws EngineUnavailable with the step that failed, its VkResult, and what to do.
+  VulkanDevice();
+  ~VulkanDevice();
+  VulkanDevice(const VulkanDevice&) = delete;
+  VulkanDevice& operator=(const VulkanDevice&) = delete;
 
-  void* host_address() const { return host_; }
-  /// Returns the bytes of such memory that the device has in total.
-  uint64_t heap_bytes() const { return heap_bytes_; }
-  /// Returns Vulkan's number of the type of memory.
-  uint32_t memory_type() const { return memory_type_; }
-  /// Returns a file descriptor of the memory; the caller closes it. Throws EngineUnavailable.
-  int export_descriptor() const;
-  /// Gives the memory up without freeing it.
+  /// Opens the machine's device if it has only one, so that open() has nothing left to do. What fails is left
+  /// to open().
+  void open_ahead() noexcept;
+  /// Opens the device with this UUID. Throws EngineUnavailable likewise.
+  void open(const Uuid& uuid);
+  /// Gives the device up without closing it.
   void leak() { leaked_ = true; }
 
  private:
+  friend class VulkanMemory;
+
   void create_instance();
-  VkPhysicalDevice find(const Uuid& uuid) const;
-  uint32_t choose_memory_type(VkPhysicalDevice physical, uint64_t bytes);
+  std::vector<VkPhysicalDevice> physical_devices() const;
+  Uuid uuid_of(VkPhysicalDevice device) const;
   void create_device(VkPhysicalDevice physical);
-  void allocate(uint64_t bytes);
-  void import(uint64_t bytes, Descriptor memory);
   void free() noexcept;
 
   const Vulkan vulkan_;
@@ -90,7 +82,51 @@ class VulkanMemory {
   PFN_vkGetMemoryFdKHR vkGetMemoryFdKHR = nullptr;
 
   VkInstance instance_ = nullptr;
+  VkPhysicalDevice physical_ = nullptr;
   VkDevice device_ = nullptr;
+  bool leaked_ = false;
+};
+
+/// Owns device memory that the host maps uncached and write-combining, and that another interface of the
+/// device can import. Make and destroy it while no kernel runs on the device: either may wait for kernels.
+/// One thread at a time may use it.
+class VulkanMemory {
+ public:
+  using Uuid = VulkanDevice::Uuid;
+
+  /// Allocates `bytes` of the device with this UUID. Throws EngineUnavailable with the step that failed, its
+  /// VkResult, and what to do.
+  VulkanMemory(const Uuid& device, uint64_t bytes);
+  /// Maps memory that another process allocated on an open device. Throws EngineUnavailable likewise.
+  /// @param bytes        as many as were allocated
+  /// @param memory_type  memory_type() there
+  /// @param memory       export_descriptor() there
+  VulkanMemory(std::unique_ptr<VulkanDevice> device, uint64_t bytes, uint32_t memory_type, Descriptor memory);
+  /// Frees the memory unless it was leaked.
+  ~VulkanMemory();
+  VulkanMemory(const VulkanMemory&) = delete;
+  VulkanMemory& operator=(const VulkanMemory&) = delete;
+
+  void* host_address() const { return host_; }
+  /// Returns the bytes of such memory that the device has in total.
+  uint64_t heap_bytes() const { return heap_bytes_; }
+  /// Returns Vulkan's number of the type of memory.
+  uint32_t memory_type() const { return memory_type_; }
+  /// Returns a file descriptor of the memory; the caller closes it. Throws EngineUnavailable.
+  int export_descriptor() const;
+  /// Gives the memory up without freeing it.
+  void leak() {
+    leaked_ = true;
+    device_->leak();
+  }
+
+ private:
+  uint32_t choose_memory_type(uint64_t bytes);
+  void allocate(uint64_t bytes);
+  void import(uint64_t bytes, Descriptor memory);
+  void free() noexcept;
+
+  const std::unique_ptr<VulkanDevice> device_;
   VkDeviceMemory memory_ = VK_NULL_HANDLE;
   void* host_ = nullptr;
   uint64_t heap_bytes_ = 0;

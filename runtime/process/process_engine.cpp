@@ -4,9 +4,11 @@
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/process/launch_message.hpp>
 #include <gyre/runtime/process/process_engine.hpp>
+#include <gyre/runtime/system/signals_blocked.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 namespace gyre::process {
 
@@ -18,6 +20,19 @@ struct Request {
   capnp::MallocMessageBuilder message;
   control::ToEngine::Builder to = message.initRoot<control::ToEngine>();
 };
+
+// Vulkan's device takes as long to open as the engine process's context: both at once. What fails is said
+// when the result is asked for. Not valid: the transport needs none.
+std::future<std::unique_ptr<cuda::ImportedBarMemory>> open_bar(TransportKind transport) {
+  if (transport != TransportKind::automatic && transport != TransportKind::bar) return {};
+  const auto open = [] { return std::make_unique<cuda::ImportedBarMemory>(); };
+  try {
+    const detail::SignalsBlocked blocked;
+    return std::async(std::launch::async, open);
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, open);
+  }
+}
 
 }  // namespace
 
@@ -120,6 +135,7 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
     : process_(options.heartbeat_timeout), buffers_(process_, options.max_buffers) {
   Request request;
   write_launch(request.to.initLaunch(), actors, options, buffers_.runtime_tag());
+  auto opened = open_bar(options.transport);
   Received answer = process_.call(request.message, From::LAUNCHED);
   try {
     const auto launched = answer.root<From>().getLaunched();
@@ -132,7 +148,8 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
     region_ = SharedMemory(answer.take_descriptor(), launched.getRegionBytes());
     buffers_.launched(SharedMemory(answer.take_descriptor(), launched.getStagingBytes()),
                       launched.getBufferTableBytes());
-    if (launched.getBarBytes() != 0) map_bar(launched, answer.take_descriptor(), options.transport);
+    if (launched.getBarBytes() != 0)
+      map_bar(std::move(opened), launched, answer.take_descriptor(), options.transport);
     memory_.bar = bar_ ? launched.getBarBytes() : 0;
     memory_.actors = launched.getActorBytes();
     memory_.modules = launched.getModuleBytes();
@@ -150,13 +167,14 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
 }
 
 // What BAR needs is not everywhere: each side tests what it finds, and pinned memory is there always.
-void ProcessEngine::map_bar(control::Launched::Reader launched, Descriptor memory, TransportKind asked) {
+void ProcessEngine::map_bar(std::future<std::unique_ptr<cuda::ImportedBarMemory>> opened,
+                            control::Launched::Reader launched, Descriptor memory, TransportKind asked) {
   try {
     cuda::ImportedBarMemory::Uuid uuid{};
     const auto bytes = launched.getDeviceUuid();
     std::copy_n(bytes.begin(), std::min(bytes.size(), uuid.size()), uuid.begin());
-    bar_ = std::make_unique<cuda::ImportedBarMemory>(uuid, launched.getBarBytes(), launched.getMemoryType(),
-                                                     std::move(memory));
+    bar_ = opened.get();
+    bar_->map(uuid, launched.getBarBytes(), launched.getMemoryType(), std::move(memory));
     for (const LineStore how : bar_->stores()) {
       bar_->store_test_lines(how);
       Request request;

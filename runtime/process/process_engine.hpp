@@ -6,6 +6,7 @@
 #include <gyre/runtime/core/engine.hpp>
 #include <gyre/runtime/process/engine_process.hpp>
 
+#include <future>
 #include <map>
 #include <mutex>
 
@@ -73,7 +74,8 @@ class ProcessEngine final : public Engine {
   void leak() override { process_.kill(); }
 
  private:
-  void map_bar(control::Launched::Reader launched, Descriptor memory, TransportKind asked);
+  void map_bar(std::future<std::unique_ptr<cuda::ImportedBarMemory>> opened,
+               control::Launched::Reader launched, Descriptor memory, TransportKind asked);
 
   const ForkGuard fork_;
   EngineProcess process_;
