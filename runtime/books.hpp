@@ -46,6 +46,24 @@ struct Books {
   uint64_t dead_letters_dropped = 0;
   uint64_t corrupt_slots = 0;  ///< slots that held no message; 0 unless memory was overwritten
 
+  /// Adds the counts of `other`.
+  Books& operator+=(const Books& other) {
+    asks.accepted += other.asks.accepted;
+    asks.answered += other.asks.answered;
+    asks.error_replies += other.asks.error_replies;
+    asks.timed_out += other.asks.timed_out;
+    asks.dead_letters += other.asks.dead_letters;
+    asks.cancelled += other.asks.cancelled;
+    asks.late_replies += other.asks.late_replies;
+    asks.inferred += other.asks.inferred;
+    tells.accepted += other.tells.accepted;
+    tells.processed += other.tells.processed;
+    tells.dead_letters += other.tells.dead_letters;
+    tells.inferred += other.tells.inferred;
+    dead_letters_dropped += other.dead_letters_dropped;
+    corrupt_slots += other.corrupt_slots;
+    return *this;
+  }
   /// Returns the number of messages whose outcome is unknown.
   uint64_t inferred() const { return asks.inferred + tells.inferred; }
   /// Returns true if every message has its outcome, no slot was corrupt, and at most as many replies were

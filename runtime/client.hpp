@@ -4,6 +4,7 @@
 #include <gyre/messages/official.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/address.hpp>
+#include <gyre/runtime/core/incarnations.hpp>
 #include <gyre/runtime/encoded.hpp>
 #include <gyre/runtime/future.hpp>
 #include <gyre/runtime/memory/scratch.hpp>
@@ -68,8 +69,9 @@ class Client {
   template <class To>
   using ActorOf = typename std::invoke_result_t<To&, size_t>::Actor;
 
-  /// Makes a client of a core; programs call Runtime::client().
-  explicit Client(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
+  /// Makes a client of a runtime; programs call Runtime::client().
+  explicit Client(std::shared_ptr<detail::Incarnations> incarnations)
+      : incarnations_(std::move(incarnations)) {}
   /// Copies the client. Moving copies too: a Client is never empty.
   Client(const Client&) = default;
   /// Copies the client. Moving copies too: a Client is never empty.
@@ -86,9 +88,11 @@ class Client {
   Future<Reply<ResponseTo<Request, Actor>>> ask(Address<Actor> to, Content&& content,
                                                 const AskOptions& options = {}) {
     using Outcome = Future<Reply<ResponseTo<Request, Actor>>>;
-    auto sent = send_ask(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
-    if (!sent) return Outcome(core_, sent.error());
-    return Outcome(detail::CallHandle(*core_, sent.value()));
+    const detail::Entered core(*incarnations_);
+    auto sent = send_ask(*core, resolve<Request>(*core, to), content_of<Request>(content), options,
+                         detail::WhenFull::wait);
+    if (!sent) return Outcome(core.share(), sent.error());
+    return Outcome(detail::CallHandle(*core, sent.value()));
   }
   /// Sends a request with a timeout that replaces Options::timeout; see ask().
   template <class Request, class Actor, class Content>
@@ -102,10 +106,11 @@ class Client {
   template <class Request, class Actor, class Content>
   Result<Future<Reply<ResponseTo<Request, Actor>>>> try_ask(Address<Actor> to, Content&& content,
                                                             const AskOptions& options = {}) {
-    auto sent =
-        send_ask(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
+    const detail::Entered core(*incarnations_);
+    auto sent = send_ask(*core, resolve<Request>(*core, to), content_of<Request>(content), options,
+                         detail::WhenFull::refuse);
     if (!sent) return sent.error();
-    return Future<Reply<ResponseTo<Request, Actor>>>(detail::CallHandle(*core_, sent.value()));
+    return Future<Reply<ResponseTo<Request, Actor>>>(detail::CallHandle(*core, sent.value()));
   }
   /// Sends a request with a timeout that replaces Options::timeout, and never blocks; see try_ask().
   template <class Request, class Actor, class Content>
@@ -120,7 +125,9 @@ class Client {
   /// Blocks only while there is no room, at most for `options.timeout`.
   template <class Request, class Actor, class Content>
   Result<void> tell(Address<Actor> to, Content&& content, const TellOptions& options = {}) {
-    return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
+    const detail::Entered core(*incarnations_);
+    return send_tell(*core, resolve<Request>(*core, to), content_of<Request>(content), options,
+                     detail::WhenFull::wait);
   }
   /// Sends a message without a reply and waits for room at most for `timeout`; see tell().
   template <class Request, class Actor, class Content>
@@ -130,7 +137,9 @@ class Client {
   /// Sends a message like tell(), but never blocks: without room the status is ring_full or arena_full.
   template <class Request, class Actor, class Content>
   Result<void> try_tell(Address<Actor> to, Content&& content, const TellOptions& options = {}) {
-    return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
+    const detail::Entered core(*incarnations_);
+    return send_tell(*core, resolve<Request>(*core, to), content_of<Request>(content), options,
+                     detail::WhenFull::refuse);
   }
 
   /// Sends one request per future, in order, in batches of up to 16 to one worker. Costs less than as many
@@ -144,7 +153,8 @@ class Client {
   template <class Request, class Actor, class Fill>
   size_t ask_many(Address<Actor> to, std::span<Future<Reply<ResponseTo<Request, Actor>>>> futures,
                   Fill&& fill, const AskOptions& options = {}) {
-    return send_asks<Request>(resolve<Request>(to), SameKey{to.key}, futures, fill, options);
+    const detail::Entered core(*incarnations_);
+    return send_asks<Request>(core, resolve<Request>(*core, to), SameKey{to.key}, futures, fill, options);
   }
   /// Sends one request per future, each to its own address; see ask_many() to one address.
   /// @param to  called as to(size_t i); returns the address of request i
@@ -152,13 +162,16 @@ class Client {
   size_t ask_many(To&& to, std::span<Future<Reply<ResponseTo<Request, Actor>>>> futures, Fill&& fill,
                   const AskOptions& options = {}) {
     const auto key = [&to](size_t i) { return to(i).key; };
-    return send_asks<Request>(resolve<Request>(Address<Actor>{}), key, futures, fill, options);
+    const detail::Entered core(*incarnations_);
+    return send_asks<Request>(core, resolve<Request>(*core, Address<Actor>{}), key, futures, fill, options);
   }
   /// Sends one request per future to an actor known by name; see ask_many() to one address.
   template <class Request, class Response, class Fill>
   size_t ask_many(const NamedAddress& to, std::span<Future<Reply<Response>>> futures, Fill&& fill,
                   const AskOptions& options = {}) {
-    return send_asks<Request>(resolve<Request, Response>(to), SameKey{to.key}, futures, fill, options);
+    const detail::Entered core(*incarnations_);
+    return send_asks<Request>(core, resolve<Request, Response>(*core, to), SameKey{to.key}, futures, fill,
+                              options);
   }
   /// Sends `count` messages without replies, in order, in batches of up to 16 to one worker.
   /// @param fill  called as fill(size_t i, Request::Builder) to build message i. What it throws passes
@@ -166,20 +179,23 @@ class Client {
   /// Blocks only while there is no room, at most for `options.timeout` per batch. Does not allocate.
   template <class Request, class Actor, class Fill>
   TellManyResult tell_many(Address<Actor> to, size_t count, Fill&& fill, const TellOptions& options = {}) {
-    return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
+    const detail::Entered core(*incarnations_);
+    return send_tells<Request>(*core, resolve<Request>(*core, to), SameKey{to.key}, count, fill, options);
   }
   /// Sends `count` messages without replies, each to its own address; see tell_many() to one address.
   /// @param to  called as to(size_t i); returns the address of message i
   template <class Request, class To, class Fill, class Actor = ActorOf<To>>
   TellManyResult tell_many(To&& to, size_t count, Fill&& fill, const TellOptions& options = {}) {
     const auto key = [&to](size_t i) { return to(i).key; };
-    return send_tells<Request>(resolve<Request>(Address<Actor>{}), key, count, fill, options);
+    const detail::Entered core(*incarnations_);
+    return send_tells<Request>(*core, resolve<Request>(*core, Address<Actor>{}), key, count, fill, options);
   }
   /// Sends `count` messages without replies to an actor known by name; see tell_many() to one address.
   template <class Request, class Fill>
   TellManyResult tell_many(const NamedAddress& to, size_t count, Fill&& fill,
                            const TellOptions& options = {}) {
-    return send_tells<Request>(resolve<Request>(to), SameKey{to.key}, count, fill, options);
+    const detail::Entered core(*incarnations_);
+    return send_tells<Request>(*core, resolve<Request>(*core, to), SameKey{to.key}, count, fill, options);
   }
 
   /// Creates the actor unless it exists, and runs its on_start. A message creates its actor too, unless the
@@ -207,29 +223,35 @@ class Client {
   template <class Request, class Response, class Content>
   Future<Reply<Response>> ask(const NamedAddress& to, Content&& content, const AskOptions& options = {}) {
     using Outcome = Future<Reply<Response>>;
-    auto sent = send_ask(resolve<Request, Response>(to), content_of<Request>(content), options,
+    const detail::Entered core(*incarnations_);
+    auto sent = send_ask(*core, resolve<Request, Response>(*core, to), content_of<Request>(content), options,
                          detail::WhenFull::wait);
-    if (!sent) return Outcome(core_, sent.error());
-    return Outcome(detail::CallHandle(*core_, sent.value()));
+    if (!sent) return Outcome(core.share(), sent.error());
+    return Outcome(detail::CallHandle(*core, sent.value()));
   }
   /// Sends a request to an actor known by name, and never blocks; see try_ask().
   template <class Request, class Response, class Content>
   Result<Future<Reply<Response>>> try_ask(const NamedAddress& to, Content&& content,
                                           const AskOptions& options = {}) {
-    auto sent = send_ask(resolve<Request, Response>(to), content_of<Request>(content), options,
+    const detail::Entered core(*incarnations_);
+    auto sent = send_ask(*core, resolve<Request, Response>(*core, to), content_of<Request>(content), options,
                          detail::WhenFull::refuse);
     if (!sent) return sent.error();
-    return Future<Reply<Response>>(detail::CallHandle(*core_, sent.value()));
+    return Future<Reply<Response>>(detail::CallHandle(*core, sent.value()));
   }
   /// Sends a message without a reply to an actor known by name; see tell().
   template <class Request, class Content>
   Result<void> tell(const NamedAddress& to, Content&& content, const TellOptions& options = {}) {
-    return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::wait);
+    const detail::Entered core(*incarnations_);
+    return send_tell(*core, resolve<Request>(*core, to), content_of<Request>(content), options,
+                     detail::WhenFull::wait);
   }
   /// Sends a message without a reply to an actor known by name, and never blocks; see try_tell().
   template <class Request, class Content>
   Result<void> try_tell(const NamedAddress& to, Content&& content, const TellOptions& options = {}) {
-    return send_tell(resolve<Request>(to), content_of<Request>(content), options, detail::WhenFull::refuse);
+    const detail::Entered core(*incarnations_);
+    return send_tell(*core, resolve<Request>(*core, to), content_of<Request>(content), options,
+                     detail::WhenFull::refuse);
   }
   /// Creates an actor known by name unless it exists; see start().
   Result<void> start(const NamedAddress& to, std::optional<std::chrono::nanoseconds> timeout = {}) {
@@ -244,7 +266,7 @@ class Client {
   /// @param request  the request's Cap'n Proto type id
   /// @returns        the numbers, or unknown_actor or unknown_message. Never blocks.
   Result<MessageNumbers> numbers_of(ActorName actor, uint64_t request) const {
-    const auto handler = find(actor, request);
+    const auto handler = find(incarnations_->actors(), actor, request);
     if (!handler) return handler.error();
     return MessageNumbers{handler.value()->actor_type, handler.value()->message_type,
                           handler.value()->max_reply_bytes};
@@ -256,11 +278,13 @@ class Client {
   Future<Reply<capnp::AnyPointer>> ask_by_number(uint16_t actor_type, uint16_t message_type, uint64_t key,
                                                  const Encoded& content, const AskOptions& options = {}) {
     using Outcome = Future<Reply<capnp::AnyPointer>>;
-    auto sent = send_ask(detail::Destination{core_->worker_of(key), actor_type, message_type, key,
-                                             core_->actors().max_reply_bytes(actor_type, message_type)},
+    const detail::Entered core(*incarnations_);
+    auto sent = send_ask(*core,
+                         detail::Destination{core->worker_of(key), actor_type, message_type, key,
+                                             core->actors().max_reply_bytes(actor_type, message_type)},
                          content, options, detail::WhenFull::wait);
-    if (!sent) return Outcome(core_, sent.error());
-    return Outcome(detail::CallHandle(*core_, sent.value()));
+    if (!sent) return Outcome(core.share(), sent.error());
+    return Outcome(detail::CallHandle(*core, sent.value()));
   }
 
   /// Sends a request to the handler with these numbers, and returns a refusal instead of a future that holds
@@ -270,25 +294,28 @@ class Client {
                                                               const Encoded& content,
                                                               const AskOptions& options,
                                                               detail::WhenFull when_full) {
-    auto sent = send_ask(detail::Destination{core_->worker_of(key), numbers.actor_type, numbers.message_type,
+    const detail::Entered core(*incarnations_);
+    auto sent = send_ask(*core,
+                         detail::Destination{core->worker_of(key), numbers.actor_type, numbers.message_type,
                                              key, numbers.max_reply_bytes},
                          content, options, when_full);
     if (!sent) return sent.error();
-    return Future<Reply<capnp::AnyPointer>>(detail::CallHandle(*core_, sent.value()));
+    return Future<Reply<capnp::AnyPointer>>(detail::CallHandle(*core, sent.value()));
   }
   /// Sends a message without a reply to the handler with these numbers; see tell().
   /// @param when_full  says whether to wait for room or to refuse the message
   Result<void> send_tell_by_number(MessageNumbers numbers, uint64_t key, const Encoded& content,
                                    const TellOptions& options, detail::WhenFull when_full) {
-    return send_tell(
-        detail::Destination{core_->worker_of(key), numbers.actor_type, numbers.message_type, key}, content,
-        options, when_full);
+    const detail::Entered core(*incarnations_);
+    return send_tell(*core,
+                     detail::Destination{core->worker_of(key), numbers.actor_type, numbers.message_type, key},
+                     content, options, when_full);
   }
 
   /// Returns the size of the largest body that fits a slot, in bytes.
-  uint32_t body_capacity() const { return core_->shape().body_capacity(); }
+  uint32_t body_capacity() const { return incarnations_->options().ring_shape().body_capacity(); }
   /// Returns the size of the largest body that can be sent, in bytes. An ask also needs room for its reply.
-  uint64_t max_body_bytes() const { return core_->max_body_bytes(); }
+  uint64_t max_body_bytes() const { return detail::Entered(*incarnations_)->max_body_bytes(); }
 
  private:
   struct SameKey {
@@ -297,25 +324,25 @@ class Client {
   };
 
   template <class Request, class Actor>
-  Result<detail::Destination> resolve(Address<Actor> to) const {
-    const Handler* const handler = core_->actors().find(actor_id<Actor>, ViewOf<Request>::type::type_id);
+  Result<detail::Destination> resolve(const detail::Core& core, Address<Actor> to) const {
+    const Handler* const handler = core.actors().find(actor_id<Actor>, ViewOf<Request>::type::type_id);
     if (handler == nullptr) return Failure{Status::unknown_actor};
-    return detail::Destination{core_->worker_of(to.key), handler->actor_type, handler->message_type, to.key,
+    return detail::Destination{core.worker_of(to.key), handler->actor_type, handler->message_type, to.key,
                                handler->max_reply_bytes};
   }
 
-  Result<const Handler*> find(ActorName actor, uint64_t request) const {
-    if (const Handler* const handler = core_->actors().find(actor.id(), request)) return handler;
-    return Failure{core_->actors().has(actor.id()) ? Status::unknown_message : Status::unknown_actor};
+  static Result<const Handler*> find(const ActorSet& actors, ActorName actor, uint64_t request) {
+    if (const Handler* const handler = actors.find(actor.id(), request)) return handler;
+    return Failure{actors.has(actor.id()) ? Status::unknown_message : Status::unknown_actor};
   }
   template <class Request, class... Response>
-  Result<detail::Destination> resolve(const NamedAddress& to) const {
-    const auto handler = find(to.actor, capnp::typeId<Request>());
+  Result<detail::Destination> resolve(const detail::Core& core, const NamedAddress& to) const {
+    const auto handler = find(core.actors(), to.actor, capnp::typeId<Request>());
     if (!handler) return handler.error();
     if (((handler.value()->response != capnp::typeId<Response>()) || ...)) {
       return Failure{Status::unknown_message};
     }
-    return detail::Destination{core_->worker_of(to.key), handler.value()->actor_type,
+    return detail::Destination{core.worker_of(to.key), handler.value()->actor_type,
                                handler.value()->message_type, to.key, handler.value()->max_reply_bytes};
   }
 
@@ -330,53 +357,52 @@ class Client {
   }
 
   template <class Content, class Send>
-  auto build_and_send(const Content& content, Send&& send) -> decltype(send(detail::Outgoing{})) {
+  static auto build_and_send(detail::Core& core, const Content& content, Send&& send)
+      -> decltype(send(detail::Outgoing{})) {
     if constexpr (std::is_same_v<std::remove_const_t<Content>, Encoded>) {
-      return detail::send_encoded(content, core_->max_body_bytes(), std::forward<Send>(send));
+      return detail::send_encoded(content, core.max_body_bytes(), std::forward<Send>(send));
     } else {
-      return detail::Scratch::of_this_thread().build_and_send(core_->max_body_bytes(), content,
+      return detail::Scratch::of_this_thread().build_and_send(core.max_body_bytes(), content,
                                                               std::forward<Send>(send));
     }
   }
 
   template <class Content>
-  Result<CallId> send_ask(const Result<detail::Destination>& to, const Content& content,
+  Result<CallId> send_ask(detail::Core& core, const Result<detail::Destination>& to, const Content& content,
                           const AskOptions& options, detail::WhenFull when_full) {
     if (!to) return to.error();
-    const detail::AskLimits limits{options.timeout.value_or(core_->options().timeout),
-                                   options.max_reply_bytes};
-    return build_and_send(content, [&](detail::Outgoing message) {
-      return core_->ask(to.value(), message, limits, when_full);
+    const detail::AskLimits limits{options.timeout.value_or(core.options().timeout), options.max_reply_bytes};
+    return build_and_send(core, content, [&](detail::Outgoing message) {
+      return core.ask(to.value(), message, limits, when_full);
     });
   }
 
   template <class Content>
-  Result<void> send_tell(const Result<detail::Destination>& to, const Content& content,
+  Result<void> send_tell(detail::Core& core, const Result<detail::Destination>& to, const Content& content,
                          const TellOptions& options, detail::WhenFull when_full) {
     if (!to) return to.error();
-    const detail::TellLimits limits{options.timeout.value_or(core_->options().timeout),
-                                    options.expires_after};
-    return build_and_send(content, [&](detail::Outgoing message) {
-      return core_->tell(to.value(), message, limits, when_full);
+    const detail::TellLimits limits{options.timeout.value_or(core.options().timeout), options.expires_after};
+    return build_and_send(core, content, [&](detail::Outgoing message) {
+      return core.tell(to.value(), message, limits, when_full);
     });
   }
 
   // Builds messages for `to` with the keys `key(i)`, and sends them by `send(first, span<const Addressed>)`,
   // which returns how many of them it sent. Returns how many were sent, and why not all.
   template <class Request, class Key, class Fill, class Send>
-  TellManyResult send_many(const Result<detail::Destination>& to, Key&& key, size_t count, Fill& fill,
-                           Send&& send) {
+  TellManyResult send_many(detail::Core& core, const Result<detail::Destination>& to, Key&& key, size_t count,
+                           Fill& fill, Send&& send) {
     if (!to) return {0, to.error()};
     TellManyResult told;
     const Failure build_failure = detail::Scratch::of_this_thread().build_and_send_many(
-        count, core_->max_body_bytes(), core_->shape().body_capacity(),
+        count, core.max_body_bytes(), core.shape().body_capacity(),
         [&](size_t i, capnp::AnyPointer::Builder root) { fill(i, root.initAs<Request>()); },
         [&](size_t first, std::span<const detail::Outgoing> built) {
           std::array<detail::Addressed, detail::Scratch::run> messages;
           for (size_t i = 0; i < built.size(); ++i) {
             messages[i] = {to.value(), built[i]};
             messages[i].to.key = key(first + i);
-            messages[i].to.worker = core_->worker_of(messages[i].to.key);
+            messages[i].to.worker = core.worker_of(messages[i].to.key);
           }
           const size_t sent =
               send(first, std::span<const detail::Addressed>(messages.data(), built.size()), told.failure);
@@ -388,46 +414,48 @@ class Client {
   }
 
   template <class Request, class Response, class Key, class Fill>
-  size_t send_asks(const Result<detail::Destination>& to, Key&& key,
+  size_t send_asks(const detail::Entered& entered, const Result<detail::Destination>& to, Key&& key,
                    std::span<Future<Reply<Response>>> futures, Fill& fill, const AskOptions& options) {
-    const detail::AskLimits limits{options.timeout.value_or(core_->options().timeout),
-                                   options.max_reply_bytes};
+    detail::Core& core = *entered;
+    const detail::AskLimits limits{options.timeout.value_or(core.options().timeout), options.max_reply_bytes};
     const auto send = [&](size_t first, std::span<const detail::Addressed> messages, Failure& failure) {
       std::array<CallId, detail::Scratch::run> calls;
-      const size_t sent = core_->ask_many(messages, limits, calls.data(), failure);
+      const size_t sent = core.ask_many(messages, limits, calls.data(), failure);
       for (size_t i = 0; i < sent; ++i) {
-        futures[first + i] = Future<Reply<Response>>(detail::CallHandle(*core_, calls[i]));
+        futures[first + i] = Future<Reply<Response>>(detail::CallHandle(core, calls[i]));
       }
       return sent;
     };
-    const TellManyResult told = send_many<Request>(to, key, futures.size(), fill, send);
-    for (auto& future : futures.subspan(told.sent)) future = Future<Reply<Response>>(core_, told.failure);
+    const TellManyResult told = send_many<Request>(core, to, key, futures.size(), fill, send);
+    for (auto& future : futures.subspan(told.sent))
+      future = Future<Reply<Response>>(entered.share(), told.failure);
     return told.sent;
   }
 
   template <class Request, class Key, class Fill>
-  TellManyResult send_tells(const Result<detail::Destination>& to, Key&& key, size_t count, Fill& fill,
-                            const TellOptions& options) {
-    const detail::TellLimits limits{options.timeout.value_or(core_->options().timeout),
-                                    options.expires_after};
+  TellManyResult send_tells(detail::Core& core, const Result<detail::Destination>& to, Key&& key,
+                            size_t count, Fill& fill, const TellOptions& options) {
+    const detail::TellLimits limits{options.timeout.value_or(core.options().timeout), options.expires_after};
     const auto send = [&](size_t, std::span<const detail::Addressed> messages, Failure& failure) {
-      return core_->tell_many(messages, limits, failure);
+      return core.tell_many(messages, limits, failure);
     };
-    return send_many<Request>(to, key, count, fill, send);
+    return send_many<Request>(core, to, key, count, fill, send);
   }
 
   Result<void> send_lifecycle(const NamedAddress& to, uint16_t message_type,
                               std::optional<std::chrono::nanoseconds> timeout) {
-    for (const Handler& handler : core_->actors().handlers()) {
+    const detail::Entered entered(*incarnations_);
+    detail::Core& core = *entered;
+    for (const Handler& handler : core.actors().handlers()) {
       if (handler.actor != to.actor.id()) continue;
-      return core_->ask_lifecycle(
-          detail::Destination{core_->worker_of(to.key), handler.actor_type, message_type, to.key},
-          timeout.value_or(core_->options().timeout));
+      return core.ask_lifecycle(
+          detail::Destination{core.worker_of(to.key), handler.actor_type, message_type, to.key},
+          timeout.value_or(core.options().timeout));
     }
     return Failure{Status::unknown_actor};
   }
 
-  std::shared_ptr<detail::Core> core_;
+  std::shared_ptr<detail::Incarnations> incarnations_;
 };
 
 }  // namespace gyre

@@ -39,6 +39,9 @@ std::string Options::problems() const {
     wrong(fmt::format("--heartbeat-timeout {}: must be 100 to 3600000 ms (an hour), or 0 for never",
                       heartbeat_timeout.count()));
   }
+  if (restart.within.count() < 1 || restart.within > std::chrono::hours(24)) {
+    wrong(fmt::format("restart.within {}: must be 1 to 86400000 ms (a day)", restart.within.count()));
+  }
   if (!detail::is_named(wait)) {
     wrong(fmt::format("--wait {}: must be polite or spin (0 or 1)", int(wait)));
   }

@@ -65,6 +65,12 @@ std::string_view name(WaitPolicy policy);
 /// Limits a region in unified memory, in bytes; unified memory is meant for small regions.
 inline constexpr uint64_t unified_region_bytes = uint64_t(256) << 20;
 
+/// Says how often a failed engine is launched again by itself; see Options::restart.
+struct RestartLimit {
+  uint32_t times = 0;  ///< most relaunches in any `within`; 0: never
+  std::chrono::milliseconds within{60'000};
+};
+
 /// Configures a runtime. Every default works. Runtime::launch checks all options at once and throws
 /// BadOptions.
 struct Options {
@@ -79,6 +85,9 @@ struct Options {
   Isolation isolation = Isolation::in_process;
   /// Kills an engine process that is silent for so long, 100 ms to an hour; 0: never, for debuggers.
   std::chrono::milliseconds heartbeat_timeout{2000};
+  /// Launches a failed engine again: at once the first time, each time within `restart.within` after a longer
+  /// pause. Messages of before have their outcome then; actors' state begins anew (Runtime::relaunch).
+  RestartLimit restart = {};
   uint32_t workers = 1;  ///< number of workers: blocks on CUDA, threads on the CPU
   uint32_t block = 32;   ///< CUDA threads per block, a multiple of 32; the CPU engine ignores it
   /// CUDA blocks of the single worker of a grid-scoped actor set; 0: one block per multiprocessor.

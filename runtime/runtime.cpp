@@ -59,8 +59,10 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
   const double total_ms = double(detail::host_now_ns() - begin_ns) * 1e-6;
   core->set_timings({compile_ms, total_ms - compile_ms, from_cache});
   detail::log_launch(*core);
-  Runtime runtime(std::move(core));  // from here on it is ended, whatever else fails
-  runtime.core_->watch_engine();
+  // From here on it is ended, whatever else fails.
+  Runtime runtime(std::make_shared<detail::Incarnations>(std::move(core)));
+  runtime.incarnations_->allow_restarts();
+  runtime.core()->watch_engine();
   if (options.publish_stats) {
     runtime.published_ = detail::StatsPublisher::start(runtime.stats_reader(), options.stats_interval);
   }
@@ -72,7 +74,7 @@ Runtime::Runtime(Runtime&& other) noexcept = default;
 Runtime& Runtime::operator=(Runtime&& other) noexcept {
   if (this != &other) {
     end();
-    core_ = std::move(other.core_);
+    incarnations_ = std::move(other.incarnations_);
     published_ = std::move(other.published_);
   }
   return *this;
@@ -82,19 +84,19 @@ Runtime::~Runtime() { end(); }
 
 // In a forked child there is nothing to end: the workers are the parent's.
 void Runtime::end() noexcept {
-  if (core_ && !core_->forked()) terminate();
+  if (incarnations_ && !core()->forked()) terminate();
 }
 
-const std::shared_ptr<detail::Core>& Runtime::core() const {
-  if (!core_) throw Error("using a runtime that was moved from: use the one that it was moved to");
-  return core_;
+const std::shared_ptr<detail::Incarnations>& Runtime::incarnations() const {
+  if (!incarnations_) throw Error("using a runtime that was moved from: use the one that it was moved to");
+  return incarnations_;
 }
 
 Result<void> Runtime::drain(std::chrono::nanoseconds timeout) { return core()->drain(timeout); }
 
 Termination Runtime::terminate(std::chrono::nanoseconds timeout) {
   const detail::CancellationDeferred deferred;
-  return core()->terminate(timeout);
+  return incarnations()->terminate(timeout);
 }
 
 }  // namespace gyre

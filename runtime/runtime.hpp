@@ -3,6 +3,7 @@
 
 #include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/client.hpp>
+#include <gyre/runtime/restart.hpp>
 #include <gyre/runtime/telemetry/stats_file.hpp>
 
 namespace gyre {
@@ -30,10 +31,7 @@ class Runtime {
   ~Runtime();
 
   /// Returns a client of these workers.
-  Client client() const {
-    core();  // throws if there is none
-    return Client(core_);
-  }
+  Client client() const { return Client(incarnations()); }
 
   /// Makes the workers answer each ask with Status::inactive, and make a dead letter of each tell, instead of
   /// handling it. Blocks until every worker obeys, at most for the timeout.
@@ -85,21 +83,36 @@ class Runtime {
   /// @throws Error  in a forked child
   Termination terminate(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
 
+  /// Launches the engine again after it failed. Messages sent before have their outcome; those of unknown
+  /// outcome count as inferred. Clients and addresses stay valid and reach the new engine; buffers of the
+  /// failed one are lost, and actors' state begins anew. Counts add up. Blocks as launch() does, and first at
+  /// most for `timeout` while another thread relaunches.
+  /// @throws Error  if the engine has not failed, the runtime was terminated, or the launch fails: the
+  ///                runtime stays failed then, and this may be called again
+  void relaunch(std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {
+    incarnations()->relaunch(timeout);
+  }
+  /// Sets what is called after each relaunch, on the thread that made it, which Options::restart does on a
+  /// thread of the runtime. It must not terminate the runtime. What it throws is logged. Empty: nothing.
+  void on_restart(std::function<void(const Restart&)> callback) {
+    incarnations()->on_restart(std::move(callback));
+  }
+
   /// Counts what became of every message; exact after terminate().
   /// @throws Error  in a forked child
-  Books books() const { return core()->books(); }
+  Books books() const { return incarnations()->books(); }
   /// Reads what each worker and handler has done, and how long it took. Reads 400 bytes for each handler of
   /// each worker. Allocates.
   /// @throws Error  in a forked child
-  Stats stats() const { return core()->stats(); }
+  Stats stats() const { return incarnations()->stats(); }
   /// Returns a function that reads the stats like stats(). The function keeps the runtime's memory alive, but
   /// not its workers.
   std::function<Stats()> stats_reader() const {
-    return [core = core()] { return core->stats(); };
+    return [incarnations = incarnations()] { return incarnations->stats(); };
   }
   /// Takes the dead letters since the last call, oldest first. At most 1,024 are kept, including failed
   /// tells; later ones are dropped, and counted in the books.
-  std::vector<DeadLetter> take_dead_letters() { return core()->take_dead_letters(); }
+  std::vector<DeadLetter> take_dead_letters() { return incarnations()->take_dead_letters(); }
 
   /// Counts the callbacks and coroutines that threw, and returns the text of the first exception.
   CallbackFailures callback_failures() const {
@@ -108,7 +121,7 @@ class Runtime {
   }
 
   /// Returns the launched actor types, with their handlers as the engine found them.
-  const ActorSet& actors() const { return core()->actors(); }
+  const ActorSet& actors() const { return incarnations()->actors(); }
   EngineKind engine() const { return core()->engine().kind(); }
   TransportKind transport() const { return core()->engine().transport(); }
   /// Returns why TransportKind::automatic did not choose BAR on CUDA; empty otherwise.
@@ -119,18 +132,20 @@ class Runtime {
   Lifecycle state() const { return core()->state(); }
   /// Returns why the engine failed; empty if it did not.
   std::string failure() const { return core()->failure(); }
-  const Options& options() const { return core()->options(); }
+  const Options& options() const { return incarnations()->options(); }
   uint64_t region_bytes() const { return core()->region_bytes(); }
   double uptime_s() const { return core()->uptime_s(); }
-  const Timings& timings() const { return core()->timings(); }
+  Timings timings() const { return core()->timings(); }
 
  private:
-  explicit Runtime(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
+  explicit Runtime(std::shared_ptr<detail::Incarnations> incarnations)
+      : incarnations_(std::move(incarnations)) {}
 
-  const std::shared_ptr<detail::Core>& core() const;
+  const std::shared_ptr<detail::Incarnations>& incarnations() const;
+  std::shared_ptr<detail::Core> core() const { return incarnations()->present(); }
   void end() noexcept;
 
-  std::shared_ptr<detail::Core> core_;
+  std::shared_ptr<detail::Incarnations> incarnations_;
   std::unique_ptr<detail::StatsPublisher> published_;  // null unless Options::publish_stats
 };
 

@@ -92,7 +92,8 @@ struct Stats {
   Lifecycle state = Lifecycle::launched;
   double uptime_s = 0;
   Timings timings;
-  uint32_t slots = 0;  ///< slots per ring
+  uint32_t slots = 0;     ///< slots per ring
+  uint32_t restarts = 0;  ///< relaunches after a failed engine: Runtime::relaunch() and Options::restart
   Books books;
   TransferStats writes;
   TransferStats reads;

@@ -16,6 +16,7 @@
 #include <gyre/runtime/memory/buffers.hpp>
 #include <gyre/runtime/stats.hpp>
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -108,6 +109,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// says what did not end. Repeatable: later calls report the first. Throws Error in a forked child, and
   /// nothing else.
   Termination terminate(std::chrono::nanoseconds timeout);
+  /// Sets what the watching thread calls, at most once, when the engine has failed. Before watch_engine().
+  void on_failure(std::function<void()> callback) { on_failure_ = std::move(callback); }
+  const std::function<void()>& on_failure() const { return on_failure_; }
   /// Starts the thread that notices the death of an engine that can die by itself. terminate(), which must be
   /// called, ends the thread. Throws Error if no thread can be started.
   void watch_engine();
@@ -136,6 +140,7 @@ class Core : public std::enable_shared_from_this<Core> {
   WorkerControl workers_;
   Terminator terminator_;
   Timings timings_;
+  std::function<void()> on_failure_;
   Poller poller_;
   Watcher watcher_;
 };

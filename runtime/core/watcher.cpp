@@ -36,6 +36,10 @@ void Watcher::run() {
     core_.engine_failure().check();
     if (core_.state() == Lifecycle::failed) break;
   }
+  lock.unlock();
+  // The load pairs with the store in end().
+  if (core_.state() == Lifecycle::failed && !ending_.load(std::memory_order_acquire) && core_.on_failure())
+    core_.on_failure()();
   finished_.store(true, std::memory_order_release);  // pairs with the load in end()
 }
 

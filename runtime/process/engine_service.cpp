@@ -305,7 +305,8 @@ bool keep_own_descriptors() {
 int serve_engine(int count, char** arguments) {
   const char* const parent = count > 1 ? arguments[1] : "";
   const bool has_pidfd = count == 2;
-  if (count < 2 || std::atol(parent) != getppid() || !keep_own_descriptors()) {
+  if (count >= 2 && std::atol(parent) != getppid()) return 0;  // the program is gone already
+  if (count < 2 || !keep_own_descriptors()) {
     std::fputs("gyre-engine: started by hand; programs of Gyre start it with --isolation process\n", stderr);
     return 2;
   }

@@ -209,7 +209,7 @@ TEST_CASE("an actor known by name alone is asked and told, and its handlers are 
   auto made = std::make_unique<SteppedFromSource>(options);
   SteppedEngine& engine = made->engine;
   auto core = detail::make_core(ActorSet::from_source("", {"my::Probe"}), options, std::move(made));
-  Client client{core};
+  Client client = client_of(core);
   const auto work = [&engine] {
     for (int nothing = 0; nothing < 16;) nothing = engine.step() == PollOutcome::nothing ? nothing + 1 : 0;
   };

@@ -47,12 +47,17 @@ inline Said said(const gyre::Result<gyre::Reply<ProbeResponse>>& outcome) {
   return {gyre::Status::ok, outcome.value()->getValue()};
 }
 
+/// A client of a core that no Runtime has.
+inline gyre::Client client_of(std::shared_ptr<gyre::detail::Core> core) {
+  return gyre::Client(std::make_shared<gyre::detail::Incarnations>(std::move(core)));
+}
+
 struct Stepped {
   explicit Stepped(gyre::Options options = {.slots = 4, .timeout = 5s}) {
     auto made = std::make_unique<gyre::SteppedEngine>(probe_actors(), options);
     engine = made.get();
     core = gyre::detail::make_core(probe_actors(), options, std::move(made));
-    client = std::make_unique<gyre::Client>(core);
+    client = std::make_unique<gyre::Client>(client_of(core));
   }
   ~Stepped() { core->terminate(5s); }
 

@@ -52,7 +52,7 @@ struct Watched {
     core = detail::make_core(probe_actors(), options, std::move(made));
   }
   Asked ask_one(uint64_t argument) {
-    return Client(core).ask<ProbeRequest>(probe, asking(Action::ANSWER, argument), 10s);
+    return client_of(core).ask<ProbeRequest>(probe, asking(Action::ANSWER, argument), 10s);
   }
   void work() {
     for (int nothing = 0; nothing < 4;) nothing = engine->step() == PollOutcome::nothing ? nothing + 1 : 0;

@@ -129,7 +129,7 @@ struct OwnClock {
     engine = made.get();
     core = detail::make_core(probe_actors(), options, std::move(made));
     engine->held = true;
-    client = std::make_unique<Client>(core);
+    client = std::make_unique<Client>(client_of(core));
   }
   ~OwnClock() {
     engine->held = false;

@@ -282,7 +282,7 @@ TEST_CASE("a thread suspended while it takes replies does not keep terminate fro
 
 TEST_CASE("an engine that fails while terminate takes the last replies has failed: that stays") {
   Scripted s;
-  Client client(s.core);
+  Client client = client_of(s.core);
   auto future = client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s);
   Packet* const ring =
       reinterpret_cast<Packet*>(static_cast<char*>(s.engine->region()) + s.core->layout().d2h_ring(0));
@@ -303,7 +303,7 @@ TEST_CASE("of an engine's failures the first is kept, whoever finds the next, an
   s.engine->on_failure = [&]() -> std::optional<std::string> {
     return asked++ == 0 ? "the first cause" : "a later cause";
   };
-  Client client(s.core);
+  Client client = client_of(s.core);
   auto future = client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s);
   CHECK(future.get().error().status == Status::engine_failed);
   CHECK(s.core->failure() == "the first cause");
@@ -320,7 +320,7 @@ TEST_CASE("an engine that died while another thread terminates is reported as fa
     if (!dead) return std::nullopt;
     return "it died beside terminate";
   };
-  Client client(s.core);
+  Client client = client_of(s.core);
   auto future = client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s);
   Arrivals<Termination> ended;
   std::thread terminator([&] { ended.add(s.core->terminate(1h)); });

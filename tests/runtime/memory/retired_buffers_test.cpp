@@ -18,7 +18,7 @@ struct SteppedAbacus {
     auto made = std::make_unique<SteppedEngine>(abacus_actors(), options);
     engine = made.get();
     core = detail::make_core(abacus_actors(), options, std::move(made));
-    client = std::make_unique<Client>(core);
+    client = std::make_unique<Client>(client_of(core));
   }
   ~SteppedAbacus() { core->terminate(5s); }
 

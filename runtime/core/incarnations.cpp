@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+#include <gyre/runtime/core/incarnations.hpp>
+#include <gyre/runtime/log.hpp>
+#include <gyre/runtime/system/cancellation.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <thread>
+
+namespace gyre::detail {
+
+namespace {
+
+constexpr std::chrono::milliseconds first_pause{100}, longest_pause{5'000};
+constexpr std::chrono::seconds ending_timeout{5};  // for what a failed core has left
+
+template <class Log>
+void keep_last(Log& log, Log more) {
+  log.insert(log.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  if (log.size() > DeadLetters::kept) log.erase(log.begin(), log.end() - std::ptrdiff_t(DeadLetters::kept));
+}
+
+TransferStats sum(const TransferStats& a, const TransferStats& b) {
+  return {a.copies + b.copies, a.bytes + b.bytes, a.ns + b.ns};
+}
+
+}  // namespace
+
+constinit std::array<EntryMark, thread_numbers> entry_marks{};
+
+Incarnations::Incarnations(std::shared_ptr<Core> first)
+    : actors_(first->actors()),
+      options_(first->options()),
+      entered_(first.get()),
+      present_(std::move(first)) {}
+
+std::shared_ptr<Core> Incarnations::present() const {
+  // A child of fork() may find the lock held by a thread that it does not have; nothing changes there.
+  if (fork_.forked()) return entered_.load(std::memory_order_relaxed)->shared_from_this();
+  const std::lock_guard lock(mutex_);
+  return present_;
+}
+
+void Incarnations::allow_restarts() {
+  if (options_.restart.times == 0) return;
+  present()->on_failure([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->restart();
+  });
+}
+
+void Incarnations::on_restart(std::function<void(const Restart&)> callback) {
+  const std::lock_guard lock(mutex_);
+  on_restart_ = std::move(callback);
+}
+
+// On the thread that watches the engine which failed.
+void Incarnations::restart() noexcept {
+  for (uint32_t attempt = 0; !ended_.load(std::memory_order_acquire);) {  // pairs with terminate()
+    const int64_t now_ns = host_now_ns();
+    {
+      const std::lock_guard lock(mutex_);
+      const int64_t within_ns = std::chrono::nanoseconds(options_.restart.within).count();
+      std::erase_if(restarted_at_ns_, [&](int64_t at_ns) { return now_ns - at_ns > within_ns; });
+      if (restarted_at_ns_.size() >= options_.restart.times) break;
+      attempt = uint32_t(restarted_at_ns_.size());
+      restarted_at_ns_.push_back(now_ns);
+    }
+    if (!back_off(attempt)) return;
+    try {
+      relaunch(options_.timeout);
+      return;
+    } catch (const std::exception& error) {
+      log(LogLevel::error, [&] { return fmt::format("restarting the engine: {}", error.what()); });
+    }
+  }
+  log(LogLevel::error, [&] {
+    return fmt::format(
+        "restarting the engine: {} times within {} ms are the most (Options::restart); it stays failed",
+        options_.restart.times, options_.restart.within.count());
+  });
+}
+
+// The first attempt comes at once, each other after twice the pause. False where the runtime ends meanwhile.
+bool Incarnations::back_off(uint32_t attempt) const {
+  if (attempt == 0) return true;
+  const auto pause =
+      std::min<std::chrono::milliseconds>(first_pause * (1 << std::min(attempt - 1, 10u)), longest_pause);
+  const int64_t until_ns = host_now_ns() + std::chrono::nanoseconds(pause).count();
+  while (host_now_ns() < until_ns) {
+    if (ended_.load(std::memory_order_acquire)) return false;  // pairs with terminate()
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+void Incarnations::relaunch(std::chrono::nanoseconds timeout) {
+  if (fork_.forked())
+    throw Error("relaunching a runtime: " + Failure{Status::forked}.message(), Status::forked);
+  const CancellationDeferred deferred;
+  const int64_t deadline_ns = after(host_now_ns(), timeout);
+  if (!relaunching_.try_lock_until(
+          std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline_ns)))) {
+    throw Error(
+        fmt::format("relaunching a runtime: another thread did not finish that within {} ms; wait for it",
+                    microseconds(timeout) / 1000));
+  }
+  const std::lock_guard lock(relaunching_, std::adopt_lock);
+  replace(timeout);
+}
+
+void Incarnations::replace(std::chrono::nanoseconds timeout) {
+  if (ended_.load(std::memory_order_acquire)) {  // pairs with terminate()
+    throw Error("relaunching a runtime: it was terminated; launch another", Status::terminated);
+  }
+  const std::shared_ptr<Core> old = present();
+  if (old->state() != Lifecycle::failed) {
+    throw Error(
+        fmt::format("relaunching a runtime: its engine works (state {}); only a failed one is replaced",
+                    name(old->state())));
+  }
+  const int64_t began_ns = host_now_ns();
+  const Termination report = old->terminate(std::max<std::chrono::nanoseconds>(timeout, ending_timeout));
+  std::unique_ptr<Engine> engine = make_engine(actors_, options_);
+  const double compile_ms = engine->compile_ms();
+  const bool from_cache = engine->compiled_from_cache();
+  const std::shared_ptr<Core> next = make_core(actors_, options_, std::move(engine));
+  next->set_timings({compile_ms, double(host_now_ns() - began_ns) * 1e-6 - compile_ms, from_cache});
+  Restart restart;
+  restart.cause = old->failure();
+  {
+    const std::lock_guard lock(mutex_);
+    add_former(report, *old);
+    former_.push_back(std::move(present_));
+    present_ = next;
+    restart.number = ++counted_.restarts;
+    entered_.store(next.get(), std::memory_order_release);  // pairs with the loads in Entered
+  }
+  allow_restarts();
+  next->watch_engine();
+  free_former();
+  restart.down_ms = double(host_now_ns() - began_ns) * 1e-6;
+  log(LogLevel::warning, [&] {
+    return fmt::format("the engine was launched again in {:.0f} ms, for the {}. time: {}", restart.down_ms,
+                       restart.number, restart.cause);
+  });
+  tell(restart);
+}
+
+// For a thread that holds the lock.
+void Incarnations::add_former(const Termination& report, Core& core) {
+  counted_.books += report.books;
+  const Stats stats = core.stats();
+  counted_.workers.resize(stats.workers.size());
+  for (size_t worker = 0; worker < stats.workers.size(); ++worker) {
+    auto& sums = counted_.workers[worker];
+    const auto& handlers = stats.workers[worker].handlers;
+    if (sums.empty()) sums.resize(handlers.size());
+    for (size_t n = 0; n < handlers.size() && n < sums.size(); ++n) sums[n] += handlers[n];
+  }
+  counted_.writes = sum(counted_.writes, stats.writes);
+  counted_.reads = sum(counted_.reads, stats.reads);
+  keep_last(counted_.dead_letters, core.take_dead_letters());
+}
+
+// Frees the former cores that no thread uses any more. The others wait for the next relaunch, or the end.
+void Incarnations::free_former() {
+  if (!asymmetric_fence_heavy()) return;  // pairs with asymmetric_fence_light() in Entered
+  std::vector<std::shared_ptr<Core>> unused;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& core : former_) {
+      const bool used = std::any_of(entry_marks.begin(), entry_marks.end(), [&](const EntryMark& mark) {
+        return mark.core.load(std::memory_order_acquire) == core.get();  // pairs with the store in ~Entered
+      });
+      if (!used) unused.push_back(std::move(core));
+    }
+    std::erase(former_, nullptr);
+  }
+}
+
+void Incarnations::tell(const Restart& restart) noexcept {
+  try {
+    std::function<void(const Restart&)> callback;
+    {
+      const std::lock_guard lock(mutex_);
+      callback = on_restart_;
+    }
+    if (callback) callback(restart);
+  } catch (const std::exception& error) {
+    log(LogLevel::error,
+        [&] { return fmt::format("calling what Runtime::on_restart was given: {}", error.what()); });
+  }
+}
+
+Termination Incarnations::terminate(std::chrono::nanoseconds timeout) {
+  const std::shared_ptr<Core> now = present();
+  now->refuse_if_forked("terminating a runtime");
+  ended_.store(true, std::memory_order_release);  // pairs with the loads in restart() and replace()
+  // A relaunch on its way ends before, or not at all: its core would outlive the runtime.
+  const std::lock_guard lock(relaunching_);
+  Termination report = present()->terminate(timeout);
+  const std::lock_guard counts(mutex_);
+  report.books += counted_.books;
+  return report;
+}
+
+Books Incarnations::books() const {
+  Books books = present()->books();
+  const std::lock_guard lock(mutex_);
+  return books += counted_.books;
+}
+
+Stats Incarnations::stats() const {
+  Stats stats = present()->stats();
+  const std::lock_guard lock(mutex_);
+  stats.restarts = counted_.restarts;
+  stats.books += counted_.books;
+  stats.writes = sum(stats.writes, counted_.writes);
+  stats.reads = sum(stats.reads, counted_.reads);
+  for (size_t worker = 0; worker < std::min(stats.workers.size(), counted_.workers.size()); ++worker) {
+    auto& handlers = stats.workers[worker].handlers;
+    const auto& former = counted_.workers[worker];
+    for (size_t n = 0; n < std::min(handlers.size(), former.size()); ++n) handlers[n] += former[n];
+  }
+  return stats;
+}
+
+std::vector<DeadLetter> Incarnations::take_dead_letters() {
+  std::vector<DeadLetter> letters;
+  const std::shared_ptr<Core> now = present();
+  now->refuse_if_forked("taking dead letters");
+  {
+    const std::lock_guard lock(mutex_);
+    letters = std::move(counted_.dead_letters);
+    counted_.dead_letters.clear();
+  }
+  keep_last(letters, now->take_dead_letters());
+  return letters;
+}
+
+}  // namespace gyre::detail
