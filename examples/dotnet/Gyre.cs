@@ -40,6 +40,9 @@ namespace Gyre
         public IntPtr PinWorkers;
         public UIntPtr PinWorkerCount;
         public long HeartbeatTimeoutMs;
+        public uint RestartTimes;
+        public uint Reserved;
+        public long RestartWithinMs;
     }
 
     [StructLayout(LayoutKind.Sequential)]

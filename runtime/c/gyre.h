@@ -277,6 +277,10 @@ typedef struct gyre_options {
   size_t pin_worker_count;    /**< at most 65,536 */
   /** An engine process that is silent for so long is killed; milliseconds, 0: never. */
   int64_t heartbeat_timeout_ms;
+  /** Most times in restart_within_ms that a failed engine is launched again by itself; 0: never. */
+  uint32_t restart_times;
+  uint32_t reserved; /**< 0 */
+  int64_t restart_within_ms;
 } gyre_options;
 /** Fills in the defaults. `struct_size` is the caller's sizeof(gyre_options). */
 GYRE_API gyre_status gyre_options_init(gyre_options* options, size_t struct_size);
@@ -345,6 +349,11 @@ GYRE_API gyre_status gyre_set_active(gyre_runtime runtime, int32_t active, int64
 /** Refuses new messages, and waits until all accepted messages are done. Blocks at most for the timeout,
    and fails with GYRE_WORKER_STUCK then; it may be called again. */
 GYRE_API gyre_status gyre_drain(gyre_runtime runtime, int64_t timeout_ns);
+
+/** Launches the engine again after it failed: see gyre::Runtime::relaunch. The handle stays valid; buffers
+   and actors' state are lost. Blocks as gyre_launch does, and first at most for the timeout while another
+   thread relaunches. Fails with GYRE_FAILED if the engine works, GYRE_TERMINATED, or as gyre_launch does. */
+GYRE_API gyre_status gyre_relaunch(gyre_runtime runtime, int64_t timeout_ns);
 
 /** Counts what became of every message. Exact once the runtime has terminated. */
 typedef struct gyre_stats {

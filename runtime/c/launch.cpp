@@ -30,6 +30,8 @@ gyre_options defaults() {
   options.wait = int32_t(standard.wait);
   options.isolation = int32_t(standard.isolation);
   options.heartbeat_timeout_ms = standard.heartbeat_timeout.count();
+  options.restart_times = standard.restart.times;
+  options.restart_within_ms = standard.restart.within.count();
   options.workers = standard.workers;
   options.block = standard.block;
   options.blocks = standard.blocks;
@@ -59,6 +61,8 @@ gyre_status read_options(const char* doing, const gyre_options& given, Options& 
   GYRE_C_TRY(in_range("timeout_ms", given.timeout_ms, int64_t(366) * 24 * 3600 * 1000));
   GYRE_C_TRY(in_range("isolation", given.isolation, GYRE_ISOLATION_IN_PROCESS));
   GYRE_C_TRY(in_range("heartbeat_timeout_ms", given.heartbeat_timeout_ms, 3600 * 1000));
+  GYRE_C_TRY(in_range("restart_within_ms", given.restart_within_ms, 24 * 3600 * 1000));
+  GYRE_C_TRY(in_range("reserved", given.reserved, 0));
   if (given.pin_worker_count > 65536 || (given.pin_worker_count != 0 && given.pin_workers == nullptr)) {
     return refuse(GYRE_BAD_OPTIONS,
                   fmt::format("{}: options->pin_workers {} {} processors; give up to 65,536", doing,
@@ -71,6 +75,7 @@ gyre_status read_options(const char* doing, const gyre_options& given, Options& 
   options.wait = WaitPolicy(given.wait);
   options.isolation = Isolation(given.isolation);
   options.heartbeat_timeout = std::chrono::milliseconds(given.heartbeat_timeout_ms);
+  options.restart = {given.restart_times, std::chrono::milliseconds(given.restart_within_ms)};
   options.workers = given.workers;
   options.block = given.block;
   options.blocks = given.blocks;
@@ -227,6 +232,17 @@ gyre_status gyre_drain(gyre_runtime runtime, int64_t timeout_ns) {
     std::chrono::nanoseconds timeout;
     GYRE_C_TRY(use_for(doing, runtime, timeout_ns, used, timeout));
     return status_of(used->runtime.drain(timeout));
+  });
+}
+
+gyre_status gyre_relaunch(gyre_runtime runtime, int64_t timeout_ns) {
+  const char* const doing = "gyre_relaunch";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<Runtimes> used;
+    std::chrono::nanoseconds timeout;
+    GYRE_C_TRY(use_for(doing, runtime, timeout_ns, used, timeout));
+    used->runtime.relaunch(timeout);
+    return GYRE_OK;
   });
 }
 

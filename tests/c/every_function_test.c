@@ -380,6 +380,9 @@ static void launches(const char* endless) {
   EXPECT_OPTIONS_REFUSED(options.isolation = 2);
   EXPECT_OPTIONS_REFUSED(options.isolation = -1);
   EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = 99);
+  EXPECT_OPTIONS_REFUSED(options.restart_within_ms = 0);
+  EXPECT_OPTIONS_REFUSED(options.restart_within_ms = INT64_MAX);
+  EXPECT_OPTIONS_REFUSED(options.reserved = 1);
   EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = -1);
   EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = INT64_MAX);
   EXPECT_OPTIONS_REFUSED(options.pin_worker_count = 1);
@@ -674,6 +677,9 @@ static void ends(gyre_runtime runtime, const Wrong wrong, uint64_t request) {
   EXPECT_HANDLES_REFUSED(wrong, gyre_set_active(h, 1, -1));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_set_active(runtime, 1, -2));
   EXPECT_HANDLES_REFUSED(wrong, gyre_drain(h, -1));
+  EXPECT_HANDLES_REFUSED(wrong, gyre_relaunch(h, -1));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_relaunch(runtime, INT64_MIN));
+  EXPECT_STATUS(GYRE_FAILED, gyre_relaunch(runtime, -1)); /* its engine works */
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_drain(runtime, INT64_MIN));
   gyre_termination report = {sizeof report, 5, 5, 5, 5, 5, 5, 5, 5};
   EXPECT_HANDLES_REFUSED(wrong, gyre_terminate(h, -1, &report));
@@ -695,6 +701,7 @@ static void ends(gyre_runtime runtime, const Wrong wrong, uint64_t request) {
   EXPECT_STATUS(GYRE_TERMINATED, gyre_start_actor(runtime, ECHO, 0, -1));
   EXPECT_STATUS(GYRE_TERMINATED, gyre_set_active(runtime, 1, -1));
   EXPECT_STATUS(GYRE_TERMINATED, gyre_drain(runtime, -1));
+  EXPECT_STATUS(GYRE_TERMINATED, gyre_relaunch(runtime, -1));
   EXPECT_HANDLES_REFUSED(wrong, gyre_runtime_release(h));
   EXPECT_STATUS(GYRE_OK, gyre_runtime_release(runtime));
   EXPECT_STATUS(GYRE_STALE_HANDLE, gyre_runtime_release(runtime));

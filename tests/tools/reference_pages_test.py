@@ -52,9 +52,10 @@ for name in sorted(declared.keys() | page.keys()):
             fail(f"options.md says that {name} is {default} by default, and the header says {wanted}")
         if flag and flag.strip("`") not in flags:
             fail(f"options.md names {flag} for {name}, which no program has")
-        if c_name and c_name.strip("`") not in c_fields:
-            fail(f"options.md names the C field {c_name} for {name}, which gyre_options does not have")
-named = {row[5].strip("`") for row in page.values()} | {"struct_size", "reserved", "pin_worker_count", "grid_scoped"}
+        for field in re.findall(r"`(\w+)`", c_name):
+            if field not in c_fields:
+                fail(f"options.md names the C field {field} for {name}, which gyre_options does not have")
+named = {field for row in page.values() for field in re.findall(r"`(\w+)`", row[5])} | {"struct_size", "reserved", "pin_worker_count", "grid_scoped"}
 for field in sorted(c_fields - named):
     fail(f"options.md does not name gyre_options' field {field}")
 for flag in sorted(flags - {row[4].strip("`") for row in page.values()} - {"--metrics", "--json"}):

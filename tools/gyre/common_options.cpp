@@ -45,6 +45,10 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
           "milliseconds without a sign after which an engine process is killed; 0: never (default " +
               std::to_string(options.heartbeat_timeout.count()) + ")")
       .type_name("MS");
+  command
+      .add_option("--restarts", options.restart.times,
+                  "times a minute that a failed engine is launched again by itself")
+      .show_default();
   command.add_option("--workers", options.workers, "workers: blocks on CUDA, threads on the CPU")
       .show_default();
   command.add_option("--block", options.block, "CUDA threads a worker, a multiple of 32").show_default();

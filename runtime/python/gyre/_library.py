@@ -63,6 +63,9 @@ class Options(_Struct):
         ("pin_workers", POINTER(c_int32)),
         ("pin_worker_count", c_size_t),
         ("heartbeat_timeout_ms", c_int64),
+        ("restart_times", c_uint32),
+        ("reserved", c_uint32),
+        ("restart_within_ms", c_int64),
     ]
 
 
@@ -201,6 +204,7 @@ FUNCTIONS = {
     "gyre_runtime_handler": (Status, [Handle, c_size_t, POINTER(Handler)]),
     "gyre_set_active": (Status, [Handle, c_int32, c_int64]),
     "gyre_drain": (Status, [Handle, c_int64]),
+    "gyre_relaunch": (Status, [Handle, c_int64]),
     "gyre_terminate": (Status, [Handle, c_int64, POINTER(Termination)]),
     "gyre_runtime_release": (Status, [Handle]),
     "gyre_send_options_init": (Status, [POINTER(SendOptions), c_size_t]),

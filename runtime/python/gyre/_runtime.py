@@ -146,7 +146,7 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
     return Runtime(handle.value, schema, given.timeout_ms / 1000)
 
 
-_OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "pin_worker_count", "engine"}
+_OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "reserved", "pin_worker_count", "engine"}
 
 
 def _number(name, value, names):
@@ -263,6 +263,11 @@ class Runtime:
     def drain(self, timeout=None):
         """Refuses new messages, and waits until all accepted messages are done, at most `timeout` seconds."""
         check(lib.gyre_drain(self._handle, nanoseconds(timeout)))
+
+    def relaunch(self, timeout=None):
+        """Launches the engine again after it failed. Clients stay valid; buffers and actors' state are lost. Waits
+        first at most `timeout` seconds while another thread relaunches. Raises Error if the engine works."""
+        check(lib.gyre_relaunch(self._handle, nanoseconds(timeout)))
 
     def terminate(self, timeout=None):
         """Ends the workers after the message in hand, and returns a dict of the fields of gyre_termination. Stats and
