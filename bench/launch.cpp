@@ -179,6 +179,8 @@ std::vector<std::string> as_arguments(const char* subcommand, const Options& opt
           std::string(name(options.transport)),
           "--isolation",
           std::string(name(options.isolation)),
+          "--multiprocessors",
+          options.multiprocessors == all_multiprocessors ? "all" : fmt::format("{}", options.multiprocessors),
           "--device",
           fmt::format("{}", options.device),
           "--workers",

@@ -62,6 +62,9 @@ std::string_view name(Isolation isolation);
 /// Returns the name that options and tools use, for example "polite".
 std::string_view name(WaitPolicy policy);
 
+/// The value of Options::multiprocessors for all that the device has.
+inline constexpr uint32_t all_multiprocessors = ~uint32_t(0);
+
 /// Limits a region in unified memory, in bytes; unified memory is meant for small regions.
 inline constexpr uint64_t unified_region_bytes = uint64_t(256) << 20;
 
@@ -88,6 +91,10 @@ struct Options {
   /// Launches a failed engine again: at once the first time, each time within `restart.within` after a longer
   /// pause. Messages of before have their outcome then; actors' state begins anew (Runtime::relaunch).
   RestartLimit restart = {};
+  /// CUDA: multiprocessors that the workers of an engine process may occupy, which takes MPS. 0: under MPS as
+  /// many as there are blocks, at most a quarter of the device's, so that the kernels of others find room;
+  /// without MPS all. all_multiprocessors: all.
+  uint32_t multiprocessors = 0;
   uint32_t workers = 1;  ///< number of workers: blocks on CUDA, threads on the CPU
   uint32_t block = 32;   ///< CUDA threads per block, a multiple of 32; the CPU engine ignores it
   /// CUDA blocks of the single worker of a grid-scoped actor set; 0: one block per multiprocessor.

@@ -41,7 +41,7 @@ namespace Gyre
         public UIntPtr PinWorkerCount;
         public long HeartbeatTimeoutMs;
         public uint RestartTimes;
-        public uint Reserved;
+        public uint Multiprocessors;
         public long RestartWithinMs;
     }
 

@@ -41,7 +41,7 @@ pub struct gyre_options {
     pub pin_worker_count: usize,
     pub heartbeat_timeout_ms: i64,
     pub restart_times: u32,
-    pub reserved: u32,
+    pub multiprocessors: u32,
     pub restart_within_ms: i64,
 }
 

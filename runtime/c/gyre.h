@@ -247,6 +247,9 @@ enum { GYRE_WAIT_POLITE = 0, GYRE_WAIT_SPIN = 1 };
 /** Selects where the CUDA engine runs; see gyre::Isolation. */
 enum { GYRE_ISOLATION_PROCESS = 0, GYRE_ISOLATION_IN_PROCESS = 1 };
 
+/** The value of gyre_options.multiprocessors for all that the device has. */
+#define GYRE_ALL_MULTIPROCESSORS UINT32_MAX
+
 /** Configures a runtime. gyre::Options (runtime/options.hpp) describes every option; the tools' --help uses
    the same names. */
 typedef struct gyre_options {
@@ -279,7 +282,9 @@ typedef struct gyre_options {
   int64_t heartbeat_timeout_ms;
   /** Most times in restart_within_ms that a failed engine is launched again by itself; 0: never. */
   uint32_t restart_times;
-  uint32_t reserved; /**< 0 */
+  /** Multiprocessors that the workers of an engine process may occupy under MPS; 0: one per block, at most a
+     quarter of the device's, and all without MPS; GYRE_ALL_MULTIPROCESSORS: all. */
+  uint32_t multiprocessors;
   int64_t restart_within_ms;
 } gyre_options;
 /** Fills in the defaults. `struct_size` is the caller's sizeof(gyre_options). */

@@ -6,6 +6,7 @@
 #if defined(GYRE_WITH_CUDA)
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
+#include <gyre/runtime/process/mps.hpp>
 #include <gyre/runtime/process/process_engine.hpp>
 #endif
 
@@ -29,7 +30,22 @@ std::unique_ptr<Engine> make_cuda_engine(const ActorSet& actors, const Options& 
 std::string grid_problem(const ActorSet& actors, const Options& options) {
   return cuda::grid_problem(actors, options);
 }
+std::string multiprocessors_problem(const Options& options) {
+  if (options.multiprocessors == 0 || options.multiprocessors == all_multiprocessors) return {};
+  if (options.isolation == Isolation::in_process) {
+    return fmt::format(
+        "--multiprocessors {}: only an engine process can have a part of the device, under MPS; use "
+        "--isolation process, or --multiprocessors all",
+        options.multiprocessors);
+  }
+  if (process::mps_runs()) return {};
+  return fmt::format(
+      "--multiprocessors {}: without MPS processes take turns on the whole device, and nothing listens at "
+      "{}; start MPS (nvidia-cuda-mps-control -d), or use --multiprocessors all",
+      options.multiprocessors, process::mps_control());
+}
 #else
+std::string multiprocessors_problem(const Options&) { return {}; }
 std::string grid_problem(const ActorSet&, const Options&) { return {}; }
 bool cuda_device_present(const Options&) { return false; }
 std::unique_ptr<Engine> make_cuda_engine(const ActorSet&, const Options&) {
@@ -59,7 +75,7 @@ std::string transport_problem(const Options& options, bool on_cuda) {
 std::string engine_problems(const ActorSet& actors, const Options& options, bool on_cuda) {
   std::string problems;
   for (const std::string& problem :
-       {transport_problem(options, on_cuda),
+       {transport_problem(options, on_cuda), on_cuda ? multiprocessors_problem(options) : std::string(),
         on_cuda ? grid_problem(actors, options) : CpuEngine::problems(options)}) {
     if (!problem.empty()) problems += "  " + problem + "\n";
   }
@@ -104,8 +120,10 @@ EngineKind chosen_engine(const Options& options) {
 
 std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options) {
   const bool on_cuda = chosen_engine(options) == EngineKind::cuda;
-  if (const std::string problem = transport_problem(options, on_cuda); !problem.empty()) {
-    throw BadOptions("launching a runtime: these options are wrong:\n  " + problem + "\n");
+  for (const std::string& problem :
+       {transport_problem(options, on_cuda), on_cuda ? multiprocessors_problem(options) : std::string()}) {
+    if (!problem.empty())
+      throw BadOptions("launching a runtime: these options are wrong:\n  " + problem + "\n");
   }
   if (on_cuda) return make_cuda_engine(actors, options);
   return std::make_unique<CpuEngine>(actors, options);

@@ -52,6 +52,8 @@ class CudaEngine final : public Engine {
   const RegionLayout& layout() const { return layout_; }
   /// Returns the descriptor of the region's memory; -1 unless another process is served.
   int region_descriptor() const { return region_descriptor_; }
+  /// Returns how many multiprocessors the workers may occupy: under MPS a part of the device's.
+  uint32_t multiprocessors() const { return limits_.multiprocessors; }
   /// Returns how long the driver took to lock the region's pages for the device, in milliseconds.
   double register_ms() const { return register_ms_; }
   CudaBufferMemory& cuda_buffers() { return *buffer_memory_; }

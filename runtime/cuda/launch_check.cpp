@@ -130,7 +130,9 @@ Problems kernel_problems(const LaunchRequest& request, const DeviceLimits& devic
                     "a "
                     "thread and {} bytes of shared memory, on {} multiprocessors; "
                     "cuOccupancyMaxActiveBlocksPerMultiprocessor), and a cooperative launch needs all "
-                    "resident; ask for fewer --workers (--blocks, of a grid-scoped set) or a smaller --block",
+                    "resident; ask for fewer --workers (--blocks, of a grid-scoped set), a smaller --block "
+                    "or, under MPS, "
+                    "more --multiprocessors",
                     request.grid, resident, request.block, kernel.blocks_a_multiprocessor, kernel.registers,
                     shared, device.multiprocessors));
   }

@@ -35,7 +35,7 @@ struct FromEngine {
     refused @5 :Refusal;
     failed @6 :Text;       # by itself: why the workers died
     log @7 :LogLine;       # by itself
-    devices @8 :UInt32;    # how many CUDA devices there are; 0 also where there is no driver
+    devices @8 :List(UInt32);  # the multiprocessors of each CUDA device; empty also where there is no driver
   }
 }
 
@@ -100,6 +100,7 @@ struct Launched {
   moduleBytes @12 :UInt64;
   bufferTableBytes @13 :UInt64;
   registerMs @14 :Float64; # to lock the region's pages
+  multiprocessors @15 :UInt32;  # that the workers may occupy; under MPS a part of the device's
 }
 
 struct Refusal {

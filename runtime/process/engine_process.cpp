@@ -13,6 +13,7 @@
 #include <gyre/bridge/region.hpp>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/process/engine_process.hpp>
+#include <gyre/runtime/process/mps.hpp>
 #include <gyre/runtime/system/cancellation.hpp>
 #include <gyre/runtime/system/leave_thread.hpp>
 #include <gyre/runtime/system/signals_blocked.hpp>
@@ -55,6 +56,18 @@ Descriptor above_fixed(Descriptor descriptor, const char* what) {
 
 int open_pidfd(pid_t id) { return int(syscall(SYS_pidfd_open, id, 0)); }
 
+// The program's environment with another percentage: the variable is the engine process's alone.
+std::vector<char*> environment_with(std::string& percentage) {
+  const std::string_view name = std::string_view(percentage).substr(0, percentage.find('=') + 1);
+  std::vector<char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with(name)) variables.push_back(*variable);
+  }
+  variables.push_back(percentage.data());
+  variables.push_back(nullptr);
+  return variables;
+}
+
 std::string how_it_ended(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return fmt::format("it ended with exit code {}", info.si_status);
   return fmt::format("it was ended by signal {} ({})", info.si_status, strsignal(info.si_status));
@@ -84,8 +97,10 @@ std::vector<std::string> engine_paths() {
   return paths;
 }
 
-EngineProcess::EngineProcess(milliseconds heartbeat_timeout)
-    : heartbeat_timeout_(heartbeat_timeout), page_("gyre-engine", sizeof(EnginePage), sizeof(EnginePage)) {
+EngineProcess::EngineProcess(milliseconds heartbeat_timeout, uint32_t mps_percentage)
+    : heartbeat_timeout_(heartbeat_timeout),
+      mps_(mps_runs()),
+      page_("gyre-engine", sizeof(EnginePage), sizeof(EnginePage)) {
   const std::vector<std::string> paths = engine_paths();
   const auto found = std::find_if(paths.begin(), paths.end(),
                                   [](const std::string& path) { return access(path.c_str(), X_OK) == 0; });
@@ -97,12 +112,13 @@ EngineProcess::EngineProcess(milliseconds heartbeat_timeout)
                     "the program by $GYRE_ENGINE",
                     list));
   }
-  spawn(*found);
+  path_ = *found;
+  spawn(mps_percentage);
   try {
     const detail::SignalsBlocked blocked;
     supervisor_ = std::thread([this] { supervise(); });
   } catch (const std::system_error& error) {
-    kill();
+    kill_now();
     reap();
     not_started(
         fmt::format("there can be no thread to watch it: {}; end other threads or raise their limit "
@@ -111,16 +127,16 @@ EngineProcess::EngineProcess(milliseconds heartbeat_timeout)
   }
   pthread_setname_np(supervisor_.native_handle(), "gyre-supervisor");
   try {
-    wait_for_hello(*found);
+    wait_for_hello();
   } catch (...) {
-    kill();
+    kill_now();
     supervisor_.join();
     throw;
   }
 }
 
 // Nothing of the program runs in the child: posix_spawn shares memory with it until it executes the engine.
-void EngineProcess::spawn(const std::string& path) {
+void EngineProcess::spawn(uint32_t mps_percentage) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     not_started(fmt::format("there can be no socket pair: {}; close descriptors, or raise their limit",
@@ -149,27 +165,31 @@ void EngineProcess::spawn(const std::string& path) {
   std::string name = "gyre-engine", parent = std::to_string(getpid());
   char* arguments[] = {name.data(), parent.data(), program ? nullptr : const_cast<char*>("no-pidfd"),
                        nullptr};
-  const int error = posix_spawn(&id_, path.c_str(), &files, &attributes, arguments, environ);
+  std::string percentage = fmt::format("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={}", mps_percentage);
+  std::vector<char*> variables;
+  if (mps_percentage != 0) variables = environment_with(percentage);
+  const int error = posix_spawn(&id_, path_.c_str(), &files, &attributes, arguments,
+                                mps_percentage != 0 ? variables.data() : environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) {
     not_started(
         fmt::format("the system does not start {}: {}; see its permissions, and what limits processes "
                     "(ulimit -u)",
-                    path, because(error)));
+                    path_, because(error)));
   }
   process_ = Descriptor(open_pidfd(id_));
   if (process_) fcntl(process_.get(), F_SETFD, FD_CLOEXEC);
   channel_.emplace(std::move(ours));
 }
 
-void EngineProcess::wait_for_hello(const std::string& path) {
+void EngineProcess::wait_for_hello() {
   std::unique_lock lock(mutex_);
   const bool came = answered_.wait_for(lock, hello_timeout, [this] { return answer_ || gone(); });
   awaiting_ = false;
   if (!came || !answer_) {
     not_started(fmt::format("{} did not say which Gyre it is of{}; name the right program by $GYRE_ENGINE",
-                            path, failure_.empty() ? " within 10 s" : ": " + failure_));
+                            path_, failure_.empty() ? " within 10 s" : ": " + failure_));
   }
   Received received = *std::exchange(answer_, std::nullopt);
   std::string theirs = "what is no hello";
@@ -190,7 +210,7 @@ void EngineProcess::wait_for_hello(const std::string& path) {
   not_started(
       fmt::format("{} is of another Gyre: it says {}, and this is Gyre {}, control version {}, region "
                   "version {}; install both from one package",
-                  path, theirs, GYRE_VERSION, uint32_t(control::VERSION), uint32_t(region_version)));
+                  path_, theirs, GYRE_VERSION, uint32_t(control::VERSION), uint32_t(region_version)));
 }
 
 void EngineProcess::end() noexcept {
@@ -199,7 +219,7 @@ void EngineProcess::end() noexcept {
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
-      end_by_ = steady_clock::now() + end_grace;
+      end_by_ = std::min(end_by_, steady_clock::now() + end_grace);
     }
     capnp::MallocMessageBuilder message;
     message.initRoot<control::ToEngine>().setEnd();
@@ -261,7 +281,15 @@ void EngineProcess::post(capnp::MessageBuilder& request) noexcept {
   }
 }
 
+// By a word of memory: the socket may be full, and whoever sends on it waiting.
 void EngineProcess::kill() noexcept {
+  if (!mps_) return kill_now();
+  static_cast<EnginePage*>(page_.address())->stop.store(1, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  end_by_ = std::min(end_by_, steady_clock::now() + milliseconds(kill_grace_ms));
+}
+
+void EngineProcess::kill_now() noexcept {
   if (process_) {
     syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
   } else if (!gone()) {
@@ -272,7 +300,10 @@ void EngineProcess::kill() noexcept {
 std::optional<std::string> EngineProcess::failure() const {
   const std::lock_guard lock(mutex_);
   if (failure_.empty()) return std::nullopt;
-  return "running the workers: " + failure_;
+  return "running the workers: " + failure_ +
+         (mps_ ? "; MPS runs: a device fault ends every process that uses the GPU through it, and its server "
+                 "takes new ones once all of them are gone"
+               : "");
 }
 
 void EngineProcess::supervise() noexcept {
@@ -288,7 +319,7 @@ void EngineProcess::supervise() noexcept {
       check_heartbeat();
     }
     const std::lock_guard lock(mutex_);
-    if (ending_ && steady_clock::now() >= end_by_) kill();
+    if (steady_clock::now() >= end_by_) kill_now();
   }
 }
 

@@ -29,8 +29,9 @@ class EngineProcess {
  public:
   /// Starts the process, and a thread that watches it.
   /// @param heartbeat_timeout  the process is killed if it gives no sign for so long; 0: never
+  /// @param mps_percentage     CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in its environment; 0: as in the program's
   /// @throws EngineUnavailable  if it is not found, does not start, or is of another Gyre
-  explicit EngineProcess(std::chrono::milliseconds heartbeat_timeout);
+  explicit EngineProcess(std::chrono::milliseconds heartbeat_timeout, uint32_t mps_percentage = 0);
   ~EngineProcess() { end(); }
   EngineProcess(const EngineProcess&) = delete;
   EngineProcess& operator=(const EngineProcess&) = delete;
@@ -45,7 +46,7 @@ class EngineProcess {
   /// Asks the process to end, and kills it after end_grace. Blocks until it is gone. Does nothing in a child
   /// of fork(). Repeatable; one thread at a time.
   void end() noexcept;
-  /// Kills the process. Does not wait.
+  /// Kills the process. Under MPS asks it to stop, and kills it after kill_grace_ms. Does not wait.
   void kill() noexcept;
 
   /// Returns true once the process has ended: nothing writes to its shared memory any more.
@@ -54,12 +55,14 @@ class EngineProcess {
   std::optional<std::string> failure() const;
   const EnginePage& page() const { return *static_cast<const EnginePage*>(page_.address()); }
   pid_t id() const { return id_; }
+  const std::string& path() const { return path_; }
 
  private:
   static constexpr std::chrono::milliseconds hello_timeout{10'000}, end_grace{1'000};
 
-  void spawn(const std::string& path);
-  void wait_for_hello(const std::string& path);
+  void spawn(uint32_t mps_percentage);
+  void wait_for_hello();
+  void kill_now() noexcept;
   void supervise() noexcept;
   bool take_message() noexcept;
   void deliver(Received received);
@@ -70,6 +73,8 @@ class EngineProcess {
 
   const ForkGuard fork_;
   const std::chrono::milliseconds heartbeat_timeout_;
+  const bool mps_;  // it runs
+  std::string path_;
   SharedMemory page_;
   std::optional<Channel> channel_;
   Descriptor process_;  // pidfd; none before Linux 5.3
@@ -82,7 +87,7 @@ class EngineProcess {
   std::optional<Received> answer_;
   std::string failure_;
   bool ending_ = false;
-  std::chrono::steady_clock::time_point end_by_{};
+  std::chrono::steady_clock::time_point end_by_ = std::chrono::steady_clock::time_point::max();
 
   std::atomic<bool> gone_{false};
   uint64_t last_heartbeat_ = 0;  // the supervisor's, as the next

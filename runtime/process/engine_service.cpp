@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <gyre/bridge/errors/error.hpp>
@@ -16,6 +17,7 @@
 #include <gyre/runtime/process/engine_page.hpp>
 #include <gyre/runtime/process/engine_service.hpp>
 #include <gyre/runtime/process/launch_message.hpp>
+#include <gyre/runtime/process/mps.hpp>
 
 #include <atomic>
 #include <cerrno>
@@ -36,8 +38,8 @@ struct Answer {
   control::FromEngine::Builder from = message.initRoot<control::FromEngine>();
 };
 
-// Ends with the program, whatever the other threads wait for. Makes no CUDA call, so that its heartbeat says
-// that the process is scheduled, and nothing more.
+// Ends with the program, or when asked to, whatever the other threads wait for. Makes no CUDA call, so that
+// its heartbeat says that the process is scheduled, and nothing more.
 class Guardian {
  public:
   Guardian(int socket, int program, EnginePage& page, pid_t parent)
@@ -55,8 +57,19 @@ class Guardian {
       // After exec the program is there, its threads are not.
       const int64_t thread = page_.program_thread.load(std::memory_order_relaxed);
       const bool thread_gone = thread != 0 && syscall(SYS_tgkill, parent_, thread, 0) != 0 && errno == ESRCH;
-      if (polled[0].revents != 0 || polled[1].revents != 0 || thread_gone || getppid() != parent_) _exit(0);
+      if (polled[0].revents != 0 || polled[1].revents != 0 || thread_gone || getppid() != parent_ ||
+          page_.stop.load(std::memory_order_relaxed) != 0) {
+        end();
+      }
     }
+  }
+  // Without MPS nobody minds that the workers die with the process.
+  [[noreturn]] void end() {
+    if (mps_runs()) {
+      shutdown(socket_, SHUT_RD);  // serve_engine() then stops the workers and ends the process
+      std::this_thread::sleep_for(milliseconds(stop_grace_ms));
+    }
+    _exit(0);
   }
 
   const int socket_, program_;
@@ -81,6 +94,19 @@ class EngineService {
     hello.setRegionVersion(region_version);
     hello.setGyre(GYRE_VERSION);
     channel_.send(answer.message);
+  }
+
+  // Makes the workers leave, and waits for that, at most for `timeout`.
+  void stop_workers(milliseconds timeout) {
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    try {
+      // Again and again: a thread of the program that publishes the time stores its own last command with it.
+      while (engine_ && !engine_->finished() && std::chrono::steady_clock::now() < end) {
+        command_stop();
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+    } catch (const Error&) {  // the context is dead, and so are the workers
+    }
   }
 
   // False once the program asked to end.
@@ -115,6 +141,28 @@ class EngineService {
     channel_.send(answer.message);
   }
 
+  static uint64_t stopping(uint64_t command) {
+    const CommandWord last{uint32_t(command)};
+    return CommandLine::both(last.next(Command::stop), CommandLine::host_us_in(command));
+  }
+  void command_stop() {
+    const RegionLayout& layout = engine_->layout();
+    for (uint32_t worker = 0; worker < layout.workers; ++worker) {
+      if (engine_->bar() != nullptr) {
+        const MemoryBlock line{MemoryKind::device, sizeof(uint64_t),
+                               engine_->bar()->device_address() + layout.command_line_elsewhere(worker),
+                               nullptr};
+        uint64_t command = 0;
+        buffers().copy_out(line, 0, &command, sizeof command);
+        command = stopping(command);
+        buffers().copy_in(line, 0, &command, sizeof command);
+      } else {
+        uint64_t& command = Bridge::of(engine_->region(), layout, worker).command_line->command;
+        // Pairs with the worker's load of its command line.
+        Memory::store_release(command, stopping(Memory::load_relaxed(command)));
+      }
+    }
+  }
   static MemoryBlock block_of(control::Block::Reader block) {
     const auto kind = MemoryKind(std::min<uint32_t>(block.getKind(), memory_kinds - 1));
     // Pinned blocks have one address for both sides where the driver has unified addressing: every platform
@@ -157,8 +205,7 @@ class EngineService {
         answer.from.setDone();
         break;
       case control::ToEngine::DEVICES:
-        answer.from.setDevices(uint32_t(cuda::Driver::device_count()));
-        break;
+        return devices();
       case control::ToEngine::START:
         if (!message.getStart() && engine().bar() != nullptr) engine().give_up_bar();
         engine().launch();
@@ -201,6 +248,23 @@ class EngineService {
     channel_.send(answer.message);
   }
 
+  void devices() {
+    const int count = cuda::Driver::device_count();
+    Answer answer;
+    auto devices = answer.from.initDevices(uint32_t(count));
+    if (count != 0) {
+      const cuda::Driver driver = cuda::Driver::load();
+      for (int ordinal = 0; ordinal < count; ++ordinal) {
+        int multiprocessors = 0;
+        driver.check(driver.cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                                 cuda::find_device(driver, ordinal)),
+                     fmt::format("reading the multiprocessors of CUDA device {}", ordinal));
+        devices.set(uint32_t(ordinal), uint32_t(multiprocessors));
+      }
+    }
+    channel_.send(answer.message);
+  }
+
   void launch(control::Launch::Reader message) {
     if (engine_) throw Error("serving a program: it launched before");
     set_log_level(LogLevel(std::min<uint32_t>(message.getOptions().getLogLevel(), uint32_t(LogLevel::off))));
@@ -224,6 +288,7 @@ class EngineService {
     launched.setModuleBytes(memory.modules);
     launched.setBufferTableBytes(memory.buffer_table);
     launched.setRegisterMs(engine_->register_ms());
+    launched.setMultiprocessors(engine_->multiprocessors());
     if (engine_->bar() == nullptr) {
       channel_.send(answer.message, {engine_->region_descriptor(), buffers().staging_descriptor()});
       return;
@@ -331,6 +396,7 @@ int serve_engine(int count, char** arguments) {
       while (std::optional<Received> received = channel.receive()) {
         if (!service.serve(*std::move(received))) break;
       }
+      if (mps_runs()) service.stop_workers(milliseconds(stop_grace_ms));
     }
     set_logger({});
     return 0;

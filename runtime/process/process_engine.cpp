@@ -3,6 +3,7 @@
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/process/launch_message.hpp>
+#include <gyre/runtime/process/mps.hpp>
 #include <gyre/runtime/process/process_engine.hpp>
 #include <gyre/runtime/system/signals_blocked.hpp>
 
@@ -32,6 +33,29 @@ std::future<std::unique_ptr<cuda::ImportedBarMemory>> open_bar(TransportKind tra
   } catch (const std::system_error&) {
     return std::async(std::launch::deferred, open);
   }
+}
+
+// The multiprocessors of each device. An engine process of its own: CUDA reads the percentage once.
+std::vector<uint32_t> device_multiprocessors(const Options& options) {
+  EngineProcess process(options.heartbeat_timeout, 100);
+  Request request;
+  request.to.setDevices();
+  Received answer = process.call(request.message, From::DEVICES);
+  std::vector<uint32_t> multiprocessors;
+  for (const uint32_t each : answer.root<From>().getDevices()) multiprocessors.push_back(each);
+  return multiprocessors;
+}
+
+Share share_of(const ActorSet& actors, const Options& options) {
+  if (options.multiprocessors == all_multiprocessors || !mps_runs()) return {};
+  const std::vector<uint32_t> devices = device_multiprocessors(options);
+  if (options.device < 0 || size_t(options.device) >= devices.size()) return {};  // the engine refuses it
+  Share share;
+  share.total = std::max(devices[size_t(options.device)], 1u);
+  share.multiprocessors =
+      multiprocessors_for(options, actors.is_grid_scoped() ? options.blocks : options.workers, share.total);
+  share.percentage = percentage_of(share.multiprocessors, share.total);
+  return share;
 }
 
 }  // namespace
@@ -132,7 +156,9 @@ void ProcessBufferMemory::set_entry(uint32_t index, const BufferEntry& entry) {
 }
 
 ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
-    : process_(options.heartbeat_timeout), buffers_(process_, options.max_buffers) {
+    : share_(share_of(actors, options)),
+      process_(options.heartbeat_timeout, share_.percentage),
+      buffers_(process_, options.max_buffers) {
   Request request;
   write_launch(request.to.initLaunch(), actors, options, buffers_.runtime_tag());
   auto opened = open_bar(options.transport);
@@ -158,11 +184,29 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
       return fmt::format("the engine process {} locked {} bytes of shared memory for the region in {:.1f} ms",
                          process_.id(), region_.bytes(), launched.getRegisterMs());
     });
+    log_share(launched.getMultiprocessors());
   } catch (const kj::Exception& error) {
     throw Error(
         fmt::format("reading what the engine process launched: {}; both sides must come from the "
                     "same Gyre",
                     error.getDescription().cStr()));
+  }
+}
+
+// What MPS gave is read back: it rounds, and may have been restarted meanwhile.
+void ProcessEngine::log_share(uint32_t multiprocessors) const {
+  const auto text = [&] {
+    return fmt::format("the engine process {} may use {} multiprocessors", process_.id(), multiprocessors) +
+           (share_.percentage == 0 ? ""
+                                   : fmt::format(" of {}: asked MPS for {}, {} %", share_.total,
+                                                 share_.multiprocessors, share_.percentage));
+  };
+  // A part so large may be all, rounded up.
+  if (share_.percentage == 0 || share_.percentage > 90 || multiprocessors < share_.total) {
+    detail::log(LogLevel::info, text);
+  } else {
+    detail::log(LogLevel::warning,
+                [&] { return text() + "; kernels of other processes may wait until the workers end"; });
   }
 }
 
@@ -221,15 +265,10 @@ MemoryStats ProcessEngine::memory() const {
   return memory;
 }
 
-uint32_t device_count(const Options& options) {
-  EngineProcess process(options.heartbeat_timeout);
-  Request request;
-  request.to.setDevices();
-  return process.call(request.message, From::DEVICES).root<From>().getDevices();
-}
+uint32_t device_count(const Options& options) { return uint32_t(device_multiprocessors(options).size()); }
 
 std::string device_problems(const ActorSet& actors, const Options& options) {
-  EngineProcess process(options.heartbeat_timeout);
+  EngineProcess process(options.heartbeat_timeout, share_of(actors, options).percentage);
   Request request;
   write_launch(request.to.initJudge(), actors, options, 1);
   return process.call(request.message, From::JUDGED).root<From>().getJudged();

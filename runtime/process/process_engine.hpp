@@ -45,6 +45,12 @@ class ProcessBufferMemory final : public BufferMemory {
   std::map<uint64_t, SharedMemory> blocks_;  // pinned ones, by address
 };
 
+/// What an engine process asks MPS for.
+struct Share {
+  uint32_t multiprocessors = 0, total = 0;  ///< the device's part, and all that it has
+  uint32_t percentage = 0;                  ///< that part; 0: nothing is asked for
+};
+
 class ProcessEngine final : public Engine {
  public:
   /// Starts gyre-engine, which compiles, loads and allocates. Throws EngineUnavailable, BadOptions or Error.
@@ -76,8 +82,10 @@ class ProcessEngine final : public Engine {
  private:
   void map_bar(std::future<std::unique_ptr<cuda::ImportedBarMemory>> opened,
                control::Launched::Reader launched, Descriptor memory, TransportKind asked);
+  void log_share(uint32_t multiprocessors) const;
 
   const ForkGuard fork_;
+  const Share share_;
   EngineProcess process_;
   ProcessBufferMemory buffers_;
   SharedMemory region_;

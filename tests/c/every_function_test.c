@@ -382,7 +382,6 @@ static void launches(const char* endless) {
   EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = 99);
   EXPECT_OPTIONS_REFUSED(options.restart_within_ms = 0);
   EXPECT_OPTIONS_REFUSED(options.restart_within_ms = INT64_MAX);
-  EXPECT_OPTIONS_REFUSED(options.reserved = 1);
   EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = -1);
   EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = INT64_MAX);
   EXPECT_OPTIONS_REFUSED(options.pin_worker_count = 1);

@@ -1,8 +1,11 @@
-// gyre-engine on the fake driver. Writes what it did wrong to a file of its own in $GYRE_TEST_ENGINE_REPORTS.
+// gyre-engine on the fake driver. Writes what it did wrong to a file of its own in $GYRE_TEST_ENGINE_REPORTS,
+// and to the file $GYRE_TEST_ENGINE_END how many workers it leaves. Under MPS the fake device has the part
+// that the environment says.
 #include <signal.h>
 #include <unistd.h>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/process/engine_service.hpp>
+#include <gyre/runtime/process/mps.hpp>
 
 #include <cstdlib>
 #include <fstream>
@@ -27,6 +30,11 @@ int main(int count, char** arguments) {
     sigaddset(&fault, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &fault, nullptr);
     gyre_test::FakeDriver fake({gyre_test::probe_actors(), gyre::builtin_actors()});
+    const char* const percentage = std::getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    if (percentage != nullptr && gyre::process::mps_runs()) {
+      int& multiprocessors = fake.device.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
+      multiprocessors = (multiprocessors * std::atoi(percentage) + 99) / 100;
+    }
     std::thread([&fake, fault] {
       int number = 0;
       if (sigwait(&fault, &number) == 0) fake.fault();
@@ -38,6 +46,8 @@ int main(int count, char** arguments) {
     code = gyre::process::serve_engine(count, arguments);
     report = fake.misuse();
     const auto live = fake.live();
+    if (const char* const end = std::getenv("GYRE_TEST_ENGINE_END"))
+      std::ofstream(end) << live.workers << " workers" << std::endl;
     if (live != gyre_test::FakeDriver::Live{} && live.workers == 0) report += "left: " + live.text() + "\n";
   }
   const char* const folder = std::getenv("GYRE_TEST_ENGINE_REPORTS");

@@ -124,6 +124,11 @@ CommandOption ProgramCommand::add_option(const std::string& name, std::function<
   return CommandOption(app_->add_option_function<int64_t>(name, std::move(set), text));
 }
 
+CommandOption ProgramCommand::add_option(const std::string& name, std::function<void(const std::string&)> set,
+                                         const std::string& text) const {
+  return CommandOption(app_->add_option_function<std::string>(name, std::move(set), text));
+}
+
 CommandOption ProgramCommand::add_named_number(const std::string& name, std::function<void(int)> set,
                                                const std::map<std::string, int>& names,
                                                const std::string& text) const {

@@ -76,6 +76,8 @@ class ProgramCommand {
                            const std::string& text) const;
   CommandOption add_option(const std::string& name, std::function<void(int64_t)> set,
                            const std::string& text) const;
+  CommandOption add_option(const std::string& name, std::function<void(const std::string&)> set,
+                           const std::string& text) const;
   /// One of `names`, which help calls NAME.
   template <class Enum>
   CommandOption add_choice(const std::string& name, Enum& value, const std::map<std::string, Enum>& names,

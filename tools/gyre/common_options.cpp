@@ -36,8 +36,9 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
       "--transport", options.transport, values_by_name<TransportKind>(),
       "auto (default: bar where it works, else pinned; heap on the CPU), bar, pinned or unified (CUDA), "
       "heap");
-  command.add_choice("--isolation", options.isolation, values_by_name<Isolation>(),
-                     "where the CUDA engine runs: in_process (default), or process, a gyre-engine of its own");
+  command.add_choice(
+      "--isolation", options.isolation, values_by_name<Isolation>(),
+      "where the CUDA engine runs: in_process (default), or process, a gyre-engine of its own");
   command
       .add_option(
           "--heartbeat-timeout",
@@ -49,6 +50,19 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
       .add_option("--restarts", options.restart.times,
                   "times a minute that a failed engine is launched again by itself")
       .show_default();
+  command
+      .add_option(
+          "--multiprocessors",
+          [&options](const std::string& value) {
+            options.multiprocessors = value == "all" ? all_multiprocessors : uint32_t(std::stoul(value));
+          },
+          "multiprocessors that the workers of an engine process may occupy under MPS, or all (default: one "
+          "a block, at most a quarter)")
+      .check([](const std::string& value) {
+        const bool fits = value == "all" || (is_number(value) && value.size() < 10);
+        return fits ? std::string() : value + " must be a number, or all";
+      })
+      .type_name("NUMBER");
   command.add_option("--workers", options.workers, "workers: blocks on CUDA, threads on the CPU")
       .show_default();
   command.add_option("--block", options.block, "CUDA threads a worker, a multiple of 32").show_default();

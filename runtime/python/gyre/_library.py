@@ -64,7 +64,7 @@ class Options(_Struct):
         ("pin_worker_count", c_size_t),
         ("heartbeat_timeout_ms", c_int64),
         ("restart_times", c_uint32),
-        ("reserved", c_uint32),
+        ("multiprocessors", c_uint32),
         ("restart_within_ms", c_int64),
     ]
 

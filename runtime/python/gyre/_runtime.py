@@ -23,6 +23,7 @@ _STATES = ["launched", "active", "inactive", "draining", "terminated", "failed"]
 _WAITS = ["polite", "spin"]
 _ISOLATIONS = ["process", "in_process"]
 _CHOICES = {"transport": _TRANSPORTS, "wait": _WAITS, "isolation": _ISOLATIONS}
+_ALL_MULTIPROCESSORS = 2**32 - 1
 _DEVICE_NAME, _TRANSPORT_REASON, _FAILURE, _STATS = range(4)
 
 
@@ -132,6 +133,8 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
     for name, value in options.items():
         if name in _CHOICES:
             value = _number(name, value, _CHOICES[name])
+        elif name == "multiprocessors" and value == "all":
+            value = _ALL_MULTIPROCESSORS
         elif name == "keep_program":
             value = str(value).encode()
         elif name == "pin_workers":
@@ -146,7 +149,7 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
     return Runtime(handle.value, schema, given.timeout_ms / 1000)
 
 
-_OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "reserved", "pin_worker_count", "engine"}
+_OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "pin_worker_count", "engine"}
 
 
 def _number(name, value, names):

@@ -6,11 +6,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <gyre/gyre.hpp>
+#include <gyre/runtime/log.hpp>
 #include <gyre/runtime/process/channel.hpp>
 #include <gyre/runtime/process/engine_process.hpp>
+#include <gyre/runtime/process/mps.hpp>
 
 #include <capnp/serialize.h>
 #include <kj/exception.h>
@@ -18,6 +21,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -86,9 +90,7 @@ bool says(const std::string& text, const std::string& what) { return text.find(w
 std::string refusal(const Options& options) {
   try {
     Runtime runtime = Runtime::launch(probe_actors(), options);
-  } catch (const EngineUnavailable& error) {
-    return error.what();
-  } catch (const BadOptions& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "it launched";
@@ -108,6 +110,56 @@ class Impostor {
   TemporaryFolder folder_;
   std::string path_;
   std::optional<Environment> environment_;
+};
+
+// What CUDA and Gyre take for a running MPS daemon.
+class FakeMps {
+ public:
+  FakeMps() : environment_("CUDA_MPS_PIPE_DIRECTORY", folder_.path().c_str()) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = folder_.path() / "control";
+    REQUIRE(path.size() < sizeof address.sun_path);
+    path.copy(address.sun_path, path.size());
+    REQUIRE(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    REQUIRE(listen(socket_.get(), 1) == 0);
+  }
+  void die() { socket_.close(); }
+
+ private:
+  TemporaryFolder folder_;
+  Environment environment_;
+  Descriptor socket_{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+};
+
+// No MPS, whatever runs on this machine.
+class NoMps {
+  Environment environment_{"CUDA_MPS_PIPE_DIRECTORY", "/nowhere"};
+};
+
+// What is logged at level info while it lives.
+class Logged {
+ public:
+  Logged() {
+    set_log_level(LogLevel::info);
+    set_logger([this](LogLevel, std::string_view line) {
+      const std::lock_guard lock(mutex_);
+      text_ += std::string(line) + "\n";
+    });
+  }
+  ~Logged() {
+    set_logger({});
+    set_log_level(before_);
+  }
+  std::string text() {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  const LogLevel before_ = log_level();
+  std::mutex mutex_;
+  std::string text_;
 };
 
 }  // namespace
@@ -380,6 +432,109 @@ TEST_CASE(
   CHECK(runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().value()->getValue() == 9);
 }
 
+TEST_CASE("MPS runs where somebody has its socket open") {
+  CHECK_FALSE((NoMps(), process::mps_runs()));
+  FakeMps mps;
+  CHECK(process::mps_runs());
+  mps.die();
+  CHECK_FALSE(process::mps_runs());
+}
+
+TEST_CASE(
+    "under MPS an engine process asks for a multiprocessor a block, at most a quarter, or for what it is "
+    "told") {
+  Options options;
+  CHECK(process::multiprocessors_for(options, 1, 132) == 1);
+  CHECK(process::multiprocessors_for(options, 40, 132) == 33);
+  CHECK(process::multiprocessors_for(options, 0, 132) == 33);  // of a grid-scoped set
+  CHECK(process::multiprocessors_for(options, 9, 3) == 1);
+  options.multiprocessors = 66;
+  CHECK(process::multiprocessors_for(options, 1, 132) == 66);
+  CHECK(process::multiprocessors_for(options, 1, 20) == 20);
+  CHECK(process::percentage_of(1, 132) == 1);
+  CHECK(process::percentage_of(2, 132) == 2);
+  CHECK(process::percentage_of(33, 132) == 25);
+  CHECK(process::percentage_of(132, 132) == 100);
+}
+
+TEST_CASE("under MPS the workers get a part of the multiprocessors, and the program's environment stays") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  const FakeMps mps;
+  Logged logged;
+  const auto launch = [](Options options) {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process(options));
+    CHECK(runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().value()->getValue() ==
+          9);
+    CHECK(std::getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") == nullptr);
+  };
+  launch({.workers = 1});
+  CHECK(says(logged.text(), "may use 2 multiprocessors of 132: asked MPS for 1, 1 %"));
+  launch({.multiprocessors = 60, .workers = 1});
+  CHECK(says(logged.text(), "may use 61 multiprocessors of 132: asked MPS for 60, 46 %"));
+  launch({.multiprocessors = all_multiprocessors, .workers = 1});
+  CHECK(says(logged.text(), "may use 132 multiprocessors\n"));
+  // A launch is checked against the part: 32 blocks fit each.
+  const std::string text = refusal(in_a_process({.workers = 33 * 32 + 1}));
+  INFO(text);
+  CHECK(says(text, "on 33 multiprocessors"));
+  CHECK(says(text, "more --multiprocessors"));
+  CHECK(processes.reports().empty());
+}
+
+TEST_CASE("the percentage that a program's environment gives is not the engine process's") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  const Environment environment("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50");
+  const FakeMps mps;
+  Logged logged;
+  (void)Runtime::launch(probe_actors(), in_a_process({.multiprocessors = 13}));
+  CHECK(says(logged.text(), "may use 14 multiprocessors of 132: asked MPS for 13, 10 %"));
+  (void)Runtime::launch(probe_actors(), in_a_process({.multiprocessors = all_multiprocessors}));
+  CHECK(says(logged.text(), "may use 66 multiprocessors\n"));
+  CHECK(std::getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") == std::string("50"));
+}
+
+TEST_CASE("a part of the multiprocessors is refused by name without MPS, and in process") {
+  const NoMps no_mps;
+  std::string text = refusal(in_a_process({.multiprocessors = 10}));
+  CHECK(says(text,
+             "--multiprocessors 10: without MPS processes take turns on the whole device, and nothing "
+             "listens at /nowhere/control"));
+  Options options = in_a_process({.multiprocessors = 10});
+  options.isolation = Isolation::in_process;
+  text = refusal(options);
+  CHECK(says(text, "--multiprocessors 10: only an engine process can have a part of the device"));
+}
+
+TEST_CASE(
+    "an engine process that is killed under MPS is asked to stop first, and the failure says what MPS does") {
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  {
+    const NoMps no_mps;
+    process::EngineProcess engine(2s);
+    engine.kill();
+    CHECK(within_a_minute([&] { return engine.gone(); }));
+    CHECK(says(engine.failure().value(), "ended by signal 9"));
+    CHECK_FALSE(says(engine.failure().value(), "MPS"));
+  }
+  const FakeMps mps;
+  {
+    process::EngineProcess engine(2s);
+    engine.kill();
+    CHECK(within_a_minute([&] { return engine.gone(); }));
+    CHECK(says(engine.failure().value(), "ended with exit code 0"));
+    CHECK(says(engine.failure().value(), "MPS runs: a device fault ends every process"));
+  }
+  process::EngineProcess engine(2s);
+  kill(engine.id(), SIGSTOP);
+  const auto began = std::chrono::steady_clock::now();
+  engine.kill();
+  CHECK(within_a_minute([&] { return engine.gone(); }));
+  CHECK(std::chrono::steady_clock::now() - began >= 500ms);
+  CHECK(says(engine.failure().value(), "ended by signal 9"));
+}
+
 namespace {
 
 // A program, in a child, that launches and then does `then`; the engine process that it started.
@@ -481,6 +636,20 @@ TEST_CASE("an engine process ends with its program though a forked child holds c
   CHECK(within_a_minute([&] { return !lives(program.engine); }));
   CHECK(lives(child));
   kill(child, SIGKILL);
+}
+
+TEST_CASE("under MPS the engine process of a program that is killed stops its workers before it ends") {
+  if (without_nvrtc() || !can_fork) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "end";
+  const Environment environment("GYRE_TEST_ENGINE_END", path.c_str());
+  const FakeMps mps;
+  const Program program = program_that(ask_for_ever);
+  std::filesystem::remove(path);  // of the process that said how many multiprocessors there are
+  end_program(program);
+  CHECK(within_a_minute([&] { return !lives(program.engine); }));
+  CHECK(read_file(path) == "0 workers\n");
 }
 
 TEST_CASE("an engine process ends when its program executes another one, a forked child or not") {
