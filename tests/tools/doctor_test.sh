@@ -9,7 +9,8 @@ with_cuda="$4"
 dir="$(mktemp -d)"
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
-unset GYRE_CACHE_DIR
+unset GYRE_CACHE_DIR GYRE_ENGINE
+export CUDA_MPS_PIPE_DIRECTORY="$dir/mps"
 failures=0
 
 fail() {
@@ -93,6 +94,7 @@ if nvidia-smi >/dev/null 2>&1; then
   expect_in out '^ok +driver +libcuda of CUDA [0-9]+\.[0-9]+$'
   expect_in out '^ok +device 0 +.*compute capability [0-9]+\.[0-9], [0-9]+ multiprocessors, [0-9]+ MiB$'
   expect_in out '^ok +smallest kernel +compiled in .* wrote its word'
+  expect_in out '^ok +gyre-engine +/.*/gyre-engine, of this Gyre'
   expect_in out 'the CUDA engine can be launched'
   expect_json findings.json 'document["cuda_usable"] is True'
   expect_code "$(python3 -c 'import json; print(min(json.load(open("findings.json"))["bad"], 1))')"
@@ -122,9 +124,38 @@ else
     expect_in out '^bad +device files +/dev has 0 of nvidia0'
     expect_in out '^bad +driver +loading the CUDA driver: libcuda.so.1 was not found; install'
     expect_in out '^ +→ until then --engine cpu works$'
+    expect_in out '^ok +gyre-engine +/.*/gyre-engine, of this Gyre \([0-9.]+\)$'
+    expect_in out "^ok +MPS +does not run \\($dir/mps/control\\): .* takes turns .*a device fault ends one process alone\$"
+    expect_in out '^ +→ nvidia-cuda-mps-control -d starts it'
     expect_in out '^(ok|warn) +toolkit +NVRTC [0-9]+\.[0-9]+; Gyre was built with the headers of CUDA|^bad +toolkit +loading NVRTC'
   else
     expect_in out '^bad +toolkit +this Gyre was built without the CUDA toolkit$'
+  fi
+
+  if [[ $with_cuda == ON ]]; then
+    # A socket that nobody has open any more, and one that somebody has.
+    mkdir -p mps
+    python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("mps/control")'
+    run doctor
+    expect_in out '^ok +MPS +does not run'
+    rm mps/control
+    python3 -c 'import socket, time
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+listener.bind("mps/control")
+listener.listen()
+time.sleep(300)' &
+    daemon=$!
+    for _ in $(seq 100); do [[ -S mps/control ]] && break || sleep 0.1; done
+    run doctor
+    expect_in out "^ok +MPS +runs \\($dir/mps/control\\): .*a device fault of one ends them all\$"
+    kill "$daemon"
+    rm mps/control
+    # A program gyre-engine that is not there, and one of another Gyre.
+    GYRE_ENGINE=/nowhere/gyre-engine run doctor --json findings.json
+    expect_in out '^(warn|bad) +gyre-engine +.*there is no program gyre-engine at /nowhere/gyre-engine'
+    expect_json findings.json '[check["remedy"] != "" for check in document["checks"] if check["what"] == "gyre-engine"] == [True]'
+    GYRE_ENGINE=/bin/true run doctor
+    expect_in out '^(warn|bad) +gyre-engine +.*/bin/true did not say which Gyre it is of'
   fi
 
   # The folder of cached kernels.

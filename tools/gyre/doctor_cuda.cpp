@@ -5,6 +5,7 @@
 #include "patterns.hpp"
 
 #if defined(GYRE_WITH_CUDA)
+#include <gyre/runtime/c/gyre.h>
 #include <unistd.h>
 #include <gyre/bridge/cuda/bar.hpp>
 #include <gyre/bridge/cuda/device_lease.hpp>
@@ -12,6 +13,8 @@
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
+#include <gyre/runtime/process/engine_process.hpp>
+#include <gyre/runtime/process/mps.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -92,6 +95,34 @@ Finding check_nvrtc(int driver_version) {
   }
 }
 
+// Whether kernels of several processes run at the same time.
+Finding check_mps() {
+  const std::string control = process::mps_control();
+  if (process::mps_runs()) {
+    return {"MPS", Health::ok,
+            fmt::format("runs ({}): an engine process and the kernels of others do not slow each other down, "
+                        "if --multiprocessors leaves them room; a device fault of one ends them all",
+                        control),
+            ""};
+  }
+  return {"MPS", Health::ok,
+          fmt::format("does not run ({}): an engine process takes turns with other processes on the whole "
+                      "device, and a device fault ends one process alone",
+                      control),
+          "nvidia-cuda-mps-control -d starts it, before the processes that are to use it"};
+}
+
+// Starts one, which makes no CUDA call.
+Finding check_engine_process() {
+  try {
+    const process::EngineProcess engine{Options{}.heartbeat_timeout};
+    return {"gyre-engine", Health::ok, fmt::format("{}, of this Gyre ({})", engine.path(), GYRE_VERSION), ""};
+  } catch (const Error& error) {
+    return {"gyre-engine", Options{}.isolation == Isolation::process ? Health::bad : Health::warn,
+            error.what(), "--isolation in_process works without it"};
+  }
+}
+
 // Whether the fastest transport works: by making and testing a little of its memory, without a kernel.
 Finding check_transport(const cuda::Driver& driver, int ordinal) {
   const std::string what = fmt::format("device {} transport", ordinal);
@@ -151,10 +182,13 @@ void check_device(const cuda::Driver& driver, int ordinal, Findings& findings, b
     const std::string memory =
         fmt::format("{} MiB of {} MiB free", use->free_bytes / mebibyte, use->total_bytes / mebibyte);
     if (use->processes > 0) {
-      findings.push_back({what + " use", Health::warn,
-                          fmt::format("{} other processes compute on it; {}", use->processes, memory),
-                          "they take turns with Gyre's workers: expect slower replies, or end them "
-                          "(nvidia-smi lists them)"});
+      findings.push_back(
+          {what + " use", Health::warn,
+           fmt::format("{} other processes compute on it; {}", use->processes, memory),
+           process::mps_runs()
+               ? "under MPS they run beside Gyre's workers if --multiprocessors leaves them room"
+               : "they take turns with Gyre's workers: expect slower replies, start MPS, or end "
+                 "them (nvidia-smi lists them)"});
     } else {
       findings.push_back({what + " use", Health::ok, "no other process computes on it; " + memory, ""});
     }
@@ -181,6 +215,8 @@ Findings check_cuda(bool& usable) {
   }
   findings.push_back(check_nvrtc(version));
   const bool compiler = findings.back().health != Health::bad;
+  findings.push_back(check_engine_process());
+  findings.push_back(check_mps());
   if (!driver) return findings;
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   const std::string of = visible == nullptr ? "" : fmt::format(", of CUDA_VISIBLE_DEVICES={}", visible);
