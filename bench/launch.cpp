@@ -181,6 +181,8 @@ std::vector<std::string> as_arguments(const char* subcommand, const Options& opt
           std::string(name(options.isolation)),
           "--multiprocessors",
           options.multiprocessors == all_multiprocessors ? "all" : fmt::format("{}", options.multiprocessors),
+          "--context",
+          std::string(name(options.context)),
           "--device",
           fmt::format("{}", options.device),
           "--workers",

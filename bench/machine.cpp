@@ -152,6 +152,7 @@ tools::Json to_json(const Machine& machine) {
           {"engine", name(machine.engine)},
           {"transport", name(machine.transport)},
           {"isolation", name(options.isolation)},
+          {"context", name(options.context)},
           {"wait", name(options.wait)},
           {"workers", options.workers},
           {"block", options.block},

@@ -20,6 +20,7 @@ std::string_view name_in_table(Kind kind) {
 std::string_view name(EngineKind kind) { return name_in_table(kind); }
 std::string_view name(TransportKind kind) { return name_in_table(kind); }
 std::string_view name(Isolation isolation) { return name_in_table(isolation); }
+std::string_view name(CudaContext context) { return name_in_table(context); }
 std::string_view name(WaitPolicy policy) { return name_in_table(policy); }
 
 std::string Options::problems() const {
@@ -33,6 +34,12 @@ std::string Options::problems() const {
   }
   if (!detail::is_named(isolation)) {
     wrong(fmt::format("--isolation {}: must be process or in_process (0 or 1)", int(isolation)));
+  }
+  if (!detail::is_named(context)) {
+    wrong(fmt::format("--context {}: must be own, primary or given (0 to 2)", int(context)));
+  } else if ((context == CudaContext::given) != (cuda_context != nullptr)) {
+    wrong(fmt::format("--context {}: Options::cuda_context must be a CUDA context with given, else null",
+                      name(context)));
   }
   if (heartbeat_timeout.count() != 0 &&
       (heartbeat_timeout.count() < 100 || heartbeat_timeout > std::chrono::hours(1))) {

@@ -18,6 +18,8 @@ enum class EngineKind { automatic, cuda, cpu };
 enum class TransportKind { automatic, bar, pinned, heap, unified };
 /// Selects where the CUDA engine runs; see Options::isolation.
 enum class Isolation { process, in_process };
+/// Selects the CUDA context of an engine in process; see Options::context.
+enum class CudaContext { own, primary, given };
 
 /// Selects how a thread waits for the other side. A waiting thread takes the replies of all waiting threads,
 /// and wakes the thread whose reply it took.
@@ -44,6 +46,8 @@ inline constexpr std::array<std::string_view, 5> names_of<TransportKind>{"auto",
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<Isolation>{"process", "in_process"};
 template <>
+inline constexpr std::array<std::string_view, 3> names_of<CudaContext>{"own", "primary", "given"};
+template <>
 inline constexpr std::array<std::string_view, 2> names_of<WaitPolicy>{"polite", "spin"};
 
 /// Returns true if the value is one of the enumeration's. A program may have cast any number to it.
@@ -59,6 +63,8 @@ std::string_view name(EngineKind kind);
 std::string_view name(TransportKind kind);
 /// Returns the name that options and tools use, for example "in_process".
 std::string_view name(Isolation isolation);
+/// Returns the name that options and tools use, for example "primary".
+std::string_view name(CudaContext context);
 /// Returns the name that options and tools use, for example "polite".
 std::string_view name(WaitPolicy policy);
 
@@ -83,8 +89,8 @@ struct Options {
   /// is used only on request.
   TransportKind transport = TransportKind::automatic;
   /// CUDA: `process` runs the engine in a process of its own, gyre-engine. No CUDA call of the program waits
-  /// for the workers then, and a fault takes only that process along. `in_process` uses the primary context
-  /// of this process. Unified memory is in process only.
+  /// for the workers then, and a fault takes only that process along. `in_process` runs it in a
+  /// context of this process. Unified memory is in process only.
   Isolation isolation = Isolation::in_process;
   /// Kills an engine process that is silent for so long, 100 ms to an hour; 0: never, for debuggers.
   std::chrono::milliseconds heartbeat_timeout{2000};
@@ -95,6 +101,13 @@ struct Options {
   /// many as there are blocks, at most a quarter of the device's, so that the kernels of others find room;
   /// without MPS all. all_multiprocessors: all.
   uint32_t multiprocessors = 0;
+  /// CUDA in process: `own` is a context that nobody else uses, so that CUDA calls in other contexts return
+  /// beside the workers, and several runtimes share a GPU. `primary` is the CUDA runtime library's, `given`
+  /// is cuda_context; each has room for one runtime at a time, and calls there wait for the workers.
+  CudaContext context = CudaContext::own;
+  /// A CUcontext of `device`, with `context` given. It must live until the runtime and all its clients,
+  /// replies and buffers have ended.
+  void* cuda_context = nullptr;
   uint32_t workers = 1;  ///< number of workers: blocks on CUDA, threads on the CPU
   uint32_t block = 32;   ///< CUDA threads per block, a multiple of 32; the CPU engine ignores it
   /// CUDA blocks of the single worker of a grid-scoped actor set; 0: one block per multiprocessor.

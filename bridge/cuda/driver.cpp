@@ -219,12 +219,66 @@ CUuuid uuid_of(const Driver& driver, CUdevice device) {
   return uuid;
 }
 
-Context::Context(const Driver& driver, int ordinal) : driver_(driver), device_(find_device(driver, ordinal)) {
-  driver.check(driver.cuDevicePrimaryCtxRetain(&context_, device_), "retaining the device's primary context");
+namespace {
+
+CUcontext retain_primary(const Driver& driver, CUdevice device) {
+  CUcontext context = nullptr;
+  driver.check(driver.cuDevicePrimaryCtxRetain(&context, device), "retaining the device's primary context");
+  return context;
+}
+
+// Made, it is the thread's current one.
+CUcontext make_context(const Driver& driver, CUdevice device) {
+  if (driver.cuCtxCreate == nullptr) {
+    throw EngineUnavailable("making a CUDA context: the driver has no cuCtxCreate; use --context primary");
+  }
+  CUcontext context = nullptr, popped = nullptr;
+  driver.check(driver.cuCtxCreate(&context, CU_CTX_SCHED_AUTO, device), "making a CUDA context");
+  driver.check_or_log(driver.cuCtxPopCurrent(&popped), "leaving the new CUDA context (cuCtxPopCurrent)");
+  return context;
+}
+
+}  // namespace
+
+Context::Context(const Driver& driver, int ordinal)
+    : driver_(driver),
+      device_(find_device(driver, ordinal)),
+      kind_(ContextKind::primary),
+      context_(retain_primary(driver, device_)) {}
+
+Context::Context(const Driver& driver, int ordinal, DeviceLease& lease, ContextKind kind, CUcontext given)
+    : driver_(driver), device_(find_device(driver, ordinal)), kind_(kind), context_(given) {
+  if (kind == ContextKind::own) {
+    context_ = take_context(device_);
+    if (context_ == nullptr) context_ = make_context(driver, device_);
+    return;
+  }
+  if (kind == ContextKind::primary) {
+    context_ = retain_primary(driver, device_);
+  } else {
+    const Current current(*this);
+    CUdevice device = 0;
+    driver.check(driver.cuCtxGetDevice(&device), "reading the given context's device");
+    if (device != device_) {
+      throw Error("launching in a given context: it is of CUDA device " + std::to_string(device) +
+                  ", and --device says " + std::to_string(ordinal));
+    }
+  }
+  try {
+    lease.claim(context_);
+  } catch (...) {
+    release();
+    throw;
+  }
 }
 
 Context::~Context() {
-  if (retained_) release_context(driver_, device_);
+  if (!leaked_) release();
+}
+
+void Context::release() const noexcept {
+  if (kind_ == ContextKind::given) return;
+  release_context(driver_, device_, kind_ == ContextKind::own ? context_ : nullptr);
 }
 
 std::string Context::name() const {

@@ -26,6 +26,8 @@ namespace gyre::cuda {
   X(cuDeviceTotalMem)                            \
   X(cuDevicePrimaryCtxRetain)                    \
   X(cuDevicePrimaryCtxRelease)                   \
+  X(cuCtxDestroy)                                \
+  X(cuCtxGetDevice)                              \
   X(cuCtxPushCurrent)                            \
   X(cuCtxPopCurrent)                             \
   X(cuMemHostAlloc)                              \
@@ -65,6 +67,7 @@ namespace gyre::cuda {
 // Functions that not every driver has, each with the CUDA version that brought it and its type there (which the
 // toolkit's headers may lack, or have changed): null where the driver lacks it.
 #define GYRE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                    \
+  X(cuCtxCreate, 3020, CUresult(CUcontext*, unsigned int flags, CUdevice))                                 \
   X(cuOccupancyMaxActiveClusters, 11080, CUresult(int* clusters, CUfunction, const CUlaunchConfig*))       \
   X(cuFuncGetParamInfo, 12040, CUresult(CUfunction, size_t index, size_t* offset, size_t* size))          \
   X(cuStreamBeginCapture, 10010, CUresult(CUstream, CUstreamCaptureMode))                                  \
@@ -122,18 +125,28 @@ CUdevice find_device(const Driver& driver, int ordinal);
 /// Returns the UUID by which other interfaces, such as Vulkan, know the device. Throws Error.
 CUuuid uuid_of(const Driver& driver, CUdevice device);
 
-/// Retains a device's primary context while it lives. Move-only.
+class DeviceLease;
+
+/// Selects a context: one that nobody else uses, the device's primary one, or one that the program made.
+enum class ContextKind { own, primary, given };
+
+/// Has a context of a device while it lives. It is ended, or the primary one released, when nothing of this
+/// process can wait for that (device_lease.hpp); a given one stays the program's. Neither copied nor moved.
 class Context {
  public:
-  /// Throws EngineUnavailable for a device that is not there, Error where CUDA fails. `driver` must outlive
-  /// this.
+  /// Retains the primary context, to make and test memory in. Throws EngineUnavailable for a device that is
+  /// not there, Error where CUDA fails. `driver` must outlive this.
   Context(const Driver& driver, int ordinal);
+  /// Takes a context to load and run a kernel in. Making an own one beside live kernels takes up to seconds.
+  /// `lease` is of the same device. Throws as above, and Error where another lease has that context or the
+  /// given one is another device's.
+  Context(const Driver& driver, int ordinal, DeviceLease& lease, ContextKind kind, CUcontext given = nullptr);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// Keeps the context retained: releasing it would wait for a kernel that never ends.
-  void leak() { retained_ = false; }
+  /// Keeps the context for good: ending it would wait for a kernel that never ends.
+  void leak() { leaked_ = true; }
 
   const Driver& driver() const { return driver_; }
   CUdevice device() const { return device_; }
@@ -173,10 +186,13 @@ class Context {
   };
 
  private:
+  void release() const noexcept;
+
   const Driver& driver_;
   CUdevice device_ = 0;
+  const ContextKind kind_;
   CUcontext context_ = nullptr;
-  bool retained_ = true;
+  bool leaked_ = false;
 };
 
 }  // namespace gyre::cuda

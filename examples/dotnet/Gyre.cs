@@ -43,6 +43,9 @@ namespace Gyre
         public uint RestartTimes;
         public uint Multiprocessors;
         public long RestartWithinMs;
+        public IntPtr CudaContext;
+        public int Context;
+        public int Reserved;
     }
 
     [StructLayout(LayoutKind.Sequential)]

@@ -43,6 +43,9 @@ pub struct gyre_options {
     pub restart_times: u32,
     pub multiprocessors: u32,
     pub restart_within_ms: i64,
+    pub cuda_context: *mut c_void,
+    pub context: i32,
+    pub reserved: i32,
 }
 
 #[repr(C)]

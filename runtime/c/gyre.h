@@ -249,6 +249,8 @@ enum { GYRE_ISOLATION_PROCESS = 0, GYRE_ISOLATION_IN_PROCESS = 1 };
 
 /** The value of gyre_options.multiprocessors for all that the device has. */
 #define GYRE_ALL_MULTIPROCESSORS UINT32_MAX
+/** Selects the CUDA context of an engine in process; see gyre::CudaContext. */
+enum { GYRE_CONTEXT_OWN = 0, GYRE_CONTEXT_PRIMARY = 1, GYRE_CONTEXT_GIVEN = 2 };
 
 /** Configures a runtime. gyre::Options (runtime/options.hpp) describes every option; the tools' --help uses
    the same names. */
@@ -286,6 +288,11 @@ typedef struct gyre_options {
      quarter of the device's, and all without MPS; GYRE_ALL_MULTIPROCESSORS: all. */
   uint32_t multiprocessors;
   int64_t restart_within_ms;
+  /** With GYRE_CONTEXT_GIVEN a CUcontext of `device`, which must outlive the runtime and all its calls and
+     buffers; else null. */
+  void* cuda_context;
+  int32_t context;  /**< GYRE_CONTEXT_OWN, GYRE_CONTEXT_PRIMARY or GYRE_CONTEXT_GIVEN; in process only */
+  int32_t reserved; /**< 0 */
 } gyre_options;
 /** Fills in the defaults. `struct_size` is the caller's sizeof(gyre_options). */
 GYRE_API gyre_status gyre_options_init(gyre_options* options, size_t struct_size);

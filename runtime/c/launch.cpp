@@ -20,6 +20,9 @@ static_assert(GYRE_WAIT_POLITE == int(WaitPolicy::polite) && GYRE_WAIT_SPIN == i
 static_assert(GYRE_ISOLATION_PROCESS == int(Isolation::process) &&
               GYRE_ISOLATION_IN_PROCESS == int(Isolation::in_process));
 static_assert(GYRE_ALL_MULTIPROCESSORS == all_multiprocessors);
+static_assert(GYRE_CONTEXT_OWN == int(CudaContext::own) &&
+              GYRE_CONTEXT_PRIMARY == int(CudaContext::primary) &&
+              GYRE_CONTEXT_GIVEN == int(CudaContext::given));
 
 gyre_options defaults() {
   const Options standard;
@@ -34,6 +37,7 @@ gyre_options defaults() {
   options.restart_times = standard.restart.times;
   options.restart_within_ms = standard.restart.within.count();
   options.multiprocessors = standard.multiprocessors;
+  options.context = int32_t(standard.context);
   options.workers = standard.workers;
   options.block = standard.block;
   options.blocks = standard.blocks;
@@ -64,6 +68,8 @@ gyre_status read_options(const char* doing, const gyre_options& given, Options& 
   GYRE_C_TRY(in_range("isolation", given.isolation, GYRE_ISOLATION_IN_PROCESS));
   GYRE_C_TRY(in_range("heartbeat_timeout_ms", given.heartbeat_timeout_ms, 3600 * 1000));
   GYRE_C_TRY(in_range("restart_within_ms", given.restart_within_ms, 24 * 3600 * 1000));
+  GYRE_C_TRY(in_range("context", given.context, GYRE_CONTEXT_GIVEN));
+  GYRE_C_TRY(in_range("reserved", given.reserved, 0));
   if (given.pin_worker_count > 65536 || (given.pin_worker_count != 0 && given.pin_workers == nullptr)) {
     return refuse(GYRE_BAD_OPTIONS,
                   fmt::format("{}: options->pin_workers {} {} processors; give up to 65,536", doing,
@@ -78,6 +84,8 @@ gyre_status read_options(const char* doing, const gyre_options& given, Options& 
   options.heartbeat_timeout = std::chrono::milliseconds(given.heartbeat_timeout_ms);
   options.restart = {given.restart_times, std::chrono::milliseconds(given.restart_within_ms)};
   options.multiprocessors = given.multiprocessors;
+  options.context = CudaContext(given.context);
+  options.cuda_context = given.cuda_context;
   options.workers = given.workers;
   options.block = given.block;
   options.blocks = given.blocks;

@@ -71,11 +71,18 @@ std::string transport_problem(const Options& options, bool on_cuda) {
   return fmt::format("--transport {}: the CPU engine's only transport is heap", name(transport));
 }
 
+std::string context_problem(const Options& options, bool on_cuda) {
+  if (!on_cuda || options.context != CudaContext::given || options.isolation != Isolation::process) return {};
+  return "--context given: a context of this process is of no use to the engine's; use --isolation "
+         "in_process";
+}
+
 // Lines of what the engine says of the options, without its device.
 std::string engine_problems(const ActorSet& actors, const Options& options, bool on_cuda) {
   std::string problems;
   for (const std::string& problem :
-       {transport_problem(options, on_cuda), on_cuda ? multiprocessors_problem(options) : std::string(),
+       {transport_problem(options, on_cuda), context_problem(options, on_cuda),
+        on_cuda ? multiprocessors_problem(options) : std::string(),
         on_cuda ? grid_problem(actors, options) : CpuEngine::problems(options)}) {
     if (!problem.empty()) problems += "  " + problem + "\n";
   }
@@ -120,8 +127,8 @@ EngineKind chosen_engine(const Options& options) {
 
 std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options) {
   const bool on_cuda = chosen_engine(options) == EngineKind::cuda;
-  for (const std::string& problem :
-       {transport_problem(options, on_cuda), on_cuda ? multiprocessors_problem(options) : std::string()}) {
+  for (const std::string& problem : {transport_problem(options, on_cuda), context_problem(options, on_cuda),
+                                     on_cuda ? multiprocessors_problem(options) : std::string()}) {
     if (!problem.empty())
       throw BadOptions("launching a runtime: these options are wrong:\n  " + problem + "\n");
   }

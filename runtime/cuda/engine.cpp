@@ -48,6 +48,10 @@ auto without_signals(Make make) {
   return make();
 }
 
+static_assert(int(CudaContext::own) == int(ContextKind::own) &&
+              int(CudaContext::primary) == int(ContextKind::primary) &&
+              int(CudaContext::given) == int(ContextKind::given));
+
 // Begins `work`, on a thread of its own where there can be one; else it is done when its result is asked for.
 template <class Work>
 auto begin(Work work) {
@@ -154,7 +158,10 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options, uint32_t 
       limits_(read_limits(driver_, options.device)),
       request_(checked_request(actors, options, limits_)),
       ahead_(std::make_unique<Ahead>(begin_ahead(actors, options))),
-      context_(without_signals([&] { return Context(driver_, options.device); })),
+      context_(without_signals([&] {
+        return Context(driver_, options.device, lease_, ContextKind(options.context),
+                       static_cast<CUcontext>(options.cuda_context));
+      })),
       kernel_name_(actors.kernel()) {
   const LaunchRequest possible = with_possible_block(request_, limits_);
   const auto began = std::chrono::steady_clock::now();
@@ -173,7 +180,8 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options, uint32_t 
   layout_ = options.region_layout(described.handlers().size());
   request_ = checked_request(described, options, limits_);
   kernel_limits_ = kernel_->limits(possible, limits_);
-  refuse(launch_problems(request_, limits_, host_memory(), &kernel_limits_), limits_);
+  lease_.hold(residency_of(request_, kernel_limits_));
+  refuse(launch_problems(request_, limits_, host_memory(), &kernel_limits_, lease_.others()), limits_);
   choose_transport(options.transport);
   region_ = make_region();
   ahead_.reset();
@@ -331,6 +339,7 @@ CUresult CudaEngine::query() const noexcept {
 bool CudaEngine::finished() {
   if (!launched_) return true;
   const CUresult result = query();
+  if (result == CUDA_SUCCESS) lease_.hold({});  // its blocks are free for other launches
   return result == CUDA_SUCCESS || ends_context(result);
 }
 

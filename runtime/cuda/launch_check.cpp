@@ -11,6 +11,40 @@ constexpr int compute_needed = 75;
 // The most blocks a cluster that every device with clusters takes (CUDA programming guide).
 constexpr uint32_t portable_cluster = 8;
 constexpr uint32_t warp = 32;
+
+constexpr uint64_t rounded_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+// What blocks take of one multiprocessor, by the units in which the hardware gives it.
+struct Load {
+  uint64_t threads = 0, blocks = 0, registers = 0, shared_bytes = 0;
+
+  void add(const Load& block, uint64_t times) {
+    threads += block.threads * times;
+    blocks += block.blocks * times;
+    registers += block.registers * times;
+    shared_bytes += block.shared_bytes * times;
+  }
+};
+
+Load block_of(const Residency& kernel, const DeviceLimits& device) {
+  constexpr uint64_t registers_at_once = 256, shared_bytes_at_once = 128;  // of a warp, of a block
+  const uint64_t warps = std::max<uint64_t>(rounded_up(kernel.block, warp) / warp, 1);
+  return {warps * warp, 1, warps * rounded_up(uint64_t(kernel.registers) * warp, registers_at_once),
+          rounded_up(kernel.shared_bytes + device.shared_bytes_reserved_a_block, shared_bytes_at_once)};
+}
+
+// How many more such blocks a multiprocessor with that load takes, at most `most`.
+uint64_t room_for(const Load& block, const Load& load, const DeviceLimits& device, uint64_t most) {
+  const auto limit = [&most](uint64_t has, uint64_t used, uint64_t needed) {
+    if (has == 0 || needed == 0) return;
+    most = std::min(most, used < has ? (has - used) / needed : 0);
+  };
+  limit(device.threads_a_multiprocessor, load.threads, block.threads);
+  limit(device.blocks_a_multiprocessor, load.blocks, block.blocks);
+  limit(device.registers_a_multiprocessor, load.registers, block.registers);
+  limit(device.shared_bytes_a_multiprocessor, load.shared_bytes, block.shared_bytes);
+  return most;
+}
 }  // namespace
 
 bool can_load_kernels(const DeviceLimits& device) {
@@ -18,13 +52,13 @@ bool can_load_kernels(const DeviceLimits& device) {
 }
 
 Problems launch_problems(const LaunchRequest& request, const DeviceLimits& device, const HostMemory& host,
-                         const KernelLimits* kernel) {
+                         const KernelLimits* kernel, const Others& others) {
   Problems problems = device_problems(request, device);
   const auto add = [&problems](const Problems& more) {
     problems.insert(problems.end(), more.begin(), more.end());
   };
   add(memory_problems(request, device, host));
-  if (kernel != nullptr) add(kernel_problems(with_possible_block(request, device), device, *kernel));
+  if (kernel != nullptr) add(kernel_problems(with_possible_block(request, device), device, *kernel, others));
   return problems;
 }
 
@@ -100,8 +134,8 @@ Problems memory_problems(const LaunchRequest& request, const DeviceLimits& devic
   return problems;
 }
 
-Problems kernel_problems(const LaunchRequest& request, const DeviceLimits& device,
-                         const KernelLimits& kernel) {
+Problems kernel_problems(const LaunchRequest& request, const DeviceLimits& device, const KernelLimits& kernel,
+                         const Others& others) {
   Problems problems;
   const auto wrong = [&problems](std::string line) { problems.push_back(std::move(line)); };
   if (request.block > kernel.threads_a_block) {
@@ -135,6 +169,16 @@ Problems kernel_problems(const LaunchRequest& request, const DeviceLimits& devic
                     "more --multiprocessors",
                     request.grid, resident, request.block, kernel.blocks_a_multiprocessor, kernel.registers,
                     shared, device.multiprocessors));
+  } else if (const uint64_t beside = resident_beside(request, device, kernel, others);
+             request.grid > beside) {
+    uint64_t held = 0;
+    for (const Residency& other : others) held += other.grid;
+    wrong(
+        fmt::format("a grid of {} blocks: {} of the {} blocks of {} threads that can be resident at once fit "
+                    "beside the {} blocks that other runtimes of this process hold, and a cooperative launch "
+                    "needs all resident; terminate one of those, or ask for fewer --workers (--blocks, of a "
+                    "grid-scoped set) or a smaller --block",
+                    request.grid, beside, resident, request.block, held));
   }
   if (request.cluster > 1 && kernel.clusters_known) {
     const uint64_t clusters = (uint64_t(request.grid) + request.cluster - 1) / request.cluster;
@@ -144,6 +188,30 @@ Problems kernel_problems(const LaunchRequest& request, const DeviceLimits& devic
     }
   }
   return problems;
+}
+
+Residency residency_of(const LaunchRequest& request, const KernelLimits& kernel) {
+  return {request.grid, request.block, kernel.registers,
+          uint64_t(request.dynamic_shared_bytes) + kernel.static_shared_bytes};
+}
+
+uint64_t resident_beside(const LaunchRequest& request, const DeviceLimits& device, const KernelLimits& kernel,
+                         const Others& others) {
+  if (others.empty() || device.multiprocessors == 0) return resident_blocks(device, kernel);
+  const uint64_t all = device.multiprocessors;
+  Load everywhere, most;  // on each multiprocessor, and at most on those that have a remainder's block
+  uint64_t remainders = 0;
+  for (const Residency& other : others) {
+    const Load block = block_of(other, device);
+    const uint64_t remainder = other.grid % all;
+    everywhere.add(block, other.grid / all);
+    most.add(block, other.grid / all + (remainder != 0));
+    remainders += remainder;
+  }
+  const uint64_t fuller = std::min(remainders, all);
+  const Load block = block_of(residency_of(request, kernel), device);
+  return (all - fuller) * room_for(block, everywhere, device, kernel.blocks_a_multiprocessor) +
+         fuller * room_for(block, most, device, kernel.blocks_a_multiprocessor);
 }
 
 LaunchRequest on_device(const LaunchRequest& request, const DeviceLimits& device) {

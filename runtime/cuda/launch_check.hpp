@@ -3,6 +3,8 @@
 // GPU.
 #pragma once
 
+#include <gyre/bridge/cuda/residency.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,8 +24,14 @@ struct DeviceLimits {
   uint32_t multiprocessors = 0;
   uint32_t shared_bytes_a_block = 0;         ///< without opting in to more
   uint32_t shared_bytes_a_block_opt_in = 0;  ///< with opting in
-  bool cluster_launch = false;               ///< blocks can be launched in clusters
-  uint64_t memory_bytes = 0;                 ///< of the device
+  // What a multiprocessor has for all its blocks; 0: unknown.
+  uint32_t threads_a_multiprocessor = 0;
+  uint32_t blocks_a_multiprocessor = 0;
+  uint32_t registers_a_multiprocessor = 0;
+  uint32_t shared_bytes_a_multiprocessor = 0;
+  uint32_t shared_bytes_reserved_a_block = 0;  ///< of that, by the system
+  bool cluster_launch = false;                 ///< blocks can be launched in clusters
+  uint64_t memory_bytes = 0;                   ///< of the device
 };
 
 /// What the compiled kernel allows (cuFuncGetAttribute, cuOccupancy…).
@@ -58,10 +66,13 @@ struct LaunchRequest {
 /// A line for each thing that is wrong: the number asked, the limit, and where the limit comes from.
 using Problems = std::vector<std::string>;
 
+/// Kernels of other runtimes of this process that stay on the device.
+using Others = std::vector<Residency>;
+
 /// All of the following at once; `kernel` may be null, where none could be compiled or loaded, and else holds
 /// for with_possible_block(request).
 Problems launch_problems(const LaunchRequest& request, const DeviceLimits& device, const HostMemory& host,
-                         const KernelLimits* kernel);
+                         const KernelLimits* kernel, const Others& others = {});
 
 /// Whether a kernel can be loaded on the device at all, to find out what it would take.
 bool can_load_kernels(const DeviceLimits& device);
@@ -74,8 +85,8 @@ Problems memory_problems(const LaunchRequest& request, const DeviceLimits& devic
 
 /// The same for the compiled kernel on that device. `kernel` must hold for the request's block and shared
 /// memory.
-Problems kernel_problems(const LaunchRequest& request, const DeviceLimits& device,
-                         const KernelLimits& kernel);
+Problems kernel_problems(const LaunchRequest& request, const DeviceLimits& device, const KernelLimits& kernel,
+                         const Others& others = {});
 
 /// The request with the grid that it has on that device.
 LaunchRequest on_device(const LaunchRequest& request, const DeviceLimits& device);
@@ -92,6 +103,14 @@ std::vector<std::string> what_fits(const LaunchRequest& request, const DeviceLim
 inline uint64_t resident_blocks(const DeviceLimits& device, const KernelLimits& kernel) {
   return uint64_t(kernel.blocks_a_multiprocessor) * device.multiprocessors;
 }
+
+/// What the kernel will hold.
+Residency residency_of(const LaunchRequest& request, const KernelLimits& kernel);
+
+/// Blocks that can be resident at once on the whole device beside `others`, whose blocks are spread evenly.
+/// At most too few: where their remainders lie is unknown.
+uint64_t resident_beside(const LaunchRequest& request, const DeviceLimits& device, const KernelLimits& kernel,
+                         const Others& others);
 
 /// Dynamic shared memory, in bytes a block, that the kernel's static one leaves.
 inline uint32_t dynamic_shared_limit(const DeviceLimits& device, const KernelLimits& kernel) {

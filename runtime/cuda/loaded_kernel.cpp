@@ -32,6 +32,13 @@ DeviceLimits read_limits(const Driver& driver, int ordinal) {
   limits.shared_bytes_a_block = uint32_t(number(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
   limits.shared_bytes_a_block_opt_in = std::max(
       limits.shared_bytes_a_block, uint32_t(number(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)));
+  limits.threads_a_multiprocessor = uint32_t(number(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+  limits.blocks_a_multiprocessor = uint32_t(number(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR));
+  limits.registers_a_multiprocessor = uint32_t(number(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR));
+  limits.shared_bytes_a_multiprocessor =
+      uint32_t(number(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+  limits.shared_bytes_reserved_a_block =
+      uint32_t(number(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
   limits.cluster_launch = flag(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
   size_t bytes = 0;
   driver.check(driver.cuDeviceTotalMem(&bytes, device), "reading the device's memory size");

@@ -80,14 +80,16 @@ void check_on_device(const Driver& driver, const KernelCompiler& compiler, const
   const HostMemory host = host_memory();
   KernelLimits kernel_limits;
   const KernelLimits* kernel = nullptr;
+  Others others;
   const LaunchRequest possible = with_possible_block(request, limits);
   try {
     if (can_load_kernels(limits)) {
-      const DeviceLease lease(ordinal);
+      DeviceLease lease(ordinal);
       const CompiledKernel compiled = compiler.compile(architecture, possible.block);
-      const Context context(driver, ordinal);
+      const Context context(driver, ordinal, lease, ContextKind::own);
       kernel_limits = LoadedKernel(context, compiled).limits(possible, limits);
       kernel = &kernel_limits;
+      others = lease.others();
     } else {
       verdict.unchecked.push_back("the kernel: none can be loaded on this device");
     }
@@ -95,7 +97,7 @@ void check_on_device(const Driver& driver, const KernelCompiler& compiler, const
     verdict.problems.push_back(error.what());
     verdict.unchecked.push_back("the kernel on the device: see what is wrong");
   }
-  add(verdict.problems, launch_problems(request, limits, host, kernel));
+  add(verdict.problems, launch_problems(request, limits, host, kernel, others));
   if (kernel == nullptr) return;
   verdict.kernel = facts_of(compiler.name, architecture, *kernel);
   verdict.kernel->blocks_a_multiprocessor = kernel->blocks_a_multiprocessor;

@@ -82,6 +82,7 @@ Options options_of(control::Launch::Reader message) {
   Options options;
   options.engine = EngineKind::cuda;
   options.isolation = Isolation::in_process;
+  options.context = CudaContext::primary;  // nobody else's: a further one would cost time and memory
   options.device = from.getDevice();
   options.transport = TransportKind(from.getTransport());
   options.workers = from.getWorkers();

@@ -379,6 +379,11 @@ static void launches(const char* endless) {
   EXPECT_OPTIONS_REFUSED(options.timeout_ms = INT64_MIN);
   EXPECT_OPTIONS_REFUSED(options.isolation = 2);
   EXPECT_OPTIONS_REFUSED(options.isolation = -1);
+  EXPECT_OPTIONS_REFUSED(options.context = 3);
+  EXPECT_OPTIONS_REFUSED(options.context = -1);
+  EXPECT_OPTIONS_REFUSED(options.context = GYRE_CONTEXT_GIVEN);
+  EXPECT_OPTIONS_REFUSED(options.cuda_context = &options);
+  EXPECT_OPTIONS_REFUSED(options.reserved = 1);
   EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = 99);
   EXPECT_OPTIONS_REFUSED(options.restart_within_ms = 0);
   EXPECT_OPTIONS_REFUSED(options.restart_within_ms = INT64_MAX);

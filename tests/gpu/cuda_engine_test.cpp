@@ -3,7 +3,11 @@
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <deque>
+#include <optional>
+#include <thread>
 
 #include "gpu/transport.hpp"
 #include "support/catch.hpp"
@@ -43,15 +47,93 @@ TEST_CASE("blocks of one to thirty-two warps answer alike", "[gpu]") {
   }
 }
 
-TEST_CASE("a second launch beside live workers is refused by name, and the first goes on", "[gpu]") {
-  Runtime first = Runtime::launch(probe_actors(), on_cuda());
+namespace {
+Options in_process(Options options = {}) {
+  options.engine = EngineKind::cuda;
+  options.isolation = Isolation::in_process;
+  return options;
+}
+// How long the call takes, in milliseconds.
+template <class Call>
+double ms_of(Call call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+}  // namespace
+
+TEST_CASE("a second launch in the primary context is refused by name, and the first goes on", "[gpu]") {
+  Runtime first = Runtime::launch(probe_actors(), in_process({.context = CudaContext::primary}));
   try {
-    Runtime::launch(probe_actors(), on_cuda());
+    Runtime::launch(probe_actors(), in_process({.context = CudaContext::primary}));
     FAIL("it launched");
   } catch (const Error& error) {
-    CHECK(std::string(error.what()).find("already has workers") != std::string::npos);
+    CHECK(std::string(error.what()).find("already has workers in that context") != std::string::npos);
   }
   CHECK(echoes(first));
+}
+
+TEST_CASE("runtimes in contexts of their own start and end on one GPU under the load of another",
+          "[gpu][contexts]") {
+  for (const uint32_t workers : {1u, 132u}) {
+    Runtime first = Runtime::launch(probe_actors(), in_process({.workers = workers, .block = 256}));
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> wrong{0}, right{0};
+    std::thread load([&] {
+      while (!stop) ++(echoes(first) ? right : wrong);
+    });
+    for (int round = 0; round < 3; ++round) {
+      std::optional<Runtime> second;
+      const double launched = ms_of(
+          [&] { second.emplace(Runtime::launch(probe_actors(), in_process({.workers = 4, .block = 64}))); });
+      {
+        const auto pinned = second->allocate<float>(MemoryKind::pinned, 100'000);
+        const auto device = second->allocate<float>(MemoryKind::device, 100'000);
+        CHECK(echoes(*second));
+        CHECK(second->terminate().books.balanced());
+      }
+      const double ended = ms_of([&] { second.reset(); });
+      WARN(fmt::format("beside {} workers, round {}: launched in {:.0f} ms, ended in {:.0f} ms", workers,
+                       round, launched, ended));
+      CHECK(launched < 20'000);
+      CHECK(ended < 2'000);
+    }
+    stop = true;
+    load.join();
+    CHECK(wrong == 0);
+    CHECK(right > 0);
+    CHECK(first.terminate().books.balanced());
+  }
+}
+
+TEST_CASE("calls in the primary context return beside workers in a context of their own", "[gpu][contexts]") {
+  const cuda::Driver driver = cuda::Driver::load();
+  const cuda::Context primary(driver, 0);
+  Runtime runtime = Runtime::launch(probe_actors(), in_process({.workers = 16}));
+  const cuda::Context::Current current(primary);
+  CUdeviceptr memory = 0;
+  CHECK(driver.cuMemAlloc(&memory, 1 << 20) == CUDA_SUCCESS);
+  CHECK(ms_of([&] { CHECK(driver.cuMemFree(memory) == CUDA_SUCCESS); }) < 1'000);
+  void* host = nullptr;
+  CHECK(driver.cuMemHostAlloc(&host, 1 << 20, 0) == CUDA_SUCCESS);
+  CHECK(ms_of([&] { CHECK(driver.cuMemFreeHost(host) == CUDA_SUCCESS); }) < 1'000);
+  CHECK(echoes(runtime));
+}
+
+TEST_CASE("a runtime runs in a context that the program gives", "[gpu][contexts]") {
+  const cuda::Driver driver = cuda::Driver::load();
+  CUdevice device = 0;
+  CUcontext context = nullptr, popped = nullptr;
+  REQUIRE(driver.cuDeviceGet(&device, 0) == CUDA_SUCCESS);
+  REQUIRE(driver.cuCtxCreate != nullptr);
+  REQUIRE(driver.cuCtxCreate(&context, 0, device) == CUDA_SUCCESS);
+  REQUIRE(driver.cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
+  for (int round = 0; round < 2; ++round) {
+    Runtime runtime =
+        Runtime::launch(probe_actors(), in_process({.context = CudaContext::given, .cuda_context = context}));
+    CHECK(echoes(runtime));
+  }
+  CHECK(driver.cuCtxDestroy(context) == CUDA_SUCCESS);
 }
 
 TEST_CASE("a grid that cannot be resident is refused with numbers, and the next launch works", "[gpu]") {

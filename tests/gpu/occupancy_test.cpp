@@ -45,8 +45,8 @@ TEST_CASE("a cubin's registers, stack and shared memory are the driver's", "[gpu
   const Inspection it = read_inspection(folder.path());
   const cuda::Driver driver = cuda::Driver::load();
   const cuda::DeviceLimits limits = cuda::read_limits(driver, 0);
-  const cuda::DeviceLease lease(0);
-  const cuda::Context context(driver, 0);
+  cuda::DeviceLease lease(0);
+  const cuda::Context context(driver, 0, lease, cuda::ContextKind::own);
   const cuda::CompiledKernel compiled = cuda::compile(builtin_actors(), device->architecture, 128);
   cuda::LaunchRequest request;
   request.block = 128;

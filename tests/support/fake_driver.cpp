@@ -9,6 +9,7 @@
 #if defined(GYRE_WITH_VULKAN)
 #include <gyre/bridge/cuda/vulkan.hpp>
 #endif
+#include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/bridge/region.hpp>
 #include <gyre/device/worker/engine_memory.hpp>
@@ -66,6 +67,7 @@ enum class Kind { pinned, registered, managed, device, imported };
 struct Allocation {
   Kind kind;
   size_t bytes;
+  CUcontext context;
 };
 // Frees what a program has given back, or left.
 void give_back(uintptr_t address, const Allocation& allocation) {
@@ -79,15 +81,17 @@ void give_back(uintptr_t address, const Allocation& allocation) {
 
 // Memory of another interface, by its file.
 struct Import {
-  Import(int file, size_t bytes) : file(file), bytes(bytes) {}
+  Import(int file, size_t bytes, CUcontext context) : file(file), bytes(bytes), context(context) {}
   ~Import() { close(file); }
   Import(const Import&) = delete;
   Import& operator=(const Import&) = delete;
 
   const int file;
   const size_t bytes;
+  CUcontext const context;
 };
 struct Module {
+  CUcontext context;
   std::map<std::string, std::vector<char>> globals;
 };
 struct Function {
@@ -96,11 +100,13 @@ struct Function {
 
 // A launched kernel: its workers, and the threads that run them.
 struct Kernel {
+  CUcontext context;
   std::vector<std::unique_ptr<gyre::CpuWorker>> workers;
   std::vector<std::thread> threads;
   std::atomic<uint32_t> running{0};
 };
 struct Stream {
+  CUcontext context;
   std::unique_ptr<Kernel> kernel;
 };
 
@@ -147,17 +153,30 @@ struct FakeDriver::State {
   std::set<std::unique_ptr<Stream>> streams;
   std::map<Module*, std::vector<std::unique_ptr<Function>>> modules;
   std::vector<std::unique_ptr<Kernel>> orphans;  // kernels whose stream is gone
-  std::map<uintptr_t, Allocation> retired;     // freed while a kernel lived
+  std::map<uintptr_t, Allocation> retired;       // freed while a kernel lived
   std::set<std::unique_ptr<Import>> imports;
+  std::map<CUcontext, CUdevice> own_contexts;  // by names that are never used again
 
-  bool kernel_lives() const {
-    const auto runs = [](const auto& kernel) { return kernel && kernel->running != 0; };
+  CUcontext primary() { return reinterpret_cast<CUcontext>(this); }
+  bool is_alive(CUcontext context) {
+    return context == primary() ? retains != 0 : own_contexts.contains(context);
+  }
+  static CUcontext current() {
+    return contexts_of_this_thread().empty() ? nullptr : contexts_of_this_thread().back();
+  }
+  // In any context, or in this one.
+  bool kernel_lives(CUcontext context = nullptr) const {
+    const auto runs = [context](const auto& kernel) {
+      return kernel && kernel->running != 0 && (context == nullptr || kernel->context == context);
+    };
     return std::any_of(streams.begin(), streams.end(), [&](const auto& s) { return runs(s->kernel); }) ||
            std::any_of(orphans.begin(), orphans.end(), runs);
   }
   void note(const std::string& line) { misuse += line + "\n"; }
-  void blocks(const char* function) {
-    if (kernel_lives()) note(std::string(function) + " beside a live kernel: it would block until that ends");
+  // What waits for the kernels of one context, or, ending one, for those of all.
+  void blocks(const char* function, CUcontext context = current()) {
+    if (kernel_lives(context))
+      note(std::string(function) + " beside a live kernel: it would block until that ends");
   }
   auto find_allocation(uintptr_t address, size_t bytes) {
     auto at = allocations.upper_bound(address);
@@ -181,7 +200,7 @@ struct FakeDriver::State {
     if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     if (kind != Kind::managed) std::memset(memory, 0xa5, std::min<size_t>(bytes, 1 << 20));  // not zeroed
     address = reinterpret_cast<uintptr_t>(memory);
-    allocations[address] = {kind, bytes};
+    allocations[address] = {kind, bytes, current()};
     return CUDA_SUCCESS;
   }
   CUresult free(const char* function, uintptr_t address, bool pinned) {
@@ -190,8 +209,8 @@ struct FakeDriver::State {
       note(std::string(function) + " of what it did not allocate");
       return CUDA_ERROR_INVALID_VALUE;
     }
-    blocks(function);
-    if (kernel_lives()) {
+    blocks(function, at->second.context);
+    if (kernel_lives(at->second.context)) {
       retired.insert(*at);
     } else {
       give_back(at->first, at->second);
@@ -199,18 +218,19 @@ struct FakeDriver::State {
     allocations.erase(at);
     return CUDA_SUCCESS;
   }
-  // The last retain is gone: the context takes along what is in it.
-  void destroy_context() {
-    blocks("cuDevicePrimaryCtxRelease");
-    reclaimed += allocations.size() + streams.size() + modules.size() + imports.size();
-    retired.merge(allocations);
-    allocations.clear();
-    imports.clear();
-    for (const auto& stream : streams) {
-      if (stream->kernel) orphans.push_back(std::move(stream->kernel));
+  // A context takes along what is in it.
+  void destroy_context(const char* function, CUcontext context) {
+    blocks(function, nullptr);
+    for (const auto& [address, allocation] : allocations) {
+      if (allocation.context == context) retired.emplace(address, allocation);
     }
-    streams.clear();
-    modules.clear();
+    for (const auto& stream : streams) {
+      if (stream->context == context && stream->kernel) orphans.push_back(std::move(stream->kernel));
+    }
+    reclaimed += std::erase_if(allocations, [&](const auto& each) { return each.second.context == context; });
+    reclaimed += std::erase_if(streams, [&](const auto& each) { return each->context == context; });
+    reclaimed += std::erase_if(modules, [&](const auto& each) { return each.first->context == context; });
+    reclaimed += std::erase_if(imports, [&](const auto& each) { return each->context == context; });
   }
 
   FakeDriver* owner = nullptr;
@@ -234,7 +254,7 @@ struct FakeCalls {
       if (result != CUDA_SUCCESS) return;
       if (!state().initialised) {
         result = CUDA_ERROR_NOT_INITIALIZED;
-      } else if (needs_context && (contexts_of_this_thread().empty() || state().retains == 0)) {
+      } else if (needs_context && !state().is_alive(FakeDriver::State::current())) {
         result = CUDA_ERROR_INVALID_CONTEXT;
       }
     }
@@ -334,7 +354,7 @@ struct FakeCalls {
     GYRE_FAKE_CALL(false);
     start_threads();
     ++s.retains;
-    *context = reinterpret_cast<CUcontext>(&s);
+    *context = s.primary();
     return CUDA_SUCCESS;
   }
   static CUresult cuDevicePrimaryCtxRelease(CUdevice) {
@@ -343,12 +363,36 @@ struct FakeCalls {
       s.note("cuDevicePrimaryCtxRelease without a retain");
       return CUDA_ERROR_INVALID_CONTEXT;
     }
-    if (--s.retains == 0) s.destroy_context();
+    if (--s.retains == 0) s.destroy_context("cuDevicePrimaryCtxRelease", s.primary());
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuCtxCreate(CUcontext* context, unsigned int, CUdevice device) {
+    static std::atomic<uintptr_t> names{0};
+    GYRE_FAKE_CALL(false);
+    start_threads();
+    *context = reinterpret_cast<CUcontext>(++names);
+    s.own_contexts[*context] = device;
+    contexts_of_this_thread().push_back(*context);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuCtxDestroy(CUcontext context) {
+    GYRE_FAKE_CALL(false);
+    if (s.own_contexts.erase(context) == 0) {
+      s.note("cuCtxDestroy of what is no own context");
+      return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    s.destroy_context("cuCtxDestroy", context);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuCtxGetDevice(CUdevice* device) {
+    GYRE_FAKE_CALL(true);
+    const auto own = s.own_contexts.find(s.current());
+    *device = own == s.own_contexts.end() ? 0 : own->second;
     return CUDA_SUCCESS;
   }
   static CUresult cuCtxPushCurrent(CUcontext context) {
     GYRE_FAKE_CALL(false);
-    if (context != reinterpret_cast<CUcontext>(&s) || s.retains == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!s.is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
     contexts_of_this_thread().push_back(context);
     return CUDA_SUCCESS;
   }
@@ -378,7 +422,7 @@ struct FakeCalls {
       return CUDA_ERROR_INVALID_VALUE;
     }
     const CUresult room = s.room_for(Kind::registered, bytes);
-    if (room == CUDA_SUCCESS) s.allocations[address] = {Kind::registered, bytes};
+    if (room == CUDA_SUCCESS) s.allocations[address] = {Kind::registered, bytes, s.current()};
     return room;
   }
   static CUresult cuMemHostUnregister(void* memory) {
@@ -388,7 +432,7 @@ struct FakeCalls {
       s.note("cuMemHostUnregister of what was not registered");
       return CUDA_ERROR_INVALID_VALUE;
     }
-    s.blocks("cuMemHostUnregister");
+    s.blocks("cuMemHostUnregister", at->second.context);
     s.allocations.erase(at);
     return CUDA_SUCCESS;
   }
@@ -494,7 +538,7 @@ struct FakeCalls {
         size_t(about.st_size) != handle->size) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    auto import = std::make_unique<Import>(handle->handle.fd, handle->size);
+    auto import = std::make_unique<Import>(handle->handle.fd, handle->size, s.current());
     *result = reinterpret_cast<CUexternalMemory>(import.get());
     s.imports.insert(std::move(import));
     return CUDA_SUCCESS;
@@ -514,7 +558,7 @@ struct FakeCalls {
     void* const mapped = mmap(nullptr, buffer->size, PROT_READ | PROT_WRITE, MAP_SHARED, (*at)->file, 0);
     if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     *result = reinterpret_cast<CUdeviceptr>(mapped);
-    s.allocations[*result] = {Kind::imported, buffer->size};
+    s.allocations[*result] = {Kind::imported, buffer->size, s.current()};
     return CUDA_SUCCESS;
   }
   static CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
@@ -534,7 +578,7 @@ struct FakeCalls {
     GYRE_FAKE_CALL(true);
     s.blocks("cuModuleLoadDataEx");
     if (std::memcmp(image, "\177ELF", 4) != 0) return CUDA_ERROR_INVALID_IMAGE;
-    auto* const module = new Module{globals_of(image)};
+    auto* const module = new Module{s.current(), globals_of(image)};
     s.modules[module];
     *result = reinterpret_cast<CUmodule>(module);
     return CUDA_SUCCESS;
@@ -628,6 +672,7 @@ struct FakeCalls {
   static CUresult cuStreamCreate(CUstream* result, unsigned int) {
     GYRE_FAKE_CALL(true);
     auto stream = std::make_unique<Stream>();
+    stream->context = s.current();
     *result = reinterpret_cast<CUstream>(stream.get());
     s.streams.insert(std::move(stream));
     return CUDA_SUCCESS;
@@ -702,6 +747,7 @@ struct FakeCalls {
     const gyre::ActorSet& actors = *reinterpret_cast<Function*>(function)->actors;
     (*at)->kernel = std::make_unique<Kernel>();
     Kernel& kernel = *(*at)->kernel;
+    kernel.context = (*at)->context;
     for (uint32_t worker = 0; worker < layout.workers; ++worker) {
       kernel.workers.push_back(actors.make_cpu_worker(
           gyre::Bridge::of(reinterpret_cast<void*>(region), reinterpret_cast<void*>(inbound), layout, worker),
@@ -784,6 +830,7 @@ Driver table() {
   GYRE_CUDA_FUNCTIONS(GYRE_FAKE)
 #undef GYRE_FAKE
   driver.cuOccupancyMaxActiveClusters = FakeCalls::cuOccupancyMaxActiveClusters;
+  driver.cuCtxCreate = FakeCalls::cuCtxCreate;
   driver.cuFuncGetParamInfo = FakeCalls::cuFuncGetParamInfo;
   if (active.load()->device.has_mem_advise) driver.advise = FakeCalls::advise;
   return driver;
@@ -830,6 +877,7 @@ FakeDriver::~FakeDriver() {
   for (const auto& [address, allocation] : state_->allocations) give_back(address, allocation);
   for (const auto& [address, allocation] : state_->retired) give_back(address, allocation);
   for (const auto& [module, functions] : state_->modules) delete module;
+  gyre::cuda::forget_contexts();
   active = nullptr;
 }
 
@@ -841,6 +889,7 @@ FakeDriver::Live FakeDriver::live() const {
   live.modules = state_->modules.size();
   live.retains = state_->retains;
   live.imports = state_->imports.size();
+  live.contexts = state_->own_contexts.size();
   for (const auto& [address, allocation] : state_->allocations) live.bytes += allocation.bytes;
   for (const auto& stream : state_->streams) {
     if (stream->kernel) live.workers += stream->kernel->running;
@@ -852,8 +901,8 @@ FakeDriver::Live FakeDriver::live() const {
 std::string FakeDriver::Live::text() const {
   return std::to_string(allocations) + " allocations of " + std::to_string(bytes) + " bytes, " +
          std::to_string(streams) + " streams, " + std::to_string(modules) + " modules, " +
-         std::to_string(retains) + " retains, " + std::to_string(imports) + " imports, " +
-         std::to_string(workers) + " workers";
+         std::to_string(retains) + " retains, " + std::to_string(contexts) + " own contexts, " +
+         std::to_string(imports) + " imports, " + std::to_string(workers) + " workers";
 }
 
 bool FakeDriver::threads_take_signals() const { return state_->threads_take_signals; }

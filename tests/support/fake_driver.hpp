@@ -43,12 +43,13 @@ class FakeDriver {
 
   /// What was given out and not given back.
   struct Live {
-    size_t allocations = 0, bytes = 0, streams = 0, modules = 0, retains = 0, imports = 0, workers = 0;
+    size_t allocations = 0, bytes = 0, streams = 0, modules = 0, retains = 0, imports = 0, contexts = 0,
+           workers = 0;
     bool operator==(const Live&) const = default;
     std::string text() const;
   };
   Live live() const;
-  /// Objects that were there when the last retain of their context went, which took them along.
+  /// Objects that were there when their context was ended, which took them along.
   size_t reclaimed() const;
   /// Of each of its devices.
   static const std::array<unsigned char, 16>& uuid();

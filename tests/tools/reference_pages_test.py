@@ -45,7 +45,7 @@ for name in sorted(declared.keys() | page.keys()):
         fail(f"options.md has a row for {name}, and Options has no such field")
     else:
         _, default, _, _, flag, c_name, *_ = page[name]
-        wanted = declared[name].split("::")[-1] if re.match(r"\w+Kind::|WaitPolicy::|Isolation::", declared[name]) else declared[name]
+        wanted = declared[name].split("::")[-1] if re.match(r"\w+Kind::|WaitPolicy::|Isolation::|CudaContext::", declared[name]) else declared[name]
         wanted = re.sub(r"uint64_t\((\d+)\) << 20", r"\1 MiB", wanted)
         wanted = re.sub(r"uint64_t\((\d+)\) << 30", r"\1 GiB", wanted)
         if default != f"`{wanted}`":

@@ -39,6 +39,9 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
   command.add_choice(
       "--isolation", options.isolation, values_by_name<Isolation>(),
       "where the CUDA engine runs: in_process (default), or process, a gyre-engine of its own");
+  command.add_choice(
+      "--context", options.context, values_by_name<CudaContext>(),
+      "the CUDA context of an engine in process: own (default), or primary; given is for programs");
   command
       .add_option(
           "--heartbeat-timeout",

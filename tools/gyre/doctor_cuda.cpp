@@ -235,7 +235,7 @@ Finding check_smallest_kernel(int ordinal) {
   try {
     const cuda::Driver driver = cuda::Driver::load();
     const cuda::DeviceLimits limits = cuda::read_limits(driver, ordinal);
-    const cuda::DeviceLease lease(ordinal);
+    cuda::DeviceLease lease(ordinal);
     const int architecture = 10 * limits.compute_major + limits.compute_minor;
     const cuda::CompiledKernel compiled = cuda::compile_text(
         "__global__ void smallest(volatile unsigned int* word, unsigned int answer) {\n"
@@ -243,7 +243,7 @@ Finding check_smallest_kernel(int ordinal) {
         "}\n",
         "smallest", architecture, {fmt::format("--gpu-architecture=sm_{}", architecture)}, {});
     // Left behind where the kernel does not end.
-    auto context = std::make_unique<cuda::Context>(driver, ordinal);
+    auto context = std::make_unique<cuda::Context>(driver, ordinal, lease, cuda::ContextKind::own);
     auto kernel = std::make_unique<cuda::LoadedKernel>(*context, compiled);
     auto word = std::make_unique<cuda::PinnedRegion>(*context, 4096, 4096);
     const cuda::Context::Current current(*context);
@@ -263,7 +263,7 @@ Finding check_smallest_kernel(int ordinal) {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     if (result == CUDA_ERROR_NOT_READY) {
-      word->leak(), kernel->leak(), context->leak();
+      word->leak(), kernel->leak(), context->leak(), lease.keep();
       (void)word.release(), (void)kernel.release();
       return {
           what, Health::bad,

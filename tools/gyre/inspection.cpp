@@ -204,8 +204,8 @@ std::optional<DriverOccupancy> ask_driver(const Inspection& inspection, const st
   try {
     const cuda::Driver driver = cuda::Driver::load();
     const cuda::DeviceLimits limits = cuda::read_limits(driver, device);
-    const cuda::DeviceLease lease(device);
-    const cuda::Context context(driver, device);
+    cuda::DeviceLease lease(device);
+    const cuda::Context context(driver, device, lease, cuda::ContextKind::own);
     cuda::CompiledKernel compiled;
     compiled.cubin = read_file((fs::path(folder) / "kernel.cubin").string(), "loading the kernel");
     compiled.lowered_name = inspection.lowered_name;

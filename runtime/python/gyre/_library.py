@@ -66,6 +66,9 @@ class Options(_Struct):
         ("restart_times", c_uint32),
         ("multiprocessors", c_uint32),
         ("restart_within_ms", c_int64),
+        ("cuda_context", c_void_p),
+        ("context", c_int32),
+        ("reserved", c_int32),
     ]
 
 

@@ -22,8 +22,9 @@ _TRANSPORTS = ["auto", "bar", "pinned", "heap", "unified"]
 _STATES = ["launched", "active", "inactive", "draining", "terminated", "failed"]
 _WAITS = ["polite", "spin"]
 _ISOLATIONS = ["process", "in_process"]
-_CHOICES = {"transport": _TRANSPORTS, "wait": _WAITS, "isolation": _ISOLATIONS}
 _ALL_MULTIPROCESSORS = 2**32 - 1
+_CONTEXTS = ["own", "primary", "given"]
+_CHOICES = {"context": _CONTEXTS, "transport": _TRANSPORTS, "wait": _WAITS, "isolation": _ISOLATIONS}
 _DEVICE_NAME, _TRANSPORT_REASON, _FAILURE, _STATS = range(4)
 
 
@@ -149,7 +150,7 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
     return Runtime(handle.value, schema, given.timeout_ms / 1000)
 
 
-_OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "pin_worker_count", "engine"}
+_OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "reserved", "pin_worker_count", "engine"}
 
 
 def _number(name, value, names):

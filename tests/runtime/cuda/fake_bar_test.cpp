@@ -223,7 +223,7 @@ TEST_CASE(
     REQUIRE(std::count(healthy.begin(), healthy.end(), function) >= 1);
   }
   for (size_t n = 1; n <= healthy.size(); ++n) {
-    if (healthy[n - 1] == "cuCtxPopCurrent" || healthy[n - 1] == "cuDevicePrimaryCtxRelease") continue;
+    if (healthy[n - 1] == "cuCtxPopCurrent" || healthy[n - 1] == "cuCtxDestroy") continue;
     Fakes fakes;
     FailingDriver failing;
     const Life life = live_with_fault(failing, Phase::destruction, n, CUDA_ERROR_UNKNOWN, options);

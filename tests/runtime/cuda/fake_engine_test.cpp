@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <gyre/runtime/core/core.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre/runtime/launch_verdict.hpp>
 
 #include <chrono>
 #include <filesystem>
@@ -397,13 +398,14 @@ TEST_CASE("a device fault during launch is an error of the launch") {
 }
 
 TEST_CASE(
-    "workers that do not start or do not stop are left alone with their memory, and the device is not "
+    "workers that do not start or do not stop are left alone with their memory, and their context is not "
     "reused") {
   if (without_nvrtc()) return;
   FakeDriver fake({probe_actors()});
   fake.device.devices = 2;  // other tests use the first
   {
-    Runtime runtime = Runtime::launch(probe_actors(), on_cuda({.device = 1}));
+    Runtime runtime =
+        Runtime::launch(probe_actors(), on_cuda({.device = 1, .context = CudaContext::primary}));
     auto pending = runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s);
     CHECK(pending.get());
     fake.hold(true);
@@ -417,5 +419,155 @@ TEST_CASE(
   CHECK(live.retains == 1);
   INFO(fake.misuse());
   CHECK(fake.misuse().empty());
-  CHECK(says(refusal(probe_actors(), on_cuda({.device = 1})), "already has workers"));
+  CHECK(says(refusal(probe_actors(), on_cuda({.device = 1, .context = CudaContext::primary})),
+             "already has workers"));
+}
+
+namespace {
+
+bool replies_rightly(Runtime& runtime, uint64_t key = 0) {
+  const auto reply = runtime.client().ask<ProbeRequest>(Address<Probe>{key}, asking(Action::ANSWER, 5)).get();
+  return reply && reply.value()->getValue() == 11;
+}
+
+// A context that the program made, as other CUDA code does.
+CUcontext make_context(int device) {
+  const cuda::Driver driver = cuda::Driver::load();
+  CUcontext context = nullptr, popped = nullptr;
+  REQUIRE(driver.cuCtxCreate(&context, 0, device) == CUDA_SUCCESS);
+  REQUIRE(driver.cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
+  return context;
+}
+
+}  // namespace
+
+TEST_CASE("several runtimes are on one device at once, and one starts and ends while another works") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  {
+    Runtime first = Runtime::launch(probe_actors(), on_cuda({.workers = 2}));
+    CHECK(fake.live().retains == 0);  // the primary context is the program's
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> wrong{0};
+    std::thread load([&] {
+      while (!stop) wrong += !replies_rightly(first);
+    });
+    for (int round = 0; round < 4; ++round) {
+      Runtime second = Runtime::launch(probe_actors(), on_cuda({.workers = 3}));
+      CHECK(replies_rightly(second, 2));
+      CHECK(fake.live().workers == 5);
+      CHECK(second.terminate().books.balanced());
+      // Ending a context would wait for the first runtime's workers: it is used again.
+      CHECK(fake.live().contexts == 2);
+    }
+    CHECK(fake.live().contexts == 2);
+    stop = true;
+    load.join();
+    CHECK(wrong == 0);
+    CHECK(first.terminate().books.balanced());
+  }
+  INFO(fake.misuse());
+  CHECK(fake.misuse().empty());
+  CHECK(fake.live() == FakeDriver::Live{});
+  CHECK(fake.reclaimed() == 0);
+}
+
+TEST_CASE("the primary context has room for one runtime, beside others in contexts of their own") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  {
+    const Options in_primary = on_cuda({.context = CudaContext::primary});
+    Runtime first = Runtime::launch(probe_actors(), in_primary);
+    CHECK(fake.live().retains == 1);
+    CHECK(fake.live().contexts == 0);
+    CHECK(says(refusal(probe_actors(), in_primary), "already has workers in that context"));
+    Runtime second = Runtime::launch(probe_actors(), on_cuda());
+    CHECK(replies_rightly(first));
+    CHECK(replies_rightly(second));
+    { const Runtime ended = std::move(first); }
+    CHECK(fake.live().retains > 0);  // releasing the last retain would wait for the second runtime's workers
+    Runtime third = Runtime::launch(probe_actors(), in_primary);
+    CHECK(replies_rightly(third));
+    CHECK(replies_rightly(second));
+  }
+  INFO(fake.misuse());
+  CHECK(fake.misuse().empty());
+  CHECK(fake.live() == FakeDriver::Live{});
+}
+
+TEST_CASE("a runtime runs in a context that the program gives, which stays the program's") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  fake.device.devices = 2;
+  CUcontext const context = make_context(0);
+  const Options in_given = on_cuda({.context = CudaContext::given, .cuda_context = context});
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_given);
+    CHECK(replies_rightly(runtime));
+    CHECK(fake.live().contexts == 1);
+    CHECK(says(refusal(probe_actors(), in_given), "already has workers in that context"));
+  }
+  CHECK(replies_rightly(*std::make_unique<Runtime>(Runtime::launch(probe_actors(), in_given))));
+  CHECK(fake.live() == FakeDriver::Live{.contexts = 1});
+
+  Options wrong = in_given;
+  wrong.device = 1;
+  CHECK(says(refusal(probe_actors(), wrong), "it is of CUDA device 0, and --device says 1"));
+  wrong = in_given;
+  wrong.cuda_context = &wrong;
+  CHECK(says(refusal(probe_actors(), wrong), "CUDA_ERROR_INVALID_CONTEXT"));
+  wrong.cuda_context = nullptr;
+  CHECK(says(refusal(probe_actors(), wrong), "--context given: Options::cuda_context must be"));
+  wrong = on_cuda({.cuda_context = context});
+  CHECK(says(refusal(probe_actors(), wrong), "--context own: Options::cuda_context must be"));
+  wrong = in_given;
+  wrong.isolation = Isolation::process;
+  CHECK(says(refusal(probe_actors(), wrong), "--context given: a context of this process is of no use"));
+  wrong = on_cuda({.context = CudaContext(3)});
+  CHECK(says(refusal(probe_actors(), wrong), "--context 3: must be own, primary or given"));
+  CHECK(fake.live() == FakeDriver::Live{.contexts = 1});
+
+  CHECK(cuda::Driver::load().cuCtxDestroy(context) == CUDA_SUCCESS);
+  INFO(fake.misuse());
+  CHECK(fake.misuse().empty());
+  CHECK(fake.reclaimed() == 0);
+}
+
+TEST_CASE("workers that do not fit beside those of other runtimes are refused with the numbers") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  fake.device.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 2;  // 1,024 threads fill one
+  const auto large = [](uint32_t workers) { return on_cuda({.workers = workers, .block = 1024}); };
+  {
+    Runtime first = Runtime::launch(probe_actors(), large(1));
+    const std::string refused = refusal(probe_actors(), large(2));
+    INFO(refused);
+    CHECK(says(refused,
+               "a grid of 2 blocks: 1 of the 2 blocks of 1024 threads that can be resident at once "
+               "fit beside the 1 blocks that other runtimes of this process hold"));
+    const LaunchVerdict verdict = check_launch(probe_actors(), large(2));
+    INFO(verdict.text());
+    CHECK(says(verdict.text(), "1 of the 2 blocks of 1024 threads"));
+    CHECK(check_launch(probe_actors(), large(1)).ok());
+    Runtime second = Runtime::launch(probe_actors(), large(1));
+    CHECK(replies_rightly(second));
+    CHECK(says(refusal(probe_actors(), large(1)), "0 of the 2 blocks"));
+    CHECK(replies_rightly(first));
+    // Workers that have ended hold nothing, though their runtimes are there.
+    first.terminate();
+    second.terminate();
+    Runtime third = Runtime::launch(probe_actors(), large(2));
+    CHECK(replies_rightly(third));
+  }
+  INFO(fake.misuse());
+  CHECK(fake.misuse().empty());
+  CHECK(fake.live() == FakeDriver::Live{});
+}
+
+TEST_CASE("the fake notes that ending a context beside live workers of another would block") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({probe_actors()});
+  Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+  CHECK(cuda::Driver::load().cuCtxDestroy(make_context(0)) == CUDA_SUCCESS);
+  CHECK(says(fake.misuse(), "cuCtxDestroy beside a live kernel"));
 }

@@ -18,7 +18,7 @@ namespace {
 bool releases(const std::string& function) {
   for (const char* const name :
        {"cuMemFreeHost", "cuMemHostUnregister", "cuMemFree", "cuDestroyExternalMemory", "cuStreamDestroy",
-        "cuModuleUnload", "cuDevicePrimaryCtxRelease"}) {
+        "cuModuleUnload", "cuDevicePrimaryCtxRelease", "cuCtxDestroy"}) {
     if (function == name) return true;
   }
   return false;
@@ -70,6 +70,7 @@ void fail_every_call(const Options& options, Phase phase, const std::set<std::st
     CHECK(fake.live().workers == 0);
     FakeDriver::Live left;
     if (life.failed == "cuDevicePrimaryCtxRelease") left.retains = 1;
+    if (life.failed == "cuCtxDestroy") left.contexts = 1;
     CHECK(fake.live() == left);
     // Without a current context an owner's memory stays: a region, or the buffers' table and staging block.
     const size_t unreleased = life.failed == "cuCtxPushCurrent" ? 2 : releases(life.failed) ? 1 : 0;
@@ -120,6 +121,8 @@ void log_every_release(const Options& options, Phase phase, std::set<std::string
   }
 }
 
+const Options in_primary{.context = CudaContext::primary};
+const std::set<std::string> primary_alone = {"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease"};
 const std::set<std::string> unified_alone = {"cuMemAllocManaged", "advise", "cuMemFree"};
 
 }  // namespace
@@ -128,14 +131,16 @@ TEST_CASE("a driver call that gives something back and fails is logged with its 
   if (without_nvrtc()) return;
   std::set<std::string> seen;
   log_every_release({}, Phase::destruction, seen);
-  CHECK(seen == std::set<std::string>{"cuCtxPopCurrent", "cuDevicePrimaryCtxRelease", "cuMemFree",
-                                      "cuMemFreeHost", "cuMemHostUnregister", "cuModuleUnload",
+  log_every_release(in_primary, Phase::destruction, seen);
+  CHECK(seen == std::set<std::string>{"cuCtxDestroy", "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease",
+                                      "cuMemFree", "cuMemFreeHost", "cuMemHostUnregister", "cuModuleUnload",
                                       "cuStreamDestroy"});
 }
 
 TEST_CASE("a driver call that fails at launch is a named error, nothing leaks, and the next launch works") {
   if (without_nvrtc()) return;
   fail_every_call({}, Phase::launch);
+  fail_every_call(in_primary, Phase::launch, primary_alone);
 }
 
 TEST_CASE("a driver call that fails in unified memory's launch is a named error, and nothing leaks") {
@@ -157,5 +162,6 @@ TEST_CASE(
     "a driver call that fails while the engine is destroyed leaves what could not be given back at most") {
   if (without_nvrtc()) return;
   fail_every_call({}, Phase::destruction);
+  fail_every_call(in_primary, Phase::destruction, primary_alone);
   fail_every_call({.transport = TransportKind::unified}, Phase::destruction, unified_alone);
 }

@@ -173,3 +173,39 @@ TEST_CASE("what would fit is said for the next block that the device can run") {
   CHECK(says(fits, {"blocks of 32 to 1024 threads"}));
   CHECK(says(fits, {"at most 232400 bytes of dynamic shared memory"}));
 }
+
+TEST_CASE("what other kernels of the process hold is not there for one more") {
+  DeviceLimits device = h200();
+  device.threads_a_multiprocessor = 2048;
+  device.blocks_a_multiprocessor = 32;
+  device.registers_a_multiprocessor = 65536;
+  device.shared_bytes_a_multiprocessor = 233472;
+  device.shared_bytes_reserved_a_block = 1024;
+  KernelLimits kernel = small_kernel();
+  kernel.blocks_a_multiprocessor = 32;
+  const LaunchRequest warps = asking(32 * 132, 32, 768);
+  CHECK(resident_beside(warps, device, kernel, {}) == 32 * 132);
+  CHECK(kernel_problems(warps, device, kernel).empty());
+  // Each block of one warp has a place of its own.
+  CHECK(resident_beside(warps, device, kernel, {{1, 32, 64, 816}}) == 32 * 132 - 1);
+  CHECK(resident_beside(warps, device, kernel, {{132, 32, 64, 816}}) == 31 * 132);
+  CHECK(resident_beside(warps, device, kernel, {{133, 32, 64, 816}}) == 31 * 132 - 1);
+  // Threads, registers and shared memory, each where it is the scarcest.
+  CHECK(resident_beside(asking(1, 1024, 0), device, small_kernel(), {{132, 1056, 8, 0}}) == 0);
+  CHECK(resident_beside(asking(1, 512, 0), device, small_kernel(), {{132, 256, 128, 0}}) == 132);
+  CHECK(resident_beside(asking(1, 32, 32 << 10), device, small_kernel(), {{132, 32, 64, 200 << 10}}) == 0);
+  CHECK(resident_beside(asking(1, 32, 16 << 10), device, small_kernel(), {{132, 32, 64, 200 << 10}}) == 132);
+  // Two with a block each: they may be on one multiprocessor, or on two.
+  const Others two = {{1, 32, 64, 816}, {1, 32, 64, 816}};
+  CHECK(resident_beside(warps, device, kernel, two) == 32 * 132 - 4);
+  const Problems problems = kernel_problems(warps, device, kernel, two);
+  REQUIRE(problems.size() == 1);
+  INFO(problems[0]);
+  CHECK(says(problems,
+             {"a grid of 4224 blocks: 4220 of the 4224 blocks of 32 threads", "beside the 2 blocks"}));
+  // More than can be resident without others is said as that alone.
+  CHECK(says(kernel_problems(asking(32 * 132 + 1, 32, 768), device, kernel, two),
+             {"4225 blocks: 4224 blocks"}));
+  // Of a device that does not tell nothing is known.
+  CHECK(resident_beside(warps, h200(), kernel, two) == 32 * 132);
+}
