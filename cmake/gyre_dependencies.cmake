@@ -85,7 +85,7 @@ if(GYRE_WITH_CUDA)
 endif()
 
 # libelf-dev: cubins are ELF files. Its static library needs what it uncompresses sections by.
-if(GYRE_WITH_CUDA AND GYRE_TOOLS)
+if(GYRE_WITH_CUDA AND (GYRE_TOOLS OR GYRE_FUZZ))
   find_path(ELF_INCLUDE_DIR NAMES gelf.h REQUIRED)
   if(GYRE_STATIC)
     find_library(ELF_STATIC_LIBRARY NAMES libelf.a REQUIRED)

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/cuda/loaded_kernel.hpp>
 #include <gyre/runtime/cuda/memory.hpp>
 
 #include <algorithm>
@@ -97,6 +98,11 @@ void* CudaBufferMemory::allocate_pinned(uint64_t bytes) const {
 }
 
 MemoryBlock CudaBufferMemory::allocate_shared(uint64_t bytes) {
+  // Its pages are made at once: more than there are would end a process.
+  if (const HostMemory most = host_memory(); bytes > most.bytes) {
+    throw Error(fmt::format("allocating {} bytes of pinned host memory: {} has {}; ask for less", bytes,
+                            most.source, most.bytes));
+  }
   SharedMemory memory("gyre-buffer", bytes, bytes);
   const CUdeviceptr address = lock_shared(driver_, memory, "a pinned buffer");
   void* const host = memory.address();

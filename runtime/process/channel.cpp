@@ -1,48 +1,45 @@
 #include <capnp/serialize.h>
 #include <fmt/format.h>
-#include <kj/exception.h>
 #include <sys/socket.h>
-#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/process/channel.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace gyre::process {
 
 namespace {
 
-// Before each message. Both sides are of one machine, and one Gyre.
-struct Frame {
-  static constexpr uint32_t expected_magic = 0x4779436d;  // "GyCm"
-  uint32_t magic = expected_magic;
-  uint32_t descriptors = 0;
-  uint64_t bytes = 0;  // of the message, a multiple of 8
-};
-
-[[noreturn]] void malformed(const std::string& what) {
-  throw Error("reading a control message: " + what +
-              "; both sides must come from the same Gyre, and nothing else may write there");
-}
-
-capnp::ReaderOptions limits() {
+// Each word may be read a few times. Elements of no size count too, so that few bytes are never many
+// elements.
+capnp::ReaderOptions limits(size_t words) {
   capnp::ReaderOptions options;
-  options.traversalLimitInWords = Channel::most_bytes / sizeof(capnp::word) * 2;
+  options.traversalLimitInWords = 8 * uint64_t(words) + 1024;
   return options;
 }
 
+constexpr size_t growth_words = size_t(1) << 17;
+
 }  // namespace
 
-Received::Received(std::vector<capnp::word> words, std::vector<Descriptor> descriptors)
+MalformedMessage::MalformedMessage(std::string_view why)
+    : Error(fmt::format("reading a control message: {}; both sides must come from the same Gyre, and nothing "
+                        "else may write there",
+                        why)) {}
+
+Received::Received(std::vector<uint64_t> words, std::vector<Descriptor> descriptors)
     : words_(std::move(words)),
       reader_(std::make_unique<capnp::FlatArrayMessageReader>(
-          kj::ArrayPtr<const capnp::word>(words_.data(), words_.size()), limits())),
+          kj::ArrayPtr<const capnp::word>(reinterpret_cast<const capnp::word*>(words_.data()), words_.size()),
+          limits(words_.size()))),
       descriptors_(std::move(descriptors)) {}
 
 Descriptor Received::take_descriptor() {
-  if (taken_ == descriptors_.size()) malformed(fmt::format("it came with {} descriptors, too few", taken_));
+  if (taken_ == descriptors_.size())
+    throw MalformedMessage(fmt::format("it came with {} descriptors, too few", taken_));
   return std::move(descriptors_[taken_++]);
 }
 
@@ -95,63 +92,74 @@ bool Channel::send(capnp::MessageBuilder& message, std::initializer_list<int> de
   return true;
 }
 
-// 0: the other side is gone.
-size_t Channel::read_some(void* to, size_t bytes, std::vector<Descriptor>& descriptors) {
-  for (;;) {
-    iovec part{to, bytes};
-    alignas(cmsghdr) char control[CMSG_SPACE(most_descriptors * sizeof(int))];
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    const ssize_t got = recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == ECONNRESET) return 0;
-    if (got < 0) malformed(std::generic_category().message(errno));
-    for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
-      if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
-      for (size_t at = CMSG_LEN(0); at + sizeof(int) <= one->cmsg_len; at += sizeof(int)) {
-        int number = -1;
-        std::memcpy(&number, reinterpret_cast<const char*>(one) + at, sizeof number);
-        descriptors.emplace_back(number);
-      }
-    }
-    if ((header.msg_flags & MSG_CTRUNC) != 0)
-      malformed("more descriptors came with it than there is room for");
-    return size_t(got);
-  }
-}
+void Channel::shut_down() noexcept { shutdown(socket_.get(), SHUT_RDWR); }
 
-bool Channel::read_all(void* to, size_t bytes, std::vector<Descriptor>& descriptors) {
-  for (size_t done = 0; done < bytes;) {
-    const size_t got = read_some(static_cast<char*>(to) + done, bytes - done, descriptors);
-    if (got == 0) return false;
-    done += got;
+// False where nothing came: the other side is gone (closed_), or nothing is there yet.
+bool Channel::read_some(void* to, size_t bytes, size_t& done, int flags) {
+  iovec part{static_cast<char*>(to) + done, bytes - done};
+  alignas(cmsghdr) char control[CMSG_SPACE(most_descriptors * sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t got;
+  do {
+    got = recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | flags);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  closed_ = got == 0 || (got < 0 && errno == ECONNRESET);
+  if (closed_) return false;
+  if (got < 0) throw MalformedMessage(std::generic_category().message(errno));
+  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= one->cmsg_len; at += sizeof(int)) {
+      int number = -1;
+      std::memcpy(&number, reinterpret_cast<const char*>(one) + at, sizeof number);
+      incoming_.descriptors.emplace_back(number);
+    }
   }
+  if ((header.msg_flags & MSG_CTRUNC) != 0 || incoming_.descriptors.size() > most_descriptors)
+    throw MalformedMessage("more descriptors came with it than there is room for");
+  done += size_t(got);
   return true;
 }
 
-std::optional<Received> Channel::receive() {
-  std::vector<Descriptor> descriptors;
-  Frame frame;
-  if (!read_all(&frame, sizeof frame, descriptors)) return std::nullopt;
+void Channel::check(const Frame& frame) {
   if (frame.magic != Frame::expected_magic) {
-    malformed(fmt::format("it begins with {:#x} instead of {:#x}", frame.magic, Frame::expected_magic));
+    throw MalformedMessage(
+        fmt::format("it begins with {:#x} instead of {:#x}", frame.magic, uint32_t(Frame::expected_magic)));
   }
   if (frame.bytes == 0 || frame.bytes > most_bytes || frame.bytes % sizeof(capnp::word) != 0) {
-    malformed(fmt::format("it claims {} bytes, and there may be 8 to {}", frame.bytes, most_bytes));
+    throw MalformedMessage(
+        fmt::format("it claims {} bytes, and there may be 8 to {}", frame.bytes, size_t(most_bytes)));
   }
-  std::vector<capnp::word> words(frame.bytes / sizeof(capnp::word));
-  if (!read_all(words.data(), frame.bytes, descriptors)) return std::nullopt;
-  if (descriptors.size() != frame.descriptors) {
-    malformed(
-        fmt::format("it came with {} descriptors instead of {}", descriptors.size(), frame.descriptors));
+}
+
+std::optional<Received> Channel::receive_if_there() { return receive_message(MSG_DONTWAIT); }
+
+std::optional<Received> Channel::receive_message(int flags) {
+  Frame& frame = incoming_.frame;
+  while (incoming_.frame_bytes < sizeof frame) {
+    if (!read_some(&frame, sizeof frame, incoming_.frame_bytes, flags)) return std::nullopt;
+    if (incoming_.frame_bytes == sizeof frame) check(frame);
+  }
+  std::vector<uint64_t>& words = incoming_.words;
+  while (incoming_.bytes < frame.bytes) {
+    if (incoming_.bytes == words.size() * sizeof(capnp::word))
+      words.resize(std::min<size_t>(frame.bytes / sizeof(capnp::word), words.size() + growth_words));
+    if (!read_some(words.data(), words.size() * sizeof(capnp::word), incoming_.bytes, flags))
+      return std::nullopt;
+  }
+  Incoming message = std::exchange(incoming_, Incoming{});
+  if (message.descriptors.size() != message.frame.descriptors) {
+    throw MalformedMessage(fmt::format("it came with {} descriptors instead of {}",
+                                       message.descriptors.size(), message.frame.descriptors));
   }
   try {
-    return Received(std::move(words), std::move(descriptors));
+    return Received(std::move(message.words), std::move(message.descriptors));
   } catch (const kj::Exception& error) {
-    malformed(error.getDescription().cStr());
+    throw MalformedMessage(error);
   }
 }
 

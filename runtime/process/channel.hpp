@@ -3,32 +3,44 @@
 #pragma once
 
 #include <capnp/message.h>
+#include <kj/exception.h>
 #include <gyre/bridge/descriptor.hpp>
+#include <gyre/bridge/errors/error.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace gyre::process {
+
+/// Reports what is no control message of this Gyre: whoever sent it is not to be trusted any more.
+class MalformedMessage : public Error {
+ public:
+  explicit MalformedMessage(std::string_view why);
+  explicit MalformedMessage(const kj::Exception& why) : MalformedMessage(why.getDescription().cStr()) {}
+};
 
 /// Holds one received message, checked only as far as its frame; reading it checks the rest.
 class Received {
  public:
   /// @param words  a message in Cap'n Proto's stream format
-  Received(std::vector<capnp::word> words, std::vector<Descriptor> descriptors);
+  Received(std::vector<uint64_t> words, std::vector<Descriptor> descriptors);
 
   /// Returns the message's root. Throws kj::Exception if the message is malformed.
   template <class Root>
   typename Root::Reader root() {
     return reader_->getRoot<Root>();
   }
-  /// Passes the next descriptor that came with the message. Throws Error if there is none.
+  /// Passes the next descriptor that came with the message. Throws MalformedMessage if there is none.
   Descriptor take_descriptor();
 
  private:
-  std::vector<capnp::word> words_;
+  std::vector<uint64_t> words_;
   std::unique_ptr<capnp::MessageReader> reader_;
   std::vector<Descriptor> descriptors_;
   size_t taken_ = 0;
@@ -52,15 +64,42 @@ class Channel {
   bool send(capnp::MessageBuilder& message, std::initializer_list<int> descriptors = {});
   /// Receives a message. Blocks until there is one.
   /// @returns nothing if the other side is gone
-  /// @throws Error  if what came is no message
-  std::optional<Received> receive();
+  /// @throws MalformedMessage  if what came is no message
+  std::optional<Received> receive() { return receive_message(0); }
+  /// Receives a message if all of it is there, and keeps what is there of one. Does not block.
+  /// @returns nothing if more must come, or if the other side is gone: see closed()
+  /// @throws MalformedMessage  if what came is no message
+  std::optional<Received> receive_if_there();
+  /// Returns true once the other side was found gone while receiving.
+  bool closed() const { return closed_; }
+  /// Makes every send() and receive() find the other side gone, those that block too.
+  void shut_down() noexcept;
 
  private:
-  size_t read_some(void* to, size_t bytes, std::vector<Descriptor>& descriptors);
-  bool read_all(void* to, size_t bytes, std::vector<Descriptor>& descriptors);
+  // Before each message. Both sides are of one machine, and one Gyre.
+  struct Frame {
+    static constexpr uint32_t expected_magic = 0x4779436d;  // "GyCm"
+    uint32_t magic = expected_magic;
+    uint32_t descriptors = 0;
+    uint64_t bytes = 0;  // of the message, a multiple of 8
+  };
+  // What came of a message so far.
+  struct Incoming {
+    Frame frame;
+    size_t frame_bytes = 0;
+    std::vector<uint64_t> words;  // grows with what comes: the frame may claim much
+    size_t bytes = 0;             // of the words
+    std::vector<Descriptor> descriptors;
+  };
+
+  static void check(const Frame& frame);
+  std::optional<Received> receive_message(int flags);
+  bool read_some(void* to, size_t bytes, size_t& done, int flags);
 
   Descriptor socket_;
   std::mutex send_mutex_;
+  Incoming incoming_;
+  bool closed_ = false;
 };
 
 }  // namespace gyre::process

@@ -265,11 +265,15 @@ Received EngineProcess::call(capnp::MessageBuilder& request, control::FromEngine
     }
     problem = fmt::format("it answered with message {} instead of {}", int(message.which()), int(expected));
   } catch (const kj::Exception& error) {
-    problem = error.getDescription().cStr();
+    problem = MalformedMessage(error).what();
   }
-  fail(problem);
+  throw condemned(problem);
+}
+
+Error EngineProcess::condemned(const std::string& why) {
+  fail(fmt::format("the engine process {} was killed: {}", id_, why));
   kill();
-  throw Error(fmt::format("asking the engine process: {}; it was killed, launch anew", problem));
+  return Error(fmt::format("asking the engine process: {}; it was killed, launch anew", why));
 }
 
 void EngineProcess::post(capnp::MessageBuilder& request) noexcept {
@@ -314,6 +318,7 @@ void EngineProcess::supervise() noexcept {
     const int timeout_ms = process_ ? poll_ms : poll_without_pidfd_ms;
     const int ready = poll(polled, 2, timeout_ms);
     if (ready > 0 && polled[0].revents != 0 && !take_message()) socket_open_ = false;
+    check_end();
     if (ready == 0 && (waited_ms += timeout_ms) >= poll_ms) {
       waited_ms = 0;
       check_heartbeat();
@@ -323,20 +328,34 @@ void EngineProcess::supervise() noexcept {
   }
 }
 
-// False where no more will come.
+// False where no more will come. Does not wait: the process may have been stopped within a message.
 bool EngineProcess::take_message() noexcept {
   try {
-    std::optional<Received> received = channel_->receive();
-    if (!received) return false;
-    deliver(*std::move(received));
-    return true;
-  } catch (const std::exception& error) {
-    fail(error.what());
-  } catch (const kj::Exception& error) {
-    fail(error.getDescription().cStr());
+    try {
+      if (std::optional<Received> received = channel_->receive_if_there()) deliver(*std::move(received));
+      return !channel_->closed();
+    } catch (const kj::Exception& error) {
+      (void)condemned(MalformedMessage(error).what());
+    } catch (const std::exception& error) {
+      (void)condemned(error.what());
+    }
+  } catch (const std::exception&) {  // no memory: how it ended is said instead
   }
   kill();
   return false;
+}
+
+// One that ends closes its socket shortly before, and nothing can be asked of one that goes on without, or
+// that said why it failed.
+void EngineProcess::check_end() noexcept {
+  const auto now = steady_clock::now();
+  if (!socket_open_ && must_end_by_ == steady_clock::time_point{}) must_end_by_ = now + end_grace;
+  if (must_end_by_ == steady_clock::time_point{} || now < must_end_by_) return;
+  try {
+    fail(fmt::format("the engine process {} closed its socket and was killed", id_));
+  } catch (const std::exception&) {  // no memory: how it ended is said instead
+  }
+  kill();
 }
 
 void EngineProcess::deliver(Received received) {
@@ -347,10 +366,12 @@ void EngineProcess::deliver(Received received) {
                      std::string(line.getText()));
     return;
   }
-  if (message.isFailed()) return fail(message.getFailed());
+  if (message.isFailed()) {
+    must_end_by_ = steady_clock::now() + end_grace;
+    return fail(message.getFailed());
+  }
   const std::lock_guard lock(mutex_);
-  if (!awaiting_ || answer_)
-    throw Error("reading a control message: nobody asked for it; both sides must come from the same Gyre");
+  if (!awaiting_ || answer_) throw MalformedMessage("nobody asked for it");
   answer_.emplace(std::move(received));
   answered_.notify_all();
 }
@@ -392,6 +413,7 @@ bool EngineProcess::reap() noexcept {
 }
 
 void EngineProcess::conclude(std::string how) noexcept {
+  channel_->shut_down();  // a child of fork() may hold the other end, and a thread wait there for room
   const std::lock_guard lock(mutex_);
   if (failure_.empty() && !ending_) failure_ = std::move(how);
   gone_.store(true, std::memory_order_release);  // pairs with the load in gone()

@@ -39,8 +39,22 @@ class EngineProcess {
   /// Sends a request and waits for its answer, which is of kind `expected`. One request at a time: other
   /// threads wait. Any thread; blocks until the process answers or is gone.
   /// @throws Error, EngineUnavailable, BadOptions, std::bad_alloc  as the engine process did, or Error if it
-  ///         is gone
+  ///         is gone, or answered what cannot be and was killed
   Received call(capnp::MessageBuilder& request, control::FromEngine::Which expected);
+  /// Likewise, and returns what `read(root, received)` makes of the answer. A malformed one ends the process.
+  template <class Read>
+  auto call(capnp::MessageBuilder& request, control::FromEngine::Which expected, Read read) {
+    Received received = call(request, expected);
+    try {
+      return read(received.root<control::FromEngine>(), received);
+    } catch (const kj::Exception& error) {
+      throw condemned(MalformedMessage(error).what());
+    } catch (const MalformedMessage& error) {
+      throw condemned(error.what());
+    }
+  }
+  /// Kills the process, which said what cannot be, and returns the error to throw.
+  Error condemned(const std::string& why);
   /// Sends a request that has no answer. Never throws: if the process is gone there is nothing to do.
   void post(capnp::MessageBuilder& request) noexcept;
   /// Asks the process to end, and kills it after end_grace. Blocks until it is gone. Does nothing in a child
@@ -67,6 +81,7 @@ class EngineProcess {
   bool take_message() noexcept;
   void deliver(Received received);
   void check_heartbeat() noexcept;
+  void check_end() noexcept;
   bool reap() noexcept;
   void conclude(std::string how) noexcept;
   void fail(std::string why) noexcept;
@@ -93,6 +108,7 @@ class EngineProcess {
   uint64_t last_heartbeat_ = 0;  // the supervisor's, as the next
   int missed_ = 0;               // polls without a heartbeat
   bool socket_open_ = true;
+  std::chrono::steady_clock::time_point must_end_by_{};  // once it closed its socket, or failed
   std::thread supervisor_;
 };
 

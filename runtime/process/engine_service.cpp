@@ -33,325 +33,51 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Answer {
-  capnp::MallocMessageBuilder message;
-  control::FromEngine::Builder from = message.initRoot<control::FromEngine>();
-};
+// Those that write_launch() sends of a program's options that were checked.
+void check_launch(const ActorSet& actors, const Options& options) {
+  std::string problems = options.problems() + actors.problems(options);
+  if (options.transport == TransportKind::unified || options.transport == TransportKind::heap)
+    problems += fmt::format("  --transport {}: no other process can map it\n", name(options.transport));
+  if (!problems.empty())
+    throw BadOptions("launching for another process: these options are wrong:\n" + problems);
+}
+
+uint64_t staged(const MemoryBlock& part) {
+  if (part.bytes > cuda::CudaBufferMemory::staging_bytes) {
+    throw Error(fmt::format("copying a buffer: {} bytes at a time, and the staging block has {}", part.bytes,
+                            cuda::CudaBufferMemory::staging_bytes));
+  }
+  return part.bytes;
+}
+
+// Without MPS nobody minds that the workers die with the process.
+[[noreturn]] void end_process(int socket) {
+  if (mps_runs()) {
+    shutdown(socket, SHUT_RD);  // serve_engine() then stops the workers and ends the process
+    std::this_thread::sleep_for(milliseconds(stop_grace_ms));
+  }
+  _exit(0);
+}
 
 // Ends with the program, or when asked to, whatever the other threads wait for. Makes no CUDA call, so that
-// its heartbeat says that the process is scheduled, and nothing more.
-class Guardian {
- public:
-  Guardian(int socket, int program, EnginePage& page, pid_t parent)
-      : socket_(socket), program_(program), page_(page), parent_(parent) {
-    std::thread([this] { run(); }).detach();
-  }
-
- private:
-  void run() {
-    pthread_setname_np(pthread_self(), "gyre-guardian");
-    for (;;) {
-      page_.heartbeat.fetch_add(1, std::memory_order_relaxed);
-      pollfd polled[] = {{socket_, POLLRDHUP, 0}, {program_, POLLIN, 0}};
-      poll(polled, 2, heartbeat_interval_ms);
-      // After exec the program is there, its threads are not.
-      const int64_t thread = page_.program_thread.load(std::memory_order_relaxed);
-      const bool thread_gone = thread != 0 && syscall(SYS_tgkill, parent_, thread, 0) != 0 && errno == ESRCH;
-      if (polled[0].revents != 0 || polled[1].revents != 0 || thread_gone || getppid() != parent_ ||
-          page_.stop.load(std::memory_order_relaxed) != 0) {
-        end();
-      }
+// its heartbeat says that the process is scheduled, and nothing more. Goes on to the process's end: it has
+// its own copies.
+void guard(int socket, int program, EnginePage& page, pid_t parent) {
+  pthread_setname_np(pthread_self(), "gyre-guardian");
+  for (;;) {
+    page.heartbeat.fetch_add(1, std::memory_order_relaxed);
+    pollfd polled[] = {{socket, POLLRDHUP, 0}, {program, POLLIN, 0}};
+    poll(polled, 2, heartbeat_interval_ms);
+    // After exec the program is there, its threads are not.
+    const int64_t thread = page.program_thread.load(std::memory_order_relaxed);
+    const bool thread_gone = thread != 0 && syscall(SYS_tgkill, parent, thread, 0) != 0 && errno == ESRCH;
+    const bool closed = (polled[0].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+    if (closed || polled[1].revents != 0 || thread_gone || getppid() != parent ||
+        page.stop.load(std::memory_order_relaxed) != 0) {
+      end_process(socket);
     }
   }
-  // Without MPS nobody minds that the workers die with the process.
-  [[noreturn]] void end() {
-    if (mps_runs()) {
-      shutdown(socket_, SHUT_RD);  // serve_engine() then stops the workers and ends the process
-      std::this_thread::sleep_for(milliseconds(stop_grace_ms));
-    }
-    _exit(0);
-  }
-
-  const int socket_, program_;
-  EnginePage& page_;
-  const pid_t parent_;
-};
-
-class EngineService {
- public:
-  EngineService(Channel& channel, EnginePage& page) : channel_(channel), page_(page) {}
-  ~EngineService() {
-    ending_.store(true, std::memory_order_relaxed);
-    if (watcher_.joinable()) watcher_.join();
-  }
-  EngineService(const EngineService&) = delete;
-  EngineService& operator=(const EngineService&) = delete;
-
-  void hello() {
-    Answer answer;
-    auto hello = answer.from.initHello();
-    hello.setVersion(control::VERSION);
-    hello.setRegionVersion(region_version);
-    hello.setGyre(GYRE_VERSION);
-    channel_.send(answer.message);
-  }
-
-  // Makes the workers leave, and waits for that, at most for `timeout`.
-  void stop_workers(milliseconds timeout) {
-    const auto end = std::chrono::steady_clock::now() + timeout;
-    try {
-      // Again and again: a thread of the program that publishes the time stores its own last command with it.
-      while (engine_ && !engine_->finished() && std::chrono::steady_clock::now() < end) {
-        command_stop();
-        std::this_thread::sleep_for(milliseconds(1));
-      }
-    } catch (const Error&) {  // the context is dead, and so are the workers
-    }
-  }
-
-  // False once the program asked to end.
-  bool serve(Received received) {
-    const auto message = received.root<control::ToEngine>();
-    if (message.isEnd()) return false;
-    if (message.isRelease()) {
-      if (engine_) engine_->buffer_memory().release(block_of(message.getRelease()));
-      return true;
-    }
-    Answer answer;
-    try {
-      take(message, answer);
-    } catch (const BadOptions& error) {
-      refuse(control::Refusal::Kind::BAD_OPTIONS, error.what());
-    } catch (const EngineUnavailable& error) {
-      refuse(control::Refusal::Kind::ENGINE_UNAVAILABLE, error.what());
-    } catch (const std::bad_alloc&) {
-      refuse(control::Refusal::Kind::NO_MEMORY, "there is not enough memory");
-    } catch (const std::exception& error) {
-      refuse(control::Refusal::Kind::ERROR, error.what());
-    }
-    return true;
-  }
-
- private:
-  void refuse(control::Refusal::Kind kind, const char* text) {
-    Answer answer;
-    auto refusal = answer.from.initRefused();
-    refusal.setKind(kind);
-    refusal.setText(text);
-    channel_.send(answer.message);
-  }
-
-  static uint64_t stopping(uint64_t command) {
-    const CommandWord last{uint32_t(command)};
-    return CommandLine::both(last.next(Command::stop), CommandLine::host_us_in(command));
-  }
-  void command_stop() {
-    const RegionLayout& layout = engine_->layout();
-    for (uint32_t worker = 0; worker < layout.workers; ++worker) {
-      if (engine_->bar() != nullptr) {
-        const MemoryBlock line{MemoryKind::device, sizeof(uint64_t),
-                               engine_->bar()->device_address() + layout.command_line_elsewhere(worker),
-                               nullptr};
-        uint64_t command = 0;
-        buffers().copy_out(line, 0, &command, sizeof command);
-        command = stopping(command);
-        buffers().copy_in(line, 0, &command, sizeof command);
-      } else {
-        uint64_t& command = Bridge::of(engine_->region(), layout, worker).command_line->command;
-        // Pairs with the worker's load of its command line.
-        Memory::store_release(command, stopping(Memory::load_relaxed(command)));
-      }
-    }
-  }
-  static MemoryBlock block_of(control::Block::Reader block) {
-    const auto kind = MemoryKind(std::min<uint32_t>(block.getKind(), memory_kinds - 1));
-    // Pinned blocks have one address for both sides where the driver has unified addressing: every platform
-    // that Gyre supports.
-    void* const host = kind == MemoryKind::pinned ? reinterpret_cast<void*>(block.getAddress()) : nullptr;
-    return {kind, block.getBytes(), block.getAddress(), host};
-  }
-  static MemoryBlock device_block(control::Copy::Reader copy) {
-    return {MemoryKind::device, copy.getBytes(), copy.getAddress(), nullptr};
-  }
-
-  cuda::CudaEngine& engine() {
-    if (!engine_) throw Error("serving a program: it asked before it launched");
-    return *engine_;
-  }
-  cuda::BarMemory& bar() {
-    if (engine().bar() == nullptr) throw Error("serving a program: it asked for BAR, and has none");
-    return *engine().bar();
-  }
-  cuda::CudaBufferMemory& buffers() { return engine().cuda_buffers(); }
-  uint64_t staged(control::Copy::Reader copy) const {
-    if (copy.getBytes() > cuda::CudaBufferMemory::staging_bytes) {
-      throw Error(fmt::format("copying a buffer: {} bytes at a time, and the staging block has {}",
-                              copy.getBytes(), cuda::CudaBufferMemory::staging_bytes));
-    }
-    return copy.getBytes();
-  }
-
-  void take(control::ToEngine::Reader message, Answer& answer) {
-    switch (message.which()) {
-      case control::ToEngine::LAUNCH:
-        return launch(message.getLaunch());
-      case control::ToEngine::JUDGE: {
-        const auto judged = message.getJudge();
-        answer.from.setJudged(device_problems(actors_of(judged), options_of(judged)));
-        break;
-      }
-      case control::ToEngine::BAR_STORED:
-        bar().expect_test_lines(LineStore(message.getBarStored()));
-        answer.from.setDone();
-        break;
-      case control::ToEngine::DEVICES:
-        return devices();
-      case control::ToEngine::START:
-        if (!message.getStart() && engine().bar() != nullptr) engine().give_up_bar();
-        engine().launch();
-        watcher_ = std::thread([this] { watch(); });
-        answer.from.setDone();
-        break;
-      case control::ToEngine::ALLOCATE:
-        return allocate(message.getAllocate());
-      case control::ToEngine::COPY_IN:
-        buffers().copy_in(device_block(message.getCopyIn()), 0, buffers().staging(),
-                          staged(message.getCopyIn()));
-        answer.from.setDone();
-        break;
-      case control::ToEngine::COPY_OUT:
-        buffers().copy_out(device_block(message.getCopyOut()), 0, buffers().staging(),
-                           staged(message.getCopyOut()));
-        answer.from.setDone();
-        break;
-      case control::ToEngine::ZERO:
-        buffers().zero(device_block(message.getZero()), message.getZero().getBytes());
-        answer.from.setDone();
-        break;
-      case control::ToEngine::SET_ENTRY: {
-        const auto entry = message.getSetEntry();
-        BufferEntry bytes;
-        if (entry.getBytes().size() != sizeof bytes || entry.getIndex() >= buffers().entries()) {
-          throw Error(
-              fmt::format("setting entry {} of the buffers' table: {} bytes; the table has {} "
-                          "entries of {} bytes",
-                          entry.getIndex(), entry.getBytes().size(), buffers().entries(), sizeof bytes));
-        }
-        std::memcpy(static_cast<void*>(&bytes), entry.getBytes().begin(), sizeof bytes);
-        buffers().set_entry(entry.getIndex(), bytes);
-        answer.from.setDone();
-        break;
-      }
-      default:
-        throw Error(fmt::format("serving a program: message {} is not known", int(message.which())));
-    }
-    channel_.send(answer.message);
-  }
-
-  void devices() {
-    const int count = cuda::Driver::device_count();
-    Answer answer;
-    auto devices = answer.from.initDevices(uint32_t(count));
-    if (count != 0) {
-      const cuda::Driver driver = cuda::Driver::load();
-      for (int ordinal = 0; ordinal < count; ++ordinal) {
-        int multiprocessors = 0;
-        driver.check(driver.cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-                                                 cuda::find_device(driver, ordinal)),
-                     fmt::format("reading the multiprocessors of CUDA device {}", ordinal));
-        devices.set(uint32_t(ordinal), uint32_t(multiprocessors));
-      }
-    }
-    channel_.send(answer.message);
-  }
-
-  void launch(control::Launch::Reader message) {
-    if (engine_) throw Error("serving a program: it launched before");
-    set_log_level(LogLevel(std::min<uint32_t>(message.getOptions().getLogLevel(), uint32_t(LogLevel::off))));
-    const Options options = options_of(message);
-    engine_ = std::make_unique<cuda::CudaEngine>(actors_of(message), options,
-                                                 std::max<uint32_t>(message.getRuntimeTag(), 1));
-    Answer answer;
-    auto launched = answer.from.initLaunched();
-    launched.setDevice(engine_->device_name());
-    launched.setTransport(uint32_t(engine_->transport()));
-    launched.setTransportReason(engine_->transport_reason());
-    launched.setCompileMs(engine_->compile_ms());
-    launched.setFromCache(engine_->compiled_from_cache());
-    const std::vector<std::byte> description = write_description(engine_->description());
-    launched.setDescription(as_data(description));
-    launched.setRegionBytes(engine_->layout().region_bytes());
-    launched.setStagingBytes(cuda::CudaBufferMemory::staging_bytes);
-    const MemoryStats memory = engine_->memory();
-    publish(memory);
-    launched.setActorBytes(memory.actors);
-    launched.setModuleBytes(memory.modules);
-    launched.setBufferTableBytes(memory.buffer_table);
-    launched.setRegisterMs(engine_->register_ms());
-    launched.setMultiprocessors(engine_->multiprocessors());
-    if (engine_->bar() == nullptr) {
-      channel_.send(answer.message, {engine_->region_descriptor(), buffers().staging_descriptor()});
-      return;
-    }
-    const cuda::Driver driver = cuda::Driver::load();
-    const CUuuid uuid = cuda::uuid_of(driver, cuda::find_device(driver, options.device));
-    launched.setDeviceUuid({reinterpret_cast<const kj::byte*>(uuid.bytes), sizeof uuid.bytes});
-    launched.setBarBytes(memory.bar);
-    launched.setMemoryType(engine_->bar()->memory_type());
-    const Descriptor exported = engine_->bar()->export_memory();
-    channel_.send(answer.message,
-                  {engine_->region_descriptor(), buffers().staging_descriptor(), exported.get()});
-  }
-
-  void allocate(control::Block::Reader asked) {
-    const auto kind = MemoryKind(asked.getKind());
-    if (kind != MemoryKind::device && kind != MemoryKind::pinned) {
-      throw Error(
-          fmt::format("allocating a buffer of memory kind {}: an engine process has device and "
-                      "pinned ones (0 and 1)",
-                      asked.getKind()));
-    }
-    const MemoryBlock block = buffers().allocate(kind, asked.getBytes());
-    Answer answer;
-    answer.from.setAllocated(block.address);
-    if (kind == MemoryKind::pinned) {
-      channel_.send(answer.message, {buffers().descriptor_of(block)});
-    } else {
-      channel_.send(answer.message);
-    }
-  }
-
-  void publish(const MemoryStats& memory) {
-    page_.device_total.store(memory.device_total, std::memory_order_relaxed);
-    page_.device_free.store(memory.device_free, std::memory_order_relaxed);
-  }
-
-  // Says that the workers have left, or why they died. After a fault the process is of no use: it ends.
-  void watch() {
-    pthread_setname_np(pthread_self(), "gyre-watcher");
-    for (int turn = 0; !ending_.load(std::memory_order_relaxed); ++turn) {
-      if (const auto cause = engine_->failure()) {
-        Answer answer;
-        constexpr std::string_view prefix = "running the workers: ";
-        answer.from.setFailed(cause->starts_with(prefix) ? cause->substr(prefix.size()) : *cause);
-        channel_.send(answer.message);
-        _exit(1);
-      }
-      if (engine_->finished()) {
-        page_.finished.store(1, std::memory_order_release);  // pairs with ProcessEngine::finished()
-        return;
-      }
-      if (turn % 100 == 0) publish(engine_->memory());
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-  }
-
-  Channel& channel_;
-  EnginePage& page_;
-  std::unique_ptr<cuda::CudaEngine> engine_;
-  std::atomic<bool> ending_{false};
-  std::thread watcher_;
-};
+}
 
 // Standard error stays: what a crash prints must not be lost.
 bool keep_own_descriptors() {
@@ -367,6 +93,326 @@ bool keep_own_descriptors() {
 
 }  // namespace
 
+struct EngineService::Answer {
+  capnp::MallocMessageBuilder message;
+  control::FromEngine::Builder from = message.initRoot<control::FromEngine>();
+};
+
+EngineService::~EngineService() {
+  ending_.store(true, std::memory_order_relaxed);
+  if (watcher_.joinable()) watcher_.join();
+}
+
+void EngineService::hello() {
+  Answer answer;
+  auto hello = answer.from.initHello();
+  hello.setVersion(control::VERSION);
+  hello.setRegionVersion(region_version);
+  hello.setGyre(GYRE_VERSION);
+  channel_.send(answer.message);
+}
+
+namespace {
+
+uint64_t stopping(uint64_t command) {
+  const CommandWord last{uint32_t(command)};
+  return CommandLine::both(last.next(Command::stop), CommandLine::host_us_in(command));
+}
+
+}  // namespace
+
+void EngineService::stop_workers(milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  try {
+    // Again and again: a thread of the program that publishes the time stores its own last command with it.
+    while (engine_ && !engine_->finished() && std::chrono::steady_clock::now() < end) {
+      command_stop();
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  } catch (const Error&) {  // the context is dead, and so are the workers
+  }
+}
+
+void EngineService::command_stop() {
+  const RegionLayout& layout = engine_->layout();
+  for (uint32_t worker = 0; worker < layout.workers; ++worker) {
+    if (engine_->bar() != nullptr) {
+      const MemoryBlock line{MemoryKind::device, sizeof(uint64_t),
+                             engine_->bar()->device_address() + layout.command_line_elsewhere(worker),
+                             nullptr};
+      uint64_t command = 0;
+      buffers().copy_out(line, 0, &command, sizeof command);
+      command = stopping(command);
+      buffers().copy_in(line, 0, &command, sizeof command);
+    } else {
+      uint64_t& command = Bridge::of(engine_->region(), layout, worker).command_line->command;
+      // Pairs with the worker's load of its command line.
+      Memory::store_release(command, stopping(Memory::load_relaxed(command)));
+    }
+  }
+}
+
+bool EngineService::serve(Received received) {
+  try {
+    const auto message = received.root<control::ToEngine>();
+    if (message.isEnd()) return false;
+    if (message.isRelease()) {
+      release(message.getRelease());
+    } else {
+      take(message);
+    }
+    return true;
+  } catch (const kj::Exception& error) {
+    throw MalformedMessage(error);
+  }
+}
+
+void EngineService::refuse(control::Refusal::Kind kind, const char* text) {
+  Answer answer;
+  auto refusal = answer.from.initRefused();
+  refusal.setKind(kind);
+  refusal.setText(text);
+  channel_.send(answer.message);
+}
+
+cuda::CudaEngine& EngineService::engine() {
+  if (!engine_) throw Error("serving a program: it asked before it launched");
+  return *engine_;
+}
+
+cuda::BarMemory& EngineService::bar() {
+  if (engine().bar() == nullptr) throw Error("serving a program: it asked for BAR, and has none");
+  return *engine().bar();
+}
+
+// A wrong address would be another's memory, or a fault.
+MemoryBlock EngineService::part_of_block(const char* doing, control::Copy::Reader copy) const {
+  const uint64_t address = copy.getAddress(), bytes = copy.getBytes();
+  auto found = blocks_.upper_bound(address);
+  if (found != blocks_.begin()) {
+    const MemoryBlock& block = (--found)->second;
+    const uint64_t offset = address - block.address;
+    if (block.kind == MemoryKind::device && offset <= block.bytes && bytes <= block.bytes - offset)
+      return {MemoryKind::device, bytes, address, nullptr};
+  }
+  throw Error(fmt::format("{} a buffer for a program: {} bytes at {:#x} are of no buffer in device memory",
+                          doing, bytes, address));
+}
+
+void EngineService::take(control::ToEngine::Reader message) {
+  try {
+    Answer answer;
+    switch (message.which()) {
+      case control::ToEngine::LAUNCH:
+        return launch(message.getLaunch());
+      case control::ToEngine::JUDGE: {
+        const auto judged = message.getJudge();
+        answer.from.setJudged(device_problems(actors_of(judged), options_of(judged)));
+        break;
+      }
+      case control::ToEngine::BAR_STORED:
+        bar_stored(message.getBarStored());
+        answer.from.setDone();
+        break;
+      case control::ToEngine::DEVICES:
+        set_devices(answer);
+        break;
+      case control::ToEngine::START:
+        start(message.getStart());
+        answer.from.setDone();
+        break;
+      case control::ToEngine::ALLOCATE:
+        return allocate(message.getAllocate());
+      case control::ToEngine::COPY_IN: {
+        const MemoryBlock part = part_of_block("writing", message.getCopyIn());
+        buffers().copy_in(part, 0, buffers().staging(), staged(part));
+        answer.from.setDone();
+        break;
+      }
+      case control::ToEngine::COPY_OUT: {
+        const MemoryBlock part = part_of_block("reading", message.getCopyOut());
+        buffers().copy_out(part, 0, buffers().staging(), staged(part));
+        answer.from.setDone();
+        break;
+      }
+      case control::ToEngine::ZERO: {
+        const MemoryBlock part = part_of_block("zeroing", message.getZero());
+        buffers().zero(part, part.bytes);
+        answer.from.setDone();
+        break;
+      }
+      case control::ToEngine::SET_ENTRY:
+        set_entry(message.getSetEntry());
+        answer.from.setDone();
+        break;
+      default:
+        throw Error(fmt::format("serving a program: message {} is not known", int(message.which())));
+    }
+    channel_.send(answer.message);
+  } catch (const kj::Exception&) {  // some are std::exception too
+    throw;
+  } catch (const BadOptions& error) {
+    refuse(control::Refusal::Kind::BAD_OPTIONS, error.what());
+  } catch (const EngineUnavailable& error) {
+    refuse(control::Refusal::Kind::ENGINE_UNAVAILABLE, error.what());
+  } catch (const std::bad_alloc&) {
+    refuse(control::Refusal::Kind::NO_MEMORY, "there is not enough memory");
+  } catch (const std::exception& error) {
+    refuse(control::Refusal::Kind::ERROR, error.what());
+  }
+}
+
+void EngineService::set_devices(Answer& answer) {
+  const int count = cuda::Driver::device_count();
+  auto devices = answer.from.initDevices(uint32_t(count));
+  if (count == 0) return;
+  const cuda::Driver driver = cuda::Driver::load();
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    int multiprocessors = 0;
+    driver.check(driver.cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                             cuda::find_device(driver, ordinal)),
+                 fmt::format("reading the multiprocessors of CUDA device {}", ordinal));
+    devices.set(uint32_t(ordinal), uint32_t(multiprocessors));
+  }
+}
+
+void EngineService::bar_stored(uint32_t how) {
+  if (how > uint32_t(LineStore::movdir64b) || watcher_.joinable())
+    throw Error("serving a program: BAR is tested before the start, by the stores that there are");
+  bar().expect_test_lines(LineStore(how));
+}
+
+void EngineService::start(bool over_bar) {
+  if (watcher_.joinable()) throw Error("serving a program: it started the workers before");
+  if (!over_bar && engine().bar() != nullptr) engine().give_up_bar();
+  engine().launch();
+  watcher_ = std::thread([this] { watch(); });
+}
+
+void EngineService::set_entry(control::Entry::Reader entry) {
+  BufferEntry bytes;
+  if (entry.getBytes().size() != sizeof bytes || entry.getIndex() >= buffers().entries()) {
+    throw Error(
+        fmt::format("setting entry {} of the buffers' table: {} bytes; the table has {} "
+                    "entries of {} bytes",
+                    entry.getIndex(), entry.getBytes().size(), buffers().entries(), sizeof bytes));
+  }
+  std::memcpy(static_cast<void*>(&bytes), entry.getBytes().begin(), sizeof bytes);
+  const auto found = blocks_.find(bytes.address);
+  if (bytes.address != 0 && (found == blocks_.end() || bytes.bytes > found->second.bytes)) {
+    throw Error(fmt::format("setting entry {} of the buffers' table: {} bytes at {:#x} are of no buffer",
+                            entry.getIndex(), bytes.bytes, bytes.address));
+  }
+  buffers().set_entry(entry.getIndex(), bytes);
+}
+
+void EngineService::launch(control::Launch::Reader message) {
+  if (engine_) throw Error("serving a program: it launched before");
+  set_log_level(LogLevel(std::min<uint32_t>(message.getOptions().getLogLevel(), uint32_t(LogLevel::off))));
+  const Options options = options_of(message);
+  const ActorSet actors = actors_of(message);
+  check_launch(actors, options);
+  engine_ =
+      std::make_unique<cuda::CudaEngine>(actors, options, std::max<uint32_t>(message.getRuntimeTag(), 1));
+  Answer answer;
+  auto launched = answer.from.initLaunched();
+  launched.setDevice(engine_->device_name());
+  launched.setTransport(uint32_t(engine_->transport()));
+  launched.setTransportReason(engine_->transport_reason());
+  launched.setCompileMs(engine_->compile_ms());
+  launched.setFromCache(engine_->compiled_from_cache());
+  const std::vector<std::byte> description = write_description(engine_->description());
+  launched.setDescription(as_data(description));
+  launched.setRegionBytes(engine_->layout().region_bytes());
+  launched.setStagingBytes(cuda::CudaBufferMemory::staging_bytes);
+  const MemoryStats memory = engine_->memory();
+  publish(memory);
+  launched.setActorBytes(memory.actors);
+  launched.setModuleBytes(memory.modules);
+  launched.setBufferTableBytes(memory.buffer_table);
+  launched.setRegisterMs(engine_->register_ms());
+  launched.setMultiprocessors(engine_->multiprocessors());
+  if (engine_->bar() == nullptr) {
+    channel_.send(answer.message, {engine_->region_descriptor(), buffers().staging_descriptor()});
+    return;
+  }
+  const cuda::Driver driver = cuda::Driver::load();
+  const CUuuid uuid = cuda::uuid_of(driver, cuda::find_device(driver, options.device));
+  launched.setDeviceUuid({reinterpret_cast<const kj::byte*>(uuid.bytes), sizeof uuid.bytes});
+  launched.setBarBytes(memory.bar);
+  launched.setMemoryType(engine_->bar()->memory_type());
+  const Descriptor exported = engine_->bar()->export_memory();
+  channel_.send(answer.message,
+                {engine_->region_descriptor(), buffers().staging_descriptor(), exported.get()});
+}
+
+void EngineService::allocate(control::Block::Reader asked) {
+  const auto kind = MemoryKind(asked.getKind());
+  if (kind != MemoryKind::device && kind != MemoryKind::pinned) {
+    throw Error(
+        fmt::format("allocating a buffer of memory kind {}: an engine process has device and "
+                    "pinned ones (0 and 1)",
+                    asked.getKind()));
+  }
+  const MemoryBlock block = buffers().allocate(kind, asked.getBytes());
+  blocks_.insert_or_assign(block.address, block);
+  Answer answer;
+  answer.from.setAllocated(block.address);
+  if (kind == MemoryKind::pinned) {
+    channel_.send(answer.message, {buffers().descriptor_of(block)});
+  } else {
+    channel_.send(answer.message);
+  }
+}
+
+void EngineService::release(control::Block::Reader block) {
+  const auto found = blocks_.find(block.getAddress());
+  if (found == blocks_.end() || found->second.bytes != block.getBytes() ||
+      uint32_t(found->second.kind) != block.getKind()) {
+    throw Error(fmt::format("freeing a buffer for a program: there is none of {} bytes at {:#x}",
+                            block.getBytes(), block.getAddress()));
+  }
+  buffers().release(found->second);
+  blocks_.erase(found);
+}
+
+void EngineService::publish(const MemoryStats& memory) {
+  page_.device_total.store(memory.device_total, std::memory_order_relaxed);
+  page_.device_free.store(memory.device_free, std::memory_order_relaxed);
+}
+
+// Says that the workers have left, or why they died. After a fault the process is of no use: it ends.
+void EngineService::watch() {
+  pthread_setname_np(pthread_self(), "gyre-watcher");
+  for (int turn = 0; !ending_.load(std::memory_order_relaxed); ++turn) {
+    if (const auto cause = engine_->failure()) {
+      constexpr std::string_view prefix = "running the workers: ";
+      say_failed(cause->starts_with(prefix) ? cause->substr(prefix.size()) : *cause);
+      _exit(1);
+    }
+    if (engine_->finished()) {
+      page_.finished.store(1, std::memory_order_release);  // pairs with ProcessEngine::finished()
+      return;
+    }
+    if (turn % 100 == 0) publish(engine_->memory());
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
+void EngineService::send_log(Channel& channel, LogLevel level, std::string_view line) {
+  Answer answer;
+  auto log = answer.from.initLog();
+  log.setLevel(uint32_t(level));
+  log.setText(std::string(line));
+  channel.send(answer.message);
+}
+
+void EngineService::say_failed(const std::string& why) {
+  Answer answer;
+  answer.from.setFailed(why);
+  channel_.send(answer.message);
+}
+
 int serve_engine(int count, char** arguments) {
   const char* const parent = count > 1 ? arguments[1] : "";
   const bool has_pidfd = count == 2;
@@ -378,32 +424,33 @@ int serve_engine(int count, char** arguments) {
   for (const int signal : {SIGINT, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   Channel channel{Descriptor(socket_descriptor)};
   try {
-    SharedMemory page(Descriptor(page_descriptor), sizeof(EnginePage));
-    EnginePage& shared = *static_cast<EnginePage*>(page.address());
-    page.leak();  // the guardian's thread goes on to the end
-    const Guardian guardian(socket_descriptor, has_pidfd ? program_descriptor : -1, shared, getppid());
-    set_logger([&channel](LogLevel level, std::string_view line) {
-      Answer answer;
-      auto log = answer.from.initLog();
-      log.setLevel(uint32_t(level));
-      const std::string text(line);
-      log.setText(text);
-      channel.send(answer.message);
-    });
+    SharedMemory mapped(Descriptor(page_descriptor), sizeof(EnginePage));
+    EnginePage& shared = *static_cast<EnginePage*>(mapped.address());
+    mapped.leak();  // the guardian's thread goes on to the end
+    std::thread([&page = shared, has_pidfd, parent = getppid()] {
+      guard(socket_descriptor, has_pidfd ? program_descriptor : -1, page, parent);
+    }).detach();
+    set_logger(
+        [&channel](LogLevel level, std::string_view line) { EngineService::send_log(channel, level, line); });
     {
       EngineService service(channel, shared);
       service.hello();
-      while (std::optional<Received> received = channel.receive()) {
-        if (!service.serve(*std::move(received))) break;
+      try {
+        while (std::optional<Received> received = channel.receive()) {
+          if (!service.serve(*std::move(received))) break;
+        }
+      } catch (const Error& error) {
+        service.say_failed(fmt::format("the engine process {} ended: {}", getpid(), error.what()));
+        throw;
       }
       if (mps_runs()) service.stop_workers(milliseconds(stop_grace_ms));
     }
     set_logger({});
     return 0;
-  } catch (const kj::Exception& error) {
-    std::fprintf(stderr, "gyre-engine: %s\n", error.getDescription().cStr());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gyre-engine: %s\n", error.what());
+  } catch (const kj::Exception& error) {
+    std::fprintf(stderr, "gyre-engine: %s\n", error.getDescription().cStr());
   }
   set_logger({});
   return 1;

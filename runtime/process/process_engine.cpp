@@ -40,10 +40,11 @@ std::vector<uint32_t> device_multiprocessors(const Options& options) {
   EngineProcess process(options.heartbeat_timeout, 100);
   Request request;
   request.to.setDevices();
-  Received answer = process.call(request.message, From::DEVICES);
-  std::vector<uint32_t> multiprocessors;
-  for (const uint32_t each : answer.root<From>().getDevices()) multiprocessors.push_back(each);
-  return multiprocessors;
+  return process.call(request.message, From::DEVICES, [](From::Reader answer, Received&) {
+    std::vector<uint32_t> multiprocessors;
+    for (const uint32_t each : answer.getDevices()) multiprocessors.push_back(each);
+    return multiprocessors;
+  });
 }
 
 Share share_of(const ActorSet& actors, const Options& options) {
@@ -76,26 +77,41 @@ MemoryBlock ProcessBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
   auto block = request.to.initAllocate();
   block.setKind(uint32_t(kind));
   block.setBytes(bytes);
-  Received answer = process_.call(request.message, From::ALLOCATED);
-  const uint64_t address = answer.root<From>().getAllocated();
+  Descriptor file;
+  const uint64_t address =
+      process_.call(request.message, From::ALLOCATED, [&](From::Reader answer, Received& received) {
+        if (kind == MemoryKind::pinned) file = received.take_descriptor();
+        return answer.getAllocated();
+      });
   if (kind != MemoryKind::pinned) return {kind, bytes, address, nullptr};
-  SharedMemory memory(answer.take_descriptor(), bytes);
-  void* const host = memory.address();
-  const std::lock_guard lock(mutex_);
-  blocks_.insert_or_assign(address, std::move(memory));
-  return {kind, bytes, address, host};
+  try {
+    SharedMemory memory(std::move(file), bytes);
+    void* const host = memory.address();
+    const std::lock_guard lock(mutex_);
+    // The block that is there is in use: its mapping must stay.
+    if (!blocks_.try_emplace(address, std::move(memory)).second)
+      throw process_.condemned(fmt::format("it gave address {:#x} to two blocks", address));
+    return {kind, bytes, address, host};
+  } catch (...) {
+    post_release({kind, bytes, address, nullptr});
+    throw;
+  }
 }
 
 void ProcessBufferMemory::release(const MemoryBlock& block) noexcept {
   if (fork_.forked()) return;  // it is the parent's
+  post_release(block);
+  const std::lock_guard lock(mutex_);
+  blocks_.erase(block.address);
+}
+
+void ProcessBufferMemory::post_release(const MemoryBlock& block) noexcept {
   Request request;
   auto to = request.to.initRelease();
   to.setKind(uint32_t(block.kind));
   to.setAddress(block.address);
   to.setBytes(block.bytes);
   process_.post(request.message);
-  const std::lock_guard lock(mutex_);
-  blocks_.erase(block.address);
 }
 
 void ProcessBufferMemory::copy_in(const MemoryBlock& block, uint64_t offset, const void* from,
@@ -171,6 +187,7 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
     compile_ms_ = launched.getCompileMs();
     from_cache_ = launched.getFromCache();
     description_ = read_description(as_bytes(launched.getDescription()));
+    check_memory(launched, options.region_layout(complete(actors).handlers().size()));
     region_ = SharedMemory(answer.take_descriptor(), launched.getRegionBytes());
     buffers_.launched(SharedMemory(answer.take_descriptor(), launched.getStagingBytes()),
                       launched.getBufferTableBytes());
@@ -186,10 +203,22 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
     });
     log_share(launched.getMultiprocessors());
   } catch (const kj::Exception& error) {
-    throw Error(
-        fmt::format("reading what the engine process launched: {}; both sides must come from the "
-                    "same Gyre",
-                    error.getDescription().cStr()));
+    throw process_.condemned(MalformedMessage(error).what());
+  } catch (const MalformedMessage& error) {
+    throw process_.condemned(error.what());
+  }
+}
+
+// The layout is the program's own: it must not trust that what it maps has room for it.
+void ProcessEngine::check_memory(control::Launched::Reader launched, const RegionLayout& layout) const {
+  if (transport_ != TransportKind::pinned && transport_ != TransportKind::bar)
+    throw MalformedMessage(fmt::format("transport {} is not known", launched.getTransport()));
+  const uint64_t bar_bytes = transport_ == TransportKind::bar ? layout.inbound_bytes_elsewhere() : 0;
+  if (launched.getRegionBytes() < layout.region_bytes() || launched.getBarBytes() < bar_bytes ||
+      (bar_bytes == 0) != (launched.getBarBytes() == 0)) {
+    throw MalformedMessage(
+        fmt::format("it launched a region of {} bytes and {} bytes of BAR, and {} and {} are needed",
+                    launched.getRegionBytes(), launched.getBarBytes(), layout.region_bytes(), bar_bytes));
   }
 }
 
@@ -271,7 +300,8 @@ std::string device_problems(const ActorSet& actors, const Options& options) {
   EngineProcess process(options.heartbeat_timeout, share_of(actors, options).percentage);
   Request request;
   write_launch(request.to.initJudge(), actors, options, 1);
-  return process.call(request.message, From::JUDGED).root<From>().getJudged();
+  return process.call(request.message, From::JUDGED,
+                      [](From::Reader answer, Received&) { return std::string(answer.getJudged()); });
 }
 
 }  // namespace gyre::process

@@ -36,6 +36,8 @@ class ProcessBufferMemory final : public BufferMemory {
   const BufferEntry* table() const override { return nullptr; }  // the engine process has it
 
  private:
+  void post_release(const MemoryBlock& block) noexcept;
+
   const ForkGuard fork_;
   EngineProcess& process_;
   SharedMemory staging_;
@@ -80,6 +82,7 @@ class ProcessEngine final : public Engine {
   void leak() override { process_.kill(); }
 
  private:
+  void check_memory(control::Launched::Reader launched, const RegionLayout& layout) const;
   void map_bar(std::future<std::unique_ptr<cuda::ImportedBarMemory>> opened,
                control::Launched::Reader launched, Descriptor memory, TransportKind asked);
   void log_share(uint32_t multiprocessors) const;

@@ -1,8 +1,12 @@
 // make_seeds FOLDER: writes what the fuzzers start from below FOLDER: well-formed bodies of each type and
-// revision for reader_fuzz, encoded messages for stream_fuzz, calls at random for builder_fuzz.
+// revision for reader_fuzz, encoded messages for stream_fuzz, calls at random for builder_fuzz; control
+// messages, and lists of numbers that stand for them.
 #include <capnp/serialize-packed.h>
 #include <capnp/serialize.h>
 #include <kj/io.h>
+#if defined(GYRE_WITH_CUDA)
+#include <gyre/runtime/process/control.capnp.h>
+#endif
 
 #include <cstdio>
 #include <filesystem>
@@ -93,6 +97,60 @@ void write_calls(Folder folder, Random& random) {
   }
 }
 
+#if defined(GYRE_WITH_CUDA)
+template <class Root>
+void write_control(Folder& folder, auto fill) {
+  capnp::MallocMessageBuilder message;
+  fill(message.initRoot<Root>());
+  folder.write("\1" + bytes_of(capnp::messageToFlatArray(message).asBytes()));
+}
+
+void write_control_messages(Folder folder) {
+  using namespace gyre::process::control;
+  for (const bool judge : {true, false}) {
+    write_control<ToEngine>(folder, [&](ToEngine::Builder to) {
+      auto launch = judge ? to.initJudge() : to.initLaunch();
+      auto actors = launch.initActors();
+      actors.initTypes(2).set(0, "my::Actor");
+      auto header = actors.initHeaders(1)[0];
+      header.setName("actor.hpp");
+      header.setText("struct Actor {};");
+      actors.initActorHeaders(1).set(0, "actor.hpp");
+      actors.initDescription(48);
+      auto options = launch.initOptions();
+      options.setWorkers(2);
+      options.setKeepProgram("folder");
+    });
+  }
+  write_control<ToEngine>(folder, [](ToEngine::Builder to) { to.setStart(true); });
+  write_control<ToEngine>(folder, [](ToEngine::Builder to) { to.initAllocate().setBytes(4096); });
+  write_control<ToEngine>(folder, [](ToEngine::Builder to) { to.initCopyIn().setAddress(4096); });
+  write_control<ToEngine>(folder, [](ToEngine::Builder to) { to.initSetEntry().initBytes(24); });
+  write_control<FromEngine>(folder, [](FromEngine::Builder from) { from.initHello().setGyre("0.1.0"); });
+  write_control<FromEngine>(folder, [](FromEngine::Builder from) { from.initRefused().setText("no"); });
+  write_control<FromEngine>(folder, [](FromEngine::Builder from) { from.setFailed("because"); });
+  write_control<FromEngine>(folder, [](FromEngine::Builder from) { from.initLog().setText("a line"); });
+  write_control<FromEngine>(folder, [](FromEngine::Builder from) {
+    auto launched = from.initLaunched();
+    launched.setDevice("a device");
+    launched.initDescription(48);
+    launched.initDeviceUuid(16);
+  });
+}
+
+// For engine_answers_fuzz: how it ends, then a launch, two blocks, and what is done with them, as they should
+// be.
+void write_answers(Folder folder) {
+  const std::string launched("\0\0\0\0\0\0\0\0", 8), device("\1\0\0\0\0", 5), pinned("\2\0\0\0\0", 5);
+  for (const char then : {0, 2, 4, 5}) {
+    const std::string first(1, then);
+    folder.write(first);
+    folder.write(first + launched);
+    folder.write(first + launched + device + "\3\3" + pinned + pinned + "\3");
+  }
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -105,4 +163,9 @@ int main(int argc, char** argv) {
   write_bodies(Folder(folder / "reader_fuzz"), random);
   write_encoded(Folder(folder / "stream_fuzz"), random);
   write_calls(Folder(folder / "builder_fuzz"), random);
+#if defined(GYRE_WITH_CUDA)
+  write_control_messages(Folder(folder / "control_fuzz"));
+  write_answers(Folder(folder / "engine_answers_fuzz"));
+  write_calls(Folder(folder / "engine_service_fuzz"), random);
+#endif
 }

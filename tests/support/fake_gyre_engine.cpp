@@ -7,6 +7,7 @@
 #include <gyre/runtime/process/engine_service.hpp>
 #include <gyre/runtime/process/mps.hpp>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -35,10 +36,14 @@ int main(int count, char** arguments) {
       int& multiprocessors = fake.device.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
       multiprocessors = (multiprocessors * std::atoi(percentage) + 99) / 100;
     }
-    std::thread([&fake, fault] {
+    // It runs before serve_engine() closes descriptors: sanitizers have some open while a thread starts.
+    std::atomic<bool> runs{false};
+    std::thread([&fake, &runs, fault] {
+      runs = true;
       int number = 0;
       if (sigwait(&fault, &number) == 0) fake.fault();
     }).detach();
+    while (!runs) std::this_thread::yield();
 #if defined(GYRE_WITH_VULKAN)
     std::optional<gyre_test::FakeVulkan> vulkan;
     if (gyre_test::transport_is_bar()) vulkan.emplace();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """error_texts.py SOURCE_DIR: every text of an error that users see stands in docs/reference/errors.md, and no other.
 
-The texts are taken from the sources: what is thrown at set-up (Error, BadOptions, EngineUnavailable), the lines of
+The texts are taken from the sources: what is thrown, or returned to throw, at set-up (Error, BadOptions, EngineUnavailable), the lines of
 what is wrong with options and launches, what Failure::message() says, and what gyre_last_error() does. What a text takes from the run stands as …
 on the page. `error_texts.py SOURCE_DIR --write` mends the page: it adds rows that are missing, whose last column a
 person then fills in where the text does not say all, and removes those whose text is gone.
@@ -121,7 +121,7 @@ def texts_in(name, tokens):
         call = tokens[at - 2][1] + "." + text if before == "." else text
         if kind != "word":
             continue
-        if following == "(" and (text in THROWN and before == "throw" or
+        if following == "(" and (text in THROWN and before in ("throw", "return", ":") or
                                  call in CALLS.get(name, ()) and before in (";", "{", "}", ")", ".", "else")):
             argument = split(tokens[at + 2:until(tokens, at + 2, {")"})], ",")[0]
             source = text if text in THROWN else "EngineUnavailable" if text == "not_started" else "Error" if name == "runtime/cuda/launch_check.cpp" else "BadOptions"

@@ -1,4 +1,5 @@
-// Ways for a program to end while it uses Gyre, one a name. exit_test.sh compares what each prints.
+// Ways for a program to end while it uses Gyre, one a name. exit_test.sh compares what each prints. With
+// GYRE_TEST_ISOLATION=process in the environment the workers are in a process of their own, $GYRE_ENGINE.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -6,6 +7,9 @@
 #include <unistd.h>
 #include <gyre/gyre.hpp>
 #include <gyre/runtime/async/completion_queue.hpp>
+#if defined(GYRE_WITH_CUDA)
+#include <gyre/runtime/cuda/program.hpp>
+#endif
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/telemetry/stats_file.hpp>
 
@@ -51,7 +55,18 @@ void print(const std::string& line) {
   std::fflush(stdout);
 }
 
-Options two_workers() { return {.engine = EngineKind::cpu, .workers = 2, .slots = 8}; }
+bool in_a_process() { return std::getenv("GYRE_TEST_ISOLATION") != nullptr; }
+
+Options two_workers() {
+  if (in_a_process()) {
+    return {.engine = EngineKind::cuda,
+            .transport = TransportKind::pinned,
+            .isolation = Isolation::process,
+            .workers = 2,
+            .slots = 8};
+  }
+  return {.engine = EngineKind::cpu, .workers = 2, .slots = 8};
+}
 
 // Of a runtime that nobody ends.
 Client* client = nullptr;
@@ -501,6 +516,9 @@ const std::map<std::string, void (*)()> ways = {
 int main(int argc, char** argv) {
   const auto way = argc == 2 ? ways.find(argv[1]) : ways.end();
   if (way == ways.end()) return 2;
+#if defined(GYRE_WITH_CUDA)
+  if (in_a_process() && !cuda::nvrtc_available()) return 77;
+#endif
   way->second();
   return 0;
 }

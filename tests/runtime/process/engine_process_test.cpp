@@ -1,4 +1,5 @@
 // An engine process and its program: what each sees of the other's end. The engine runs on the fake driver.
+#include <gyre/runtime/c/gyre.h>
 #include <gyre/runtime/process/control.capnp.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,10 +10,13 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <gyre/bridge/region.hpp>
 #include <gyre/gyre.hpp>
+#include <gyre/runtime/actors/actor_description.hpp>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/process/channel.hpp>
 #include <gyre/runtime/process/engine_process.hpp>
+#include <gyre/runtime/process/launch_message.hpp>
 #include <gyre/runtime/process/mps.hpp>
 
 #include <capnp/serialize.h>
@@ -754,4 +758,196 @@ TEST_CASE("descriptors arrive with their message, and memory that could be resiz
     CHECK_THROWS_AS(received->take_descriptor(), Error);
   }
   CHECK_THROWS_AS(SharedMemory(Descriptor(dup(memory.descriptor())), 100'000), Error);
+}
+
+namespace {
+
+using process::control::FromEngine;
+using process::control::ToEngine;
+
+// What a program is sent by an impostor: a whole message's bytes.
+std::string bytes_of(capnp::MessageBuilder& message) {
+  int sockets[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0);
+  process::Channel writer{Descriptor(sockets[0])};
+  const Descriptor reader(sockets[1]);
+  REQUIRE(writer.send(message));
+  std::string bytes(1 << 16, '\0');
+  bytes.resize(size_t(read(reader.get(), bytes.data(), bytes.size())));
+  return bytes;
+}
+
+std::string good_hello() {
+  capnp::MallocMessageBuilder message;
+  auto hello = message.initRoot<FromEngine>().initHello();
+  hello.setVersion(process::control::VERSION);
+  hello.setGyre(GYRE_VERSION);
+  hello.setRegionVersion(region_version);
+  return bytes_of(message);
+}
+
+// A list where the other side's messages have a struct.
+void fill_with_another_message(capnp::MessageBuilder& message) {
+  message.initRoot<FromEngine>().setFailed("a text");
+  static_assert(uint16_t(FromEngine::FAILED) == uint16_t(ToEngine::COPY_OUT));
+}
+
+// An engine process that says hello and, asked for something, `answer`; then does what `then` says.
+class Answers {
+ public:
+  explicit Answers(const std::string& answer, const std::string& then = "exec sleep 60") {
+    std::ofstream(folder_.path() / "hello", std::ios::binary) << good_hello();
+    std::ofstream(folder_.path() / "answer", std::ios::binary) << answer;
+    const std::string folder = folder_.path();
+    impostor_.emplace("cat " + folder + "/hello >&3; head -c 1 <&3 >" + folder + "/asked; cat " + folder +
+                      "/answer >&3\n" + then);
+  }
+
+ private:
+  TemporaryFolder folder_;
+  std::optional<Impostor> impostor_;
+};
+
+std::string what_a_launch_says(std::chrono::milliseconds heartbeat_timeout = 0ms) {
+  try {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process({.heartbeat_timeout = heartbeat_timeout}));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "it launched";
+}
+
+}  // namespace
+
+TEST_CASE("an engine process that answers what cannot be is killed by name, and no other one") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Runtime other = Runtime::launch(probe_actors(), in_a_process());
+  {
+    capnp::MallocMessageBuilder message;
+    message.initRoot<FromEngine>().setDone();
+    const Answers answers(bytes_of(message));
+    CHECK_THAT(what_a_launch_says(), containing("asking the engine process: it answered with message 3"));
+  }
+  {
+    capnp::MallocMessageBuilder message;
+    message.initRoot<FromEngine>().initLaunched().setRegionBytes(4096);
+    const Answers answers(bytes_of(message));
+    CHECK_THAT(what_a_launch_says(), containing("reading the actors' description"));
+  }
+  {
+    capnp::MallocMessageBuilder message;
+    auto launched = message.initRoot<FromEngine>().initLaunched();
+    const std::vector<std::byte> description = write_description(probe_actors().description());
+    launched.setDescription({reinterpret_cast<const kj::byte*>(description.data()), description.size()});
+    launched.setTransport(uint32_t(TransportKind::pinned));
+    launched.setRegionBytes(4096);
+    const Answers answers(bytes_of(message));
+    CHECK_THAT(what_a_launch_says(),
+               containing("it launched a region of 4096 bytes") && containing("it was killed, launch anew"));
+  }
+  {
+    capnp::MallocMessageBuilder message;
+    message.initRoot<FromEngine>().initLaunched().setDevice("a name");
+    std::string bytes = bytes_of(message);
+    for (size_t at = 16 + 8; at < bytes.size(); ++at) bytes[at] = char(0xff);  // behind frame and table
+    const Answers answers(bytes);
+    CHECK_THAT(what_a_launch_says(), containing("reading a control message: "));
+  }
+  {
+    const Answers answers("no message of Gyre");
+    CHECK_THAT(what_a_launch_says(), containing("was killed: reading a control message: it begins with"));
+  }
+  {
+    const Answers answers(good_hello().substr(0, 20));  // stops within a message
+    CHECK_THAT(what_a_launch_says(300ms), containing("gave no heartbeat for 300 ms and was killed"));
+  }
+  {
+    const Answers answers("", "exec 3>&-; exec sleep 60");
+    CHECK_THAT(what_a_launch_says(), containing("closed its socket and was killed"));
+  }
+  CHECK(other.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().value()->getValue() == 9);
+  CHECK(engines_of(getpid()).size() == 1);
+}
+
+TEST_CASE("an engine process that gets what no program sends ends by name, and no other one") {
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  process::EngineProcess process(5s), other(5s);
+  capnp::MallocMessageBuilder wrong;
+  fill_with_another_message(wrong);
+  const std::string why =
+      "the engine process " + std::to_string(process.id()) + " ended: reading a control message: ";
+  CHECK_THROWS_WITH(process.call(wrong, FromEngine::DONE), containing(why));
+  CHECK(within_a_minute([&] { return process.gone(); }));
+  CHECK_THAT(process.failure().value_or(""), containing(why));
+  capnp::MallocMessageBuilder message;
+  message.initRoot<ToEngine>().setDevices();
+  CHECK(other.call(message, FromEngine::DEVICES).root<FromEngine>().getDevices().size() == 1);
+}
+
+TEST_CASE("an engine process refuses memory that it did not allocate") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  process::EngineProcess process(5s);
+  const auto ask = [&](auto fill, FromEngine::Which expected) {
+    capnp::MallocMessageBuilder message;
+    fill(message.initRoot<ToEngine>());
+    return process.call(message, expected);
+  };
+  const auto copy = [&](auto init, uint64_t address, uint64_t bytes) {
+    ask(
+        [&](ToEngine::Builder to) {
+          auto copied = (to.*init)();
+          copied.setAddress(address);
+          copied.setBytes(bytes);
+        },
+        FromEngine::DONE);
+  };
+  const auto set_entry = [&](uint64_t address, uint64_t bytes) {
+    ask(
+        [&](ToEngine::Builder to) {
+          const uint64_t words[] = {address, bytes, 1};
+          to.initSetEntry().setBytes({reinterpret_cast<const kj::byte*>(words), sizeof words});
+        },
+        FromEngine::DONE);
+  };
+  CHECK_THROWS_WITH(copy(&ToEngine::Builder::initZero, 4096, 1), containing("are of no buffer"));
+  ask(
+      [](ToEngine::Builder to) {
+        process::write_launch(to.initLaunch(), probe_actors(),
+                              in_a_process({.transport = TransportKind::pinned}), 1);
+      },
+      FromEngine::LAUNCHED);
+  const uint64_t block = ask(
+                             [](ToEngine::Builder to) {
+                               auto asked = to.initAllocate();
+                               asked.setKind(uint32_t(MemoryKind::device));
+                               asked.setBytes(10'000);
+                             },
+                             FromEngine::ALLOCATED)
+                             .root<FromEngine>()
+                             .getAllocated();
+  for (const auto init :
+       {&ToEngine::Builder::initCopyIn, &ToEngine::Builder::initCopyOut, &ToEngine::Builder::initZero}) {
+    copy(init, block, 10'000);
+    copy(init, block + 9'999, 1);
+    CHECK_THROWS_WITH(copy(init, block, 10'001), containing("are of no buffer"));
+    CHECK_THROWS_WITH(copy(init, block + 9'999, 2), containing("are of no buffer"));
+    CHECK_THROWS_WITH(copy(init, block - 1, 2), containing("are of no buffer"));
+    CHECK_THROWS_WITH(copy(init, block + 1, ~uint64_t(0)), containing("are of no buffer"));
+  }
+  set_entry(block, 10'000);
+  set_entry(0, 0);
+  CHECK_THROWS_WITH(set_entry(block, 10'001), containing("are of no buffer"));
+  CHECK_THROWS_WITH(set_entry(block + 8, 8), containing("are of no buffer"));
+  CHECK(!process.failure());
+  capnp::MallocMessageBuilder message;
+  auto released = message.initRoot<ToEngine>().initRelease();
+  released.setKind(uint32_t(MemoryKind::device));
+  released.setAddress(block + 4096);
+  released.setBytes(10'000);
+  process.post(message);
+  CHECK(within_a_minute([&] { return process.gone(); }));
+  CHECK_THAT(process.failure().value_or(""),
+             containing("ended: freeing a buffer for a program: there is none of 10000 bytes at"));
 }

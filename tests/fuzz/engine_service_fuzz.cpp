@@ -1,0 +1,204 @@
+// Any messages to an engine process that launched, on the fake driver: each is answered once or ends the
+// service by name, nothing outside of its buffers is read or written, and all is given back at the end.
+//
+// An input is a list of messages: a byte that says which, and numbers that choose among what there is.
+#include <gyre/runtime/process/engine_service.hpp>
+#include <gyre/runtime/process/launch_message.hpp>
+
+#include <cstdlib>
+#include <vector>
+
+#include "support/fake_driver.hpp"
+#include "support/stepped.hpp"
+#include "tests/fuzz/control_messages.hpp"
+
+using namespace gyre_fuzz;
+using namespace gyre;
+
+namespace {
+
+struct Block {
+  uint32_t kind;
+  uint64_t address, bytes;
+};
+
+gyre_test::FakeDriver& fake_driver() {
+  static auto* const fake = [] {
+    set_log_level(LogLevel::off);
+    auto* const made = new gyre_test::FakeDriver({gyre_test::probe_actors()});
+    made->device.memory_bytes = 64 << 20;
+    made->device.host_memory_bytes = 64 << 20;
+    return made;
+  }();
+  return *fake;
+}
+
+class Session {
+ public:
+  Session() : service_channel_(std::move(sockets_.second)), program_(std::move(sockets_.first)) {
+    capnp::MallocMessageBuilder message;
+    Options options;
+    options.engine = EngineKind::cuda;
+    options.transport = TransportKind::pinned;
+    options.slots = 4;
+    options.arena_bytes = 1 << 16;
+    options.max_buffers = 8;
+    process::write_launch(message.initRoot<ToEngine>().initLaunch(), gyre_test::probe_actors(), options, 7);
+    serve(message);
+    auto answer = receive();
+    if (!answer || !answer->root<FromEngine>().isLaunched()) found("a good launch is not done");
+  }
+
+  // False once the service is over.
+  bool take(Input& input) {
+    capnp::MallocMessageBuilder message;
+    auto to = message.initRoot<ToEngine>();
+    const auto which = input.take<uint8_t>();
+    switch (which % 11) {
+      case 0:
+      case 1: {
+        auto asked = to.initAllocate();
+        const Block block{which % 11u, 0, input.take<uint16_t>()};
+        asked.setKind(block.kind);
+        asked.setBytes(block.bytes);
+        if (!serve(message)) return false;
+        if (auto answer = receive(); answer && answer->root<FromEngine>().isAllocated()) {
+          blocks_.push_back({block.kind, answer->root<FromEngine>().getAllocated(), block.bytes});
+        }
+        return true;
+      }
+      case 2: {
+        auto released = to.initRelease();
+        const Block block = some_block(input);
+        released.setKind(block.kind);
+        released.setAddress(block.address);
+        released.setBytes(block.bytes);
+        return serve(message) && !receive();
+      }
+      case 3:
+        fill(to.initCopyIn(), input);
+        break;
+      case 4:
+        fill(to.initCopyOut(), input);
+        break;
+      case 5:
+        fill(to.initZero(), input);
+        break;
+      case 6: {
+        auto entry = to.initSetEntry();
+        const Block block = some_block(input);
+        const BufferEntry bytes{block.address, block.bytes, 1, 0};
+        entry.setIndex(input.take<uint8_t>() % 10);
+        entry.setBytes({reinterpret_cast<const kj::byte*>(&bytes), sizeof bytes});
+        break;
+      }
+      case 7:
+        to.setBarStored(input.take<uint8_t>());
+        break;
+      case 8:
+        to.setDevices();
+        break;
+      case 9:
+        process::write_launch(to.initJudge(), gyre_test::probe_actors(), options_of(input), 1);
+        break;
+      default:
+        return take_raw(input);
+    }
+    return serve(message) && expect_answer();
+  }
+
+ private:
+  static Options options_of(Input& input) {
+    Options options;
+    options.device = input.take<int8_t>();
+    options.workers = input.take<uint16_t>();
+    options.block = input.take<uint16_t>();
+    options.slots = input.take<uint16_t>();
+    options.slot_bytes = input.take<uint16_t>();
+    options.arena_bytes = input.take<uint64_t>();
+    options.actors_per_worker = input.take<uint32_t>();
+    return options;
+  }
+
+  // Of those there are, or there were; somewhat beside it at times.
+  Block some_block(Input& input) {
+    const auto number = input.take<uint8_t>();
+    if (blocks_.empty()) return {number % 4u, input.take<uint64_t>(), input.take<uint64_t>()};
+    Block block = blocks_[number % blocks_.size()];
+    const auto change = input.take<uint8_t>();
+    if (change % 4 == 1) block.address += input.take<int16_t>();
+    if (change % 4 == 2) block.bytes += input.take<int16_t>();
+    if (change % 4 == 3) block.address = input.take<uint64_t>(), block.bytes = input.take<uint64_t>();
+    return block;
+  }
+  void fill(gyre::process::control::Copy::Builder copy, Input& input) {
+    const Block block = some_block(input);
+    copy.setAddress(block.address);
+    copy.setBytes(block.bytes);
+  }
+
+  // Without a start: nobody initialised the region, nor tells workers to end.
+  bool take_raw(Input& input) {
+    std::string bytes = input.take_bytes(input.take<uint8_t>());
+    bytes.resize((bytes.size() + 7) / 8 * 8);
+    if (bytes.empty()) return true;
+    std::vector<uint64_t> words(bytes.size() / 8);
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    if (starts(words)) return true;
+    const bool goes_on = serve(std::move(words));
+    (void)receive();
+    return goes_on;
+  }
+
+  static bool starts(std::vector<uint64_t> words) {
+    try {
+      return Received(std::move(words), {}).root<ToEngine>().isStart();
+    } catch (const kj::Exception&) {
+      return false;
+    }
+  }
+
+  // Past the socket, which has no room for a launch before it is read.
+  bool serve(capnp::MessageBuilder& message) {
+    const auto flat = capnp::messageToFlatArray(message);
+    std::vector<uint64_t> words(flat.size());
+    std::memcpy(words.data(), flat.begin(), flat.size() * sizeof(uint64_t));
+    return serve(std::move(words));
+  }
+  bool serve(std::vector<uint64_t> words) {
+    try {
+      return service_.serve(Received(std::move(words), {}));
+    } catch (const Error&) {
+      return false;
+    } catch (const kj::Exception&) {  // of Received
+      return false;
+    }
+  }
+  std::optional<Received> receive() { return program_.receive_if_there(); }
+  bool expect_answer() {
+    if (!receive()) found("a message has no answer");
+    if (receive()) found("a message has two answers");
+    return true;
+  }
+
+  Sockets sockets_;
+  Channel service_channel_, program_;
+  process::EnginePage page_{};
+  process::EngineService service_{service_channel_, page_};
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WithoutTraces without_traces;
+  gyre_test::FakeDriver& fake = fake_driver();
+  {
+    Session session;
+    Input input(data, size);
+    while (!input.empty() && session.take(input)) {
+    }
+  }
+  if (const std::string misuse = fake.misuse(); !misuse.empty()) found(misuse.c_str());
+  return 0;
+}
