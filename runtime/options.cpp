@@ -46,6 +46,10 @@ std::string Options::problems() const {
     wrong(fmt::format("--heartbeat-timeout {}: must be 100 to 3600000 ms (an hour), or 0 for never",
                       heartbeat_timeout.count()));
   }
+  if (stall_after.count() != 0 && (stall_after.count() < 10 || stall_after > std::chrono::hours(24))) {
+    wrong(fmt::format("--stall-after {}: must be 10 to 86400000 ms (a day), or 0 for never",
+                      stall_after.count()));
+  }
   if (restart.within.count() < 1 || restart.within > std::chrono::hours(24)) {
     wrong(fmt::format("restart.within {}: must be 1 to 86400000 ms (a day)", restart.within.count()));
   }

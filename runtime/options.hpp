@@ -94,6 +94,9 @@ struct Options {
   Isolation isolation = Isolation::in_process;
   /// Kills an engine process that is silent for so long, 100 ms to an hour; 0: never, for debuggers.
   std::chrono::milliseconds heartbeat_timeout{2000};
+  /// Kills an engine process with a worker that is in one handler for so long, 10 ms to a day; 0: never. Only
+  /// with `isolation` process: nothing else can end an endless handler.
+  std::chrono::milliseconds stall_after{0};
   /// Launches a failed engine again: at once the first time, each time within `restart.within` after a longer
   /// pause. Messages of before have their outcome then; actors' state begins anew (Runtime::relaunch).
   RestartLimit restart = {};

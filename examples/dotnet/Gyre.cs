@@ -46,6 +46,7 @@ namespace Gyre
         public IntPtr CudaContext;
         public int Context;
         public int Reserved;
+        public long StallAfterMs;
     }
 
     [StructLayout(LayoutKind.Sequential)]

@@ -46,6 +46,7 @@ pub struct gyre_options {
     pub cuda_context: *mut c_void,
     pub context: i32,
     pub reserved: i32,
+    pub stall_after_ms: i64,
 }
 
 #[repr(C)]

@@ -293,6 +293,8 @@ typedef struct gyre_options {
   void* cuda_context;
   int32_t context;  /**< GYRE_CONTEXT_OWN, GYRE_CONTEXT_PRIMARY or GYRE_CONTEXT_GIVEN; in process only */
   int32_t reserved; /**< 0 */
+  /** An engine process with a worker that is in one handler for so long is killed; milliseconds, 0: never. */
+  int64_t stall_after_ms;
 } gyre_options;
 /** Fills in the defaults. `struct_size` is the caller's sizeof(gyre_options). */
 GYRE_API gyre_status gyre_options_init(gyre_options* options, size_t struct_size);

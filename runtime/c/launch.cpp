@@ -35,6 +35,7 @@ gyre_options defaults() {
   options.isolation = int32_t(standard.isolation);
   options.heartbeat_timeout_ms = standard.heartbeat_timeout.count();
   options.restart_times = standard.restart.times;
+  options.stall_after_ms = standard.stall_after.count();
   options.restart_within_ms = standard.restart.within.count();
   options.multiprocessors = standard.multiprocessors;
   options.context = int32_t(standard.context);
@@ -70,6 +71,7 @@ gyre_status read_options(const char* doing, const gyre_options& given, Options& 
   GYRE_C_TRY(in_range("restart_within_ms", given.restart_within_ms, 24 * 3600 * 1000));
   GYRE_C_TRY(in_range("context", given.context, GYRE_CONTEXT_GIVEN));
   GYRE_C_TRY(in_range("reserved", given.reserved, 0));
+  GYRE_C_TRY(in_range("stall_after_ms", given.stall_after_ms, 24 * 3600 * 1000));
   if (given.pin_worker_count > 65536 || (given.pin_worker_count != 0 && given.pin_workers == nullptr)) {
     return refuse(GYRE_BAD_OPTIONS,
                   fmt::format("{}: options->pin_workers {} {} processors; give up to 65,536", doing,
@@ -82,6 +84,7 @@ gyre_status read_options(const char* doing, const gyre_options& given, Options& 
   options.wait = WaitPolicy(given.wait);
   options.isolation = Isolation(given.isolation);
   options.heartbeat_timeout = std::chrono::milliseconds(given.heartbeat_timeout_ms);
+  options.stall_after = std::chrono::milliseconds(given.stall_after_ms);
   options.restart = {given.restart_times, std::chrono::milliseconds(given.restart_within_ms)};
   options.multiprocessors = given.multiprocessors;
   options.context = CudaContext(given.context);

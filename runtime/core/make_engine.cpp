@@ -77,12 +77,19 @@ std::string context_problem(const Options& options, bool on_cuda) {
          "in_process";
 }
 
+std::string stall_problem(const Options& options, bool on_cuda) {
+  if (options.stall_after.count() == 0 || (on_cuda && options.isolation == Isolation::process)) return {};
+  return fmt::format(
+      "--stall-after {}: an endless handler can be ended only with its process; use --isolation process",
+      options.stall_after.count());
+}
+
 // Lines of what the engine says of the options, without its device.
 std::string engine_problems(const ActorSet& actors, const Options& options, bool on_cuda) {
   std::string problems;
   for (const std::string& problem :
        {transport_problem(options, on_cuda), context_problem(options, on_cuda),
-        on_cuda ? multiprocessors_problem(options) : std::string(),
+        on_cuda ? multiprocessors_problem(options) : std::string(), stall_problem(options, on_cuda),
         on_cuda ? grid_problem(actors, options) : CpuEngine::problems(options)}) {
     if (!problem.empty()) problems += "  " + problem + "\n";
   }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <gyre/runtime/core/core.hpp>
+#include <gyre/runtime/core/stall_watch.hpp>
 #include <gyre/runtime/system/leave_thread.hpp>
 #include <gyre/runtime/system/signals_blocked.hpp>
 
@@ -32,7 +33,13 @@ void Watcher::run() {
   watcher_of_this_thread = this;
   std::unique_lock lock(sleep_mutex_);
   // The load pairs with the store in end().
+  StallWatch stalls(core_.host());
   while (!wake_.wait_for(lock, interval, [this] { return ending_.load(std::memory_order_acquire); })) {
+    if (const auto worker = stalls.find()) {
+      core_.engine().end_by_force(fmt::format(
+          "worker {} was in one handler for {} ms, and its engine process was killed (Options::stall_after)",
+          *worker, core_.options().stall_after.count()));
+    }
     core_.engine_failure().check();
     if (core_.state() == Lifecycle::failed) break;
   }

@@ -301,6 +301,14 @@ void EngineProcess::kill_now() noexcept {
   }
 }
 
+void EngineProcess::kill(std::string_view cause) noexcept {
+  try {
+    fail(std::string(cause));
+  } catch (const std::bad_alloc&) {  // how it ended is said instead
+  }
+  kill();
+}
+
 std::optional<std::string> EngineProcess::failure() const {
   const std::lock_guard lock(mutex_);
   if (failure_.empty()) return std::nullopt;

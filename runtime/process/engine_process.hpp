@@ -62,6 +62,8 @@ class EngineProcess {
   void end() noexcept;
   /// Kills the process. Under MPS asks it to stop, and kills it after kill_grace_ms. Does not wait.
   void kill() noexcept;
+  /// Kills the process for `cause`, which failure() returns, unless there is one already.
+  void kill(std::string_view cause) noexcept;
 
   /// Returns true once the process has ended: nothing writes to its shared memory any more.
   bool gone() const { return gone_.load(std::memory_order_acquire); }  // pairs with the store in conclude()

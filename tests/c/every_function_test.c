@@ -386,6 +386,8 @@ static void launches(const char* endless) {
   EXPECT_OPTIONS_REFUSED(options.reserved = 1);
   EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = 99);
   EXPECT_OPTIONS_REFUSED(options.restart_within_ms = 0);
+  EXPECT_OPTIONS_REFUSED(options.stall_after_ms = 9);
+  EXPECT_OPTIONS_REFUSED(options.stall_after_ms = 1000); /* there is no engine process */
   EXPECT_OPTIONS_REFUSED(options.restart_within_ms = INT64_MAX);
   EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = -1);
   EXPECT_OPTIONS_REFUSED(options.heartbeat_timeout_ms = INT64_MAX);

@@ -50,6 +50,11 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
               std::to_string(options.heartbeat_timeout.count()) + ")")
       .type_name("MS");
   command
+      .add_option(
+          "--stall-after", [&options](int64_t ms) { options.stall_after = std::chrono::milliseconds(ms); },
+          "milliseconds in one handler after which an engine process is killed; 0: never (default)")
+      .type_name("MS");
+  command
       .add_option("--restarts", options.restart.times,
                   "times a minute that a failed engine is launched again by itself")
       .show_default();

@@ -69,6 +69,7 @@ class Options(_Struct):
         ("cuda_context", c_void_p),
         ("context", c_int32),
         ("reserved", c_int32),
+        ("stall_after_ms", c_int64),
     ]
 
 

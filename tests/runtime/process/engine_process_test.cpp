@@ -217,6 +217,36 @@ TEST_CASE("an engine process that is stopped is killed, and the failure says so"
   CHECK(within_a_minute([&] { return !lives(engine); }));
 }
 
+TEST_CASE(
+    "a handler that does not return ends with its engine process after the time that the program gave") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Options options = in_a_process({.workers = 2, .timeout = 60s});
+  options.stall_after = 300ms;
+  options.restart = {1, 60s};
+  Runtime runtime = Runtime::launch(probe_actors(), options);
+  std::atomic<bool> restarted{false};
+  std::string cause;
+  runtime.on_restart([&](const Restart& restart) {
+    cause = restart.cause;
+    restarted = true;
+  });
+  Client client = runtime.client();
+  // Handlers that return are left alone, and so is an idle engine.
+  const auto until = std::chrono::steady_clock::now() + 700ms;
+  while (std::chrono::steady_clock::now() < until) {
+    REQUIRE(client.ask<ProbeRequest>(probe, asking(Action::TIME, 20'000'000)).get());
+    std::this_thread::sleep_for(20ms);
+  }
+  CHECK_FALSE(restarted);
+  auto endless = client.ask<ProbeRequest>(Address<Probe>{1}, asking(Action::WORK, 100'000'000'000));
+  CHECK(endless.get().error().status == Status::engine_failed);
+  REQUIRE(within_a_minute([&] { return restarted.load(); }));
+  CHECK(says(cause, "worker 1 was in one handler for 300 ms"));
+  CHECK(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1)).get());
+  CHECK(says(refusal({.engine = EngineKind::cpu, .stall_after = 300ms}), "--stall-after 300"));
+}
+
 TEST_CASE("a fault in an engine process leaves the program able to launch on CUDA again") {
   if (without_nvrtc()) return;
   const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
