@@ -37,6 +37,7 @@ enum class Status : uint32_t {
   // The host's own: outcomes of an accepted message or of an operation on the whole runtime.
   terminated = 7,     ///< the runtime has ended
   engine_failed = 8,  ///< the engine died; its cause is in Runtime::failure()
+  buffer_lost = 33,   ///< the engine process that had the buffer is gone
   forked = 10,        ///< the process was forked: the workers are the parent's
   timed_out = 20,     ///< no reply before the deadline
   cancelled = 31,     ///< the ask was given up by its sender; a worker may handle it all the same

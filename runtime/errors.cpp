@@ -212,6 +212,9 @@ std::string text_of(const Failure& failure) {
           "handling a message: the handler wants {} bytes of scratch memory, and its actor says that it "
           "needs {}; have the actor say a larger scratch_bytes",
           failure.asked, failure.limit);
+    case Status::buffer_lost:
+      return "using a buffer: the engine process that had it is gone, and its content with it; allocate another "
+             "after Runtime::relaunch()";
     case Status::cancelled:
       return "waiting for a reply: its sender cancelled the ask; a worker may handle it all the same";
     case Status::worker_stuck:

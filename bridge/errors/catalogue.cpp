@@ -79,6 +79,8 @@ constexpr ErrorEntry entries[] = {
     status(Status::scratch_full, "scratch_full",
            "the handler asked for more scratch memory than its actor says it needs",
            "have the actor say a larger scratch_bytes"),
+    status(Status::buffer_lost, "buffer_lost", "the engine process that had the buffer is gone, and its content with it",
+           "allocate another after Runtime::relaunch()"),
     status(Status::worker_stuck, "worker_stuck",
            "a worker did not answer a control command before its deadline; its memory is left to it",
            "wait longer, or have long handlers ask ctx.should_stop()"),

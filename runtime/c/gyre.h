@@ -89,6 +89,7 @@ enum {
   GYRE_BAD_BUFFER = 30,
   GYRE_CANCELLED = 31,
   GYRE_SCRATCH_FULL = 32,
+  GYRE_BUFFER_LOST = 33,
   /* States of the whole runtime. */
   GYRE_WORKER_STUCK = 40,
   /* Errors of this interface. The numbers above are those of gyre::Status. */

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <kj/exception.h>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/errors.hpp>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/process/launch_message.hpp>
 #include <gyre/runtime/process/mps.hpp>
@@ -66,6 +67,10 @@ void ProcessBufferMemory::launched(SharedMemory staging, uint64_t own_bytes) {
   own_bytes_ = own_bytes;
 }
 
+void ProcessBufferMemory::refuse_if_lost() const {
+  if (process_.gone()) throw Error(Failure{Status::buffer_lost}.message(), Status::buffer_lost);
+}
+
 std::string ProcessBufferMemory::refusal(MemoryKind kind) const {
   if (kind != MemoryKind::unified) return {};
   return "managed memory cannot be shared with the engine's process; use MemoryKind::pinned, or launch with "
@@ -73,6 +78,7 @@ std::string ProcessBufferMemory::refusal(MemoryKind kind) const {
 }
 
 MemoryBlock ProcessBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
+  refuse_if_lost();
   Request request;
   auto block = request.to.initAllocate();
   block.setKind(uint32_t(kind));
@@ -116,6 +122,7 @@ void ProcessBufferMemory::post_release(const MemoryBlock& block) noexcept {
 
 void ProcessBufferMemory::copy_in(const MemoryBlock& block, uint64_t offset, const void* from,
                                   uint64_t bytes) {
+  refuse_if_lost();
   if (block.host != nullptr) {
     std::memcpy(static_cast<char*>(block.host) + offset, from, bytes);
     return;
@@ -133,6 +140,7 @@ void ProcessBufferMemory::copy_in(const MemoryBlock& block, uint64_t offset, con
 }
 
 void ProcessBufferMemory::copy_out(const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) {
+  refuse_if_lost();
   if (block.host != nullptr) {
     std::memcpy(to, static_cast<const char*>(block.host) + offset, bytes);
     return;
@@ -150,6 +158,7 @@ void ProcessBufferMemory::copy_out(const MemoryBlock& block, uint64_t offset, vo
 }
 
 void ProcessBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
+  refuse_if_lost();
   if (block.host != nullptr) {
     std::memset(block.host, 0, bytes);
     return;

@@ -37,6 +37,7 @@ class ProcessBufferMemory final : public BufferMemory {
 
  private:
   void post_release(const MemoryBlock& block) noexcept;
+  void refuse_if_lost() const;
 
   const ForkGuard fork_;
   EngineProcess& process_;

@@ -32,7 +32,8 @@ constexpr Status every_status[] = {Status::ok,
                                    Status::actor_table_full,
                                    Status::bad_buffer,
                                    Status::cancelled,
-                                   Status::scratch_full};
+                                   Status::scratch_full,
+                                   Status::buffer_lost};
 }
 
 TEST_CASE("each status has a name of its own, and its message begins with it") {

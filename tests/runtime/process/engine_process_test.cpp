@@ -295,9 +295,21 @@ TEST_CASE("a buffer of an engine process that is gone is refused by name, and fr
   kill(engines_of(getpid()).at(0), SIGKILL);
   REQUIRE(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
   std::vector<float> values(1000);
-  CHECK_THROWS_AS(buffer.write(values), Error);
-  CHECK_THROWS_AS(buffer.read(values), Error);
-  CHECK_THROWS_AS(runtime.allocate<float>(MemoryKind::device, 10), Error);
+  const auto status_of = [](const auto& use) {
+    try {
+      use();
+    } catch (const Error& error) {
+      return error.status();
+    }
+    return Status::ok;
+  };
+  for (const bool relaunched : {false, true}) {
+    if (relaunched) runtime.relaunch();
+    CHECK(status_of([&] { buffer.write(values); }) == Status::buffer_lost);
+    CHECK(status_of([&] { buffer.read(values); }) == Status::buffer_lost);
+    CHECK(status_of([&] { runtime.allocate<float>(MemoryKind::device, 10); }) ==
+          (relaunched ? Status::ok : Status::buffer_lost));
+  }
 }
 
 TEST_CASE("an engine process that is not there, or does not start, is refused by name with the paths") {
