@@ -276,7 +276,9 @@ TEST_CASE("more actors than the device has memory for are refused with numbers",
 
 TEST_CASE("a launch is checked beside live workers, which count and go on", "[gpu][contexts]") {
   {
-    Options options = on_cuda(2);
+    // Four on each multiprocessor: as many as fit alone do not fit beside them.
+    const uint32_t held = 4 * uint32_t(Gpu().limits.multiprocessors);
+    Options options = on_cuda(held);
     options.isolation = Isolation::in_process;
     Runtime runtime = Runtime::launch(probe_actors(), options);
     REQUIRE(replies_from(runtime, 1));
@@ -286,7 +288,7 @@ TEST_CASE("a launch is checked beside live workers, which count and go on", "[gp
     REQUIRE(verdict.kernel);
     REQUIRE(verdict.kernel->max_grid);
     CHECK(says(check_launch(probe_actors(), on_cuda(uint32_t(*verdict.kernel->max_grid))).problems,
-               "beside the 2 blocks that other runtimes of this process hold"));
+               "beside the " + std::to_string(held) + " blocks that other runtimes of this process hold"));
     CHECK(replies_from(runtime, 1));
     CHECK(runtime.terminate().books.balanced());
   }

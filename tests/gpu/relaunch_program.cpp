@@ -121,14 +121,14 @@ int main(int argc, char** argv) {
   Options options{.engine = EngineKind::cuda, .transport = bar ? TransportKind::bar : TransportKind::pinned};
   options.isolation = Isolation::process;
   options.heartbeat_timeout = 300ms;
-  options.stall_after = 200ms;
+  options.stall_after = 1s;  // the driver takes longer than half of it to report a trap
   options.workers = 4;
   options.timeout = 30s;
   set_log_level(LogLevel::off);
   const Cause causes[] = {
       {"illegal address", "CUDA_ERROR_ILLEGAL_ADDRESS", provoke_by<Action::FAIL>},
       {"trap", "CUDA_ERROR_LAUNCH_FAILED", provoke_by<Action::FAIL_ALONE>},
-      {"endless handler", "was in one handler for 200 ms", provoke_by<Action::WORK>},
+      {"endless handler", "was in one handler for 1000 ms", provoke_by<Action::WORK>},
       {"SIGKILL", "was ended by signal 9", send<SIGKILL>},
       {"SIGSTOP", "gave no heartbeat for 300 ms", send<SIGSTOP>},
   };
