@@ -100,7 +100,8 @@ MemoryBlock Buffers::allocate_or_reuse(MemoryKind kind, uint64_t bytes) {
     throw Error(
         fmt::format("{}; {} bytes of freed {} buffers are kept until the runtime ends, none of them large "
                     "enough",
-                    error.what(), retired_counts_[uint32_t(kind)].read().bytes, name(kind)));
+                    error.what(), retired_counts_[uint32_t(kind)].read().bytes, name(kind)),
+        error.status());
   }
 }
 
