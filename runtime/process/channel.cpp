@@ -1,5 +1,6 @@
 #include <capnp/serialize.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <gyre/runtime/process/channel.hpp>
 
@@ -43,7 +44,8 @@ Descriptor Received::take_descriptor() {
   return std::move(descriptors_[taken_++]);
 }
 
-bool Channel::send(capnp::MessageBuilder& message, std::initializer_list<int> descriptors) {
+bool Channel::send(capnp::MessageBuilder& message, std::initializer_list<int> descriptors,
+                   const std::function<bool()>& give_up) {
   const kj::Array<capnp::word> words = capnp::messageToFlatArray(message);
   Frame frame;
   frame.descriptors = uint32_t(descriptors.size());
@@ -70,8 +72,14 @@ bool Channel::send(capnp::MessageBuilder& message, std::initializer_list<int> de
   }
   const std::lock_guard lock(send_mutex_);
   while (header.msg_iovlen != 0) {
-    const ssize_t sent = sendmsg(socket_.get(), &header, MSG_NOSIGNAL);
+    const ssize_t sent = sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      pollfd room{socket_.get(), POLLOUT, 0};
+      constexpr int tenth_ms = 100;
+      if (poll(&room, 1, tenth_ms) == 0 && give_up && give_up()) return false;
+      continue;
+    }
     if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return false;
     if (sent < 0) {
       throw Error("sending a control message: " + std::generic_category().message(errno) +

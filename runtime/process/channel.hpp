@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -59,9 +60,11 @@ class Channel {
 
   int descriptor() const { return socket_.get(); }
   /// Sends a message, and copies of `descriptors` beside it. Blocks while the other side does not read.
-  /// @returns false if the other side is gone
+  /// @param give_up  asked each tenth of a second while it blocks; the rest is not sent once it says true
+  /// @returns false if the other side is gone, or `give_up` said so
   /// @throws Error  if the system refuses
-  bool send(capnp::MessageBuilder& message, std::initializer_list<int> descriptors = {});
+  bool send(capnp::MessageBuilder& message, std::initializer_list<int> descriptors = {},
+            const std::function<bool()>& give_up = {});
   /// Receives a message. Blocks until there is one.
   /// @returns nothing if the other side is gone
   /// @throws MalformedMessage  if what came is no message

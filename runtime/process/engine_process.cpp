@@ -236,7 +236,11 @@ Received EngineProcess::call(capnp::MessageBuilder& request, control::FromEngine
     awaiting_ = true;
     answer_.reset();
   }
-  channel_->send(request);  // false: the process is gone, or will be
+  // False: the process is gone or will be, or answered before it had read the whole request.
+  channel_->send(request, {}, [this] {
+    const std::lock_guard lock(mutex_);
+    return answer_.has_value();
+  });
   std::unique_lock lock(mutex_);
   answered_.wait(lock, [this] { return answer_ || gone(); });
   awaiting_ = false;
