@@ -174,7 +174,8 @@ int main(int argc, char** argv) {
         expect(runtime.failure().find(cause.says) != std::string::npos,
                cause.name + (": " + runtime.failure()));
         const auto outcome = pending.get();
-        expect(!outcome, "what provoked it has no reply");
+        // A stray store goes its own way: the handler may have answered before the device finds it.
+        expect(!outcome || outcome.value()->getValue() == 3, "what provoked it has no wrong reply");
         begin = Clock::now();
         runtime.relaunch();
         const auto reply = client.ask<ProbeRequest>(Address<Faulty>{2}, asking(Action::ANSWER, 20)).get();
