@@ -165,12 +165,13 @@ Descriptor BarMemory::export_memory() const { return Descriptor(vulkan_->export_
 uint32_t BarMemory::memory_type() const { return vulkan_->memory_type(); }
 
 ImportedBarMemory::ImportedBarMemory()
-    : store_(HostMemory::best_line_store()), opened_(std::make_unique<VulkanDevice>()) {
-  opened_->open_ahead();
-}
+    : store_(HostMemory::best_line_store()), opened_(VulkanDevice::shared()) {}
 
 void ImportedBarMemory::map(const Uuid& device, uint64_t bytes, uint32_t memory_type, Descriptor memory) {
-  opened_->open(device);
+  if (!opened_->open(device)) {  // it is open for a runtime on another GPU
+    opened_ = std::make_shared<VulkanDevice>();
+    opened_->open(device);
+  }
   vulkan_ = std::make_unique<VulkanMemory>(std::move(opened_), bytes, memory_type, std::move(memory));
   bytes_ = bytes;
 }

@@ -101,7 +101,7 @@ class ImportedBarMemory {
  private:
   const LineStore store_;
   uint64_t bytes_ = 0;
-  std::unique_ptr<VulkanDevice> opened_;  // until map()
+  std::shared_ptr<VulkanDevice> opened_;  // until map()
   std::unique_ptr<VulkanMemory> vulkan_;
 };
 

@@ -122,6 +122,25 @@ std::string explain(VkResult result) {
   return name_of(result) + " (" + std::to_string(int(result)) + "): " + advice_on(result);
 }
 
+std::shared_ptr<VulkanDevice> VulkanDevice::shared() {
+  struct Opened {
+    std::mutex mutex;
+    std::weak_ptr<VulkanDevice> device;
+    ForkGuard fork;
+  };
+  static auto& opened = *new Opened;  // never destroyed: what ends the process may still launch
+  const detail::ForkDeferred deferred;
+  const std::lock_guard lock(opened.mutex);
+  std::shared_ptr<VulkanDevice> device = opened.fork.forked() ? nullptr : opened.device.lock();
+  if (!device) {
+    device = std::make_shared<VulkanDevice>();
+    device->open_ahead();
+    opened.device = device;
+    opened.fork = ForkGuard();
+  }
+  return device;
+}
+
 VulkanDevice::VulkanDevice() : vulkan_(Vulkan::load()) {
   try {
     create_instance();
@@ -151,13 +170,14 @@ void VulkanDevice::open_ahead() noexcept {
   }
 }
 
-void VulkanDevice::open(const Uuid& uuid) {
-  if (device_ != nullptr && uuid_of(physical_) == uuid) return;
+bool VulkanDevice::open(const Uuid& uuid) {
+  const std::lock_guard lock(open_mutex_);
+  if (device_ != nullptr) return uuid_of(physical_) == uuid;
   const std::vector<VkPhysicalDevice> devices = physical_devices();
   for (const VkPhysicalDevice device : devices) {
     if (uuid_of(device) != uuid) continue;
-    if (device_ != nullptr) vkDestroyDevice(std::exchange(device_, nullptr), nullptr);
-    return create_device(device);
+    create_device(device);
+    return true;
   }
   throw EngineUnavailable("looking for the CUDA device among Vulkan's: none of the " +
                           std::to_string(devices.size()) +
@@ -227,7 +247,7 @@ void VulkanDevice::create_device(VkPhysicalDevice physical) {
   if (vkGetMemoryFdKHR == nullptr) lacks("vkGetMemoryFdKHR");
 }
 
-VulkanMemory::VulkanMemory(const Uuid& device, uint64_t bytes) : device_(std::make_unique<VulkanDevice>()) {
+VulkanMemory::VulkanMemory(const Uuid& device, uint64_t bytes) : device_(std::make_shared<VulkanDevice>()) {
   device_->open(device);
   try {
     memory_type_ = choose_memory_type(bytes);
@@ -238,7 +258,7 @@ VulkanMemory::VulkanMemory(const Uuid& device, uint64_t bytes) : device_(std::ma
   }
 }
 
-VulkanMemory::VulkanMemory(std::unique_ptr<VulkanDevice> device, uint64_t bytes, uint32_t memory_type,
+VulkanMemory::VulkanMemory(std::shared_ptr<VulkanDevice> device, uint64_t bytes, uint32_t memory_type,
                            Descriptor memory)
     : device_(std::move(device)), memory_type_(memory_type) {
   try {

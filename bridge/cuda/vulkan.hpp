@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -33,11 +34,14 @@ struct Vulkan {
 /// "VK_ERROR_OUT_OF_DEVICE_MEMORY (-2): what to do".
 std::string explain(VkResult result);
 
-/// An instance of Vulkan, and one device opened in it. Opening takes as long as making a CUDA context. One
-/// thread at a time may use it.
+/// An instance of Vulkan, and one device opened in it. Opening takes as long as making a CUDA context.
 class VulkanDevice {
  public:
   using Uuid = std::array<uint8_t, VK_UUID_SIZE>;
+
+  /// Returns the device that this function returned before, if somebody still has it: a relaunch need not
+  /// open it again. Else a new one, opened ahead. Any thread. Throws EngineUnavailable.
+  static std::shared_ptr<VulkanDevice> shared();
 
   /// Makes an instance. Throws EngineUnavailable with the step that failed, its VkResult, and what to do.
   VulkanDevice();
@@ -48,8 +52,9 @@ class VulkanDevice {
   /// Opens the machine's device if it has only one, so that open() has nothing left to do. What fails is left
   /// to open().
   void open_ahead() noexcept;
-  /// Opens the device with this UUID. Throws EngineUnavailable likewise.
-  void open(const Uuid& uuid);
+  /// Opens the device with this UUID. Returns false if another one is open. Any thread. Throws
+  /// EngineUnavailable likewise.
+  bool open(const Uuid& uuid);
   /// Gives the device up without closing it.
   void leak() { leaked_ = true; }
 
@@ -84,6 +89,7 @@ class VulkanDevice {
   VkInstance instance_ = nullptr;
   VkPhysicalDevice physical_ = nullptr;
   VkDevice device_ = nullptr;
+  std::mutex open_mutex_;
   bool leaked_ = false;
 };
 
@@ -101,7 +107,7 @@ class VulkanMemory {
   /// @param bytes        as many as were allocated
   /// @param memory_type  memory_type() there
   /// @param memory       export_descriptor() there
-  VulkanMemory(std::unique_ptr<VulkanDevice> device, uint64_t bytes, uint32_t memory_type, Descriptor memory);
+  VulkanMemory(std::shared_ptr<VulkanDevice> device, uint64_t bytes, uint32_t memory_type, Descriptor memory);
   /// Frees the memory unless it was leaked.
   ~VulkanMemory();
   VulkanMemory(const VulkanMemory&) = delete;
@@ -126,7 +132,7 @@ class VulkanMemory {
   void import(uint64_t bytes, Descriptor memory);
   void free() noexcept;
 
-  const std::unique_ptr<VulkanDevice> device_;
+  const std::shared_ptr<VulkanDevice> device_;
   VkDeviceMemory memory_ = VK_NULL_HANDLE;
   void* host_ = nullptr;
   uint64_t heap_bytes_ = 0;
