@@ -41,7 +41,7 @@ RawMemory::RawMemory(const cuda::Context& context, TransportKind transport, uint
   const size_t bytes = layout.region_bytes();
   if (transport_ == TransportKind::bar || transport_ == TransportKind::automatic) {
     try {
-      bar_ = std::make_unique<cuda::BarMemory>(context, layout.inbound_bytes_elsewhere());
+      bar_ = std::make_unique<cuda::BarMemoryHere>(context, layout.inbound_bytes_elsewhere());
       transport_ = TransportKind::bar;
     } catch (const EngineUnavailable&) {
       if (transport_ == TransportKind::bar) throw;
@@ -59,10 +59,10 @@ RawMemory::RawMemory(const cuda::Context& context, TransportKind transport, uint
   char* const host = static_cast<char*>(region_->host_address());
   char* const device = reinterpret_cast<char*>(region_->device_address());
   if (bar_) {
-    const BarInbound inbound = bar_->inbound();
+    const BarInbound inbound = bar_->memory.inbound();
     store_ = inbound.store;
     host_ = rings_in(host, static_cast<char*>(inbound.address), layout);
-    device_ = rings_in(device, reinterpret_cast<char*>(bar_->device_address()), layout);
+    device_ = rings_in(device, reinterpret_cast<char*>(bar_->mapping.device_address()), layout);
   } else {
     host_ = rings_in(host, layout);
     device_ = rings_in(device, layout);
@@ -74,7 +74,7 @@ Bridge RawMemory::bridge(uint32_t worker) const {
 }
 
 BarBridge RawMemory::bar_bridge(uint32_t worker) const {
-  return bar_ ? bar_->inbound().of_worker(RegionLayout{workers_, host_.shape}, worker) : BarBridge{};
+  return bar_ ? bar_->memory.inbound().of_worker(RegionLayout{workers_, host_.shape}, worker) : BarBridge{};
 }
 
 bool RawMemory::take_slot_pages() {
@@ -97,7 +97,10 @@ void RawMemory::command_stop() const {
 
 void RawMemory::leak() {
   region_->leak();
-  if (bar_) bar_->leak();
+  if (bar_) {
+    bar_->mapping.leak();
+    bar_->memory.leak();
+  }
 }
 
 }  // namespace gyre::bench

@@ -81,7 +81,7 @@ class RawMemory {
   TransportKind transport_;
   uint32_t workers_, packets_;
   std::unique_ptr<cuda::RegionMemory> region_;
-  std::unique_ptr<cuda::BarMemory> bar_;  // null unless transport_ is bar
+  std::unique_ptr<cuda::BarMemoryHere> bar_;  // null unless transport_ is bar
   LineStore store_ = LineStore::four_packets;
   std::vector<SlotPages> slot_pages_;  // of each worker; none: the rings are in one piece
   RawRings host_{}, device_{};

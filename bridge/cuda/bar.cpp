@@ -17,12 +17,6 @@ namespace {
 
 constexpr uint64_t granule = uint64_t(2) << 20;  // a large page: what Vulkan and CUDA both allocate in
 
-VulkanMemory::Uuid as_vulkan_has_it(const CUuuid& uuid) {
-  VulkanMemory::Uuid bytes;
-  std::memcpy(bytes.data(), uuid.bytes, bytes.size());
-  return bytes;
-}
-
 const char* name(LineStore how) {
   return how == LineStore::movdir64b ? "by MOVDIR64B" : "by four 16-byte stores";
 }
@@ -46,6 +40,7 @@ struct TestLines {
   std::array<uint64_t, 4> stored, beside;
 };
 
+// The ways of storing lines that a processor has.
 std::vector<LineStore> stores_of(LineStore best) {
   if (best == LineStore::movdir64b) return {LineStore::four_packets, LineStore::movdir64b};
   return {LineStore::four_packets};
@@ -68,43 +63,67 @@ void touch_pages(void* host, uint64_t bytes, LineStore store) {
   HostMemory::store_fence();
 }
 
+// It is open for a runtime on another GPU at times.
+std::shared_ptr<VulkanDevice> with_device(std::shared_ptr<VulkanDevice> opened, const DeviceUuid& uuid) {
+  if (opened->open(uuid)) return opened;
+  auto other = std::make_shared<VulkanDevice>();
+  other->open(uuid);
+  return other;
+}
+
 }  // namespace
 
-BarMemory::BarMemory(const CUuuid& device, uint64_t bytes)
+std::shared_ptr<VulkanDevice> BarMemory::open() { return VulkanDevice::shared(); }
+
+BarMemory::BarMemory(std::shared_ptr<VulkanDevice> opened, const DeviceUuid& device, uint64_t bytes)
     : bytes_((bytes + granule - 1) / granule * granule),
       store_(HostMemory::best_line_store()),
-      vulkan_(std::make_unique<VulkanMemory>(as_vulkan_has_it(device), bytes_)) {}
+      vulkan_(std::make_unique<VulkanMemory>(with_device(std::move(opened), device), bytes_)) {}
 
-BarMemory::BarMemory(const Context& context, uint64_t bytes)
-    : BarMemory(uuid_of(context.driver(), context.device()), bytes) {
-  attach(context);
+BarMemory::~BarMemory() = default;
+
+Descriptor BarMemory::export_memory() const { return Descriptor(vulkan_->export_descriptor()); }
+
+void BarMemory::test(const std::function<void(LineStore)>& find) {
+  for (const LineStore how : stores_of(store_)) {
+    store_lines_for_test(vulkan_->host_address(), bytes_, how);
+    find(how);
+  }
+  touch_pages(vulkan_->host_address(), bytes_, store_);
 }
 
-void BarMemory::attach(const Context& context) {
-  context_ = &context;
-  const Context::Current current(context);
-  import();
-  test();
-  touch();
+BarInbound BarMemory::inbound() const { return {vulkan_->host_address(), store_}; }
+
+uint64_t BarMemory::heap_bytes() const { return vulkan_->heap_bytes(); }
+
+void BarMemory::leak() { vulkan_->leak(); }
+
+BarMapping::BarMapping(const Context& context, Descriptor memory, uint64_t bytes)
+    : context_(context), bytes_(bytes) {
+  const Context::Current current(context_);
+  try {
+    import(std::move(memory));
+    zero();
+  } catch (...) {
+    free();
+    throw;
+  }
 }
 
-void BarMemory::attach_for_other(const Context& context) {
-  context_ = &context;
-  const Context::Current current(context);
-  import();
-  zero();
+BarMapping::~BarMapping() {
+  if (!leaked_) free();
 }
 
 // The descriptor is CUDA's once it has taken it.
-void BarMemory::import() {
-  const Driver& driver = context_->driver();
+void BarMapping::import(Descriptor memory) {
+  const Driver& driver = context_.driver();
   CUDA_EXTERNAL_MEMORY_HANDLE_DESC handle{};
   handle.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
-  handle.handle.fd = vulkan_->export_descriptor();
+  handle.handle.fd = memory.get();
   handle.size = bytes_;
-  const CUresult imported = driver.cuImportExternalMemory(&external_, &handle);
-  if (imported != CUDA_SUCCESS) close(handle.handle.fd);
-  driver.check(imported, "importing device memory from Vulkan into CUDA");
+  driver.check(driver.cuImportExternalMemory(&external_, &handle),
+               "importing device memory from Vulkan into CUDA");
+  (void)memory.release();
   CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer{};
   buffer.size = bytes_;
   driver.check(driver.cuExternalMemoryGetMappedBuffer(&device_, external_, &buffer),
@@ -112,16 +131,16 @@ void BarMemory::import() {
 }
 
 // Done when it returns: the copies back are behind it on the default stream, and wait for it.
-void BarMemory::zero() {
-  const Driver& driver = context_->driver();
+void BarMapping::zero() {
+  const Driver& driver = context_.driver();
   driver.check(driver.cuMemsetD8Async(device_, 0, bytes_, nullptr), "zeroing device memory from Vulkan");
   for (const uint64_t line : TestLines(bytes_).stored) expect(line, Line{}, "zeroed by CUDA");
 }
 
 // On the default stream, behind zero(); done when it returns.
-void BarMemory::expect(uint64_t line, const Line& expected, const std::string& doing) {
+void BarMapping::expect(uint64_t line, const Line& expected, const std::string& doing) {
   Line found;
-  const Driver& driver = context_->driver();
+  const Driver& driver = context_.driver();
   driver.check(driver.cuMemcpyDtoH(&found, device_ + line * sizeof(Line), sizeof(Line)),
                "reading device memory from Vulkan back");
   if (std::memcmp(&found, &expected, sizeof(Line)) == 0) return;
@@ -138,19 +157,10 @@ void BarMemory::expect(uint64_t line, const Line& expected, const std::string& d
       "; this machine does not keep what the transport needs, and a message would be lost: please report it");
 }
 
-// Tests that the device finds exactly the lines that the host stores, with each LineStore of this processor.
-void BarMemory::test() {
-  zero();
-  for (const LineStore how : stores_of(store_)) {
-    store_lines_for_test(vulkan_->host_address(), bytes_, how);
-    expect_test_lines(how);
-  }
-}
-
 // At the start, at the end, and between lines that are not written.
-void BarMemory::expect_test_lines(LineStore how) {
+void BarMapping::expect_test_lines(LineStore how) {
   const TestLines lines(bytes_);
-  const Context::Current current(*context_);
+  const Context::Current current(context_);
   for (const uint64_t line : lines.stored)
     expect(line, pattern(line, how), std::string("stored ") + name(how));
   for (const uint64_t line : lines.beside)
@@ -158,68 +168,22 @@ void BarMemory::expect_test_lines(LineStore how) {
   zero();
 }
 
-void BarMemory::touch() { touch_pages(vulkan_->host_address(), bytes_, store_); }
-
-Descriptor BarMemory::export_memory() const { return Descriptor(vulkan_->export_descriptor()); }
-
-uint32_t BarMemory::memory_type() const { return vulkan_->memory_type(); }
-
-ImportedBarMemory::ImportedBarMemory()
-    : store_(HostMemory::best_line_store()), opened_(VulkanDevice::shared()) {}
-
-void ImportedBarMemory::map(const Uuid& device, uint64_t bytes, uint32_t memory_type, Descriptor memory) {
-  if (!opened_->open(device)) {  // it is open for a runtime on another GPU
-    opened_ = std::make_shared<VulkanDevice>();
-    opened_->open(device);
+// Where the context is dead CUDA's calls fail, and its mapping went with it.
+void BarMapping::free() noexcept {
+  const Context::Current current(context_, std::nothrow);
+  const Driver& driver = context_.driver();
+  if (device_ != 0)
+    driver.check_or_log(driver.cuMemFree(device_), "unmapping device memory from Vulkan (cuMemFree)");
+  if (external_ != nullptr) {
+    driver.check_or_log(driver.cuDestroyExternalMemory(external_),
+                        "giving up device memory from Vulkan (cuDestroyExternalMemory)");
   }
-  vulkan_ = std::make_unique<VulkanMemory>(std::move(opened_), bytes, memory_type, std::move(memory));
-  bytes_ = bytes;
 }
 
-ImportedBarMemory::~ImportedBarMemory() = default;
-
-BarInbound ImportedBarMemory::inbound() const { return {vulkan_->host_address(), store_}; }
-
-std::vector<LineStore> ImportedBarMemory::stores() const { return stores_of(store_); }
-
-void ImportedBarMemory::store_test_lines(LineStore how) {
-  store_lines_for_test(vulkan_->host_address(), bytes_, how);
-}
-
-void ImportedBarMemory::touch() { touch_pages(vulkan_->host_address(), bytes_, store_); }
-
-void ImportedBarMemory::leak() {
-  if (opened_) opened_->leak();
-  if (vulkan_) vulkan_->leak();
-}
-
-BarInbound BarMemory::inbound() const { return {vulkan_->host_address(), store_}; }
-
-uint64_t BarMemory::heap_bytes() const { return vulkan_->heap_bytes(); }
-
-void BarMemory::leak() {
-  leaked_ = true;
-  vulkan_->leak();
-}
-
-BarMemory::~BarMemory() {
-  if (!leaked_) free();
-}
-
-// Where the context is dead CUDA's calls fail, and its mapping went with it; Vulkan's part goes all the same.
-void BarMemory::free() noexcept {
-  if (context_ != nullptr) {
-    const Context::Current current(*context_, std::nothrow);
-    const Driver& driver = context_->driver();
-    if (device_ != 0) {
-      driver.check_or_log(driver.cuMemFree(device_), "unmapping device memory from Vulkan (cuMemFree)");
-    }
-    if (external_ != nullptr) {
-      driver.check_or_log(driver.cuDestroyExternalMemory(external_),
-                          "giving up device memory from Vulkan (cuDestroyExternalMemory)");
-    }
-  }
-  vulkan_.reset();
+BarMemoryHere::BarMemoryHere(const Context& context, uint64_t bytes)
+    : memory(BarMemory::open(), uuid_of(context.driver(), context.device()), bytes),
+      mapping(context, memory.export_memory(), memory.bytes()) {
+  memory.test([this](LineStore how) { mapping.expect_test_lines(how); });
 }
 
 #else
@@ -227,33 +191,29 @@ void BarMemory::free() noexcept {
 class VulkanDevice {};
 class VulkanMemory {};
 
-BarMemory::BarMemory(const CUuuid&, uint64_t bytes) : bytes_(bytes), store_(LineStore::four_packets) {
+std::shared_ptr<VulkanDevice> BarMemory::open() {
   throw EngineUnavailable(
       "this Gyre was built without Vulkan's headers; install them (Debian: libvulkan-dev) and build again");
 }
-BarMemory::BarMemory(const Context& context, uint64_t bytes)
-    : BarMemory(uuid_of(context.driver(), context.device()), bytes) {}
-void BarMemory::attach(const Context&) {}
-void BarMemory::attach_for_other(const Context&) {}
-void BarMemory::expect_test_lines(LineStore) {}
-Descriptor BarMemory::export_memory() const { return Descriptor(); }
-uint32_t BarMemory::memory_type() const { return 0; }
+BarMemory::BarMemory(std::shared_ptr<VulkanDevice>, const DeviceUuid&, uint64_t bytes)
+    : bytes_(bytes), store_(LineStore::four_packets) {}
 BarMemory::~BarMemory() = default;
+Descriptor BarMemory::export_memory() const { return Descriptor(); }
+void BarMemory::test(const std::function<void(LineStore)>&) {}
 BarInbound BarMemory::inbound() const { return {}; }
 uint64_t BarMemory::heap_bytes() const { return 0; }
 void BarMemory::leak() {}
 
-ImportedBarMemory::ImportedBarMemory() : store_(LineStore::four_packets) {
-  throw EngineUnavailable(
-      "this Gyre was built without Vulkan's headers; install them (Debian: libvulkan-dev) and build again");
+BarMapping::BarMapping(const Context& context, Descriptor, uint64_t bytes)
+    : context_(context), bytes_(bytes) {
+  throw EngineUnavailable("this Gyre was built without Vulkan's headers");
 }
-ImportedBarMemory::~ImportedBarMemory() = default;
-BarInbound ImportedBarMemory::inbound() const { return {}; }
-void ImportedBarMemory::map(const Uuid&, uint64_t, uint32_t, Descriptor) {}
-std::vector<LineStore> ImportedBarMemory::stores() const { return {}; }
-void ImportedBarMemory::store_test_lines(LineStore) {}
-void ImportedBarMemory::touch() {}
-void ImportedBarMemory::leak() {}
+BarMapping::~BarMapping() = default;
+void BarMapping::expect_test_lines(LineStore) {}
+
+BarMemoryHere::BarMemoryHere(const Context& context, uint64_t bytes)
+    : memory(BarMemory::open(), uuid_of(context.driver(), context.device()), bytes),
+      mapping(context, memory.export_memory(), memory.bytes()) {}
 
 #endif
 

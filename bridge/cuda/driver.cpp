@@ -5,6 +5,7 @@
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/bridge/fork.hpp>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -213,9 +214,11 @@ CUdevice find_device(const Driver& driver, int ordinal) {
   return device;
 }
 
-CUuuid uuid_of(const Driver& driver, CUdevice device) {
-  CUuuid uuid{};
-  driver.check(driver.cuDeviceGetUuid(&uuid, device), "reading the device's UUID");
+DeviceUuid uuid_of(const Driver& driver, CUdevice device) {
+  CUuuid read{};
+  driver.check(driver.cuDeviceGetUuid(&read, device), "reading the device's UUID");
+  DeviceUuid uuid;
+  std::copy_n(reinterpret_cast<const uint8_t*>(read.bytes), uuid.size(), uuid.begin());
   return uuid;
 }
 

@@ -3,6 +3,8 @@
 
 #include <cuda.h>
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <new>
@@ -122,8 +124,11 @@ bool ends_context(CUresult result);
 
 /// Returns the device with this number. Throws EngineUnavailable if there is none, Error if CUDA fails.
 CUdevice find_device(const Driver& driver, int ordinal);
+/// The number of a device that no other has.
+using DeviceUuid = std::array<uint8_t, 16>;
+
 /// Returns the UUID by which other interfaces, such as Vulkan, know the device. Throws Error.
-CUuuid uuid_of(const Driver& driver, CUdevice device);
+DeviceUuid uuid_of(const Driver& driver, CUdevice device);
 
 class DeviceLease;
 

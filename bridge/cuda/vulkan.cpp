@@ -247,22 +247,10 @@ void VulkanDevice::create_device(VkPhysicalDevice physical) {
   if (vkGetMemoryFdKHR == nullptr) lacks("vkGetMemoryFdKHR");
 }
 
-VulkanMemory::VulkanMemory(const Uuid& device, uint64_t bytes) : device_(std::make_shared<VulkanDevice>()) {
-  device_->open(device);
+VulkanMemory::VulkanMemory(std::shared_ptr<VulkanDevice> device, uint64_t bytes)
+    : device_(std::move(device)) {
   try {
-    memory_type_ = choose_memory_type(bytes);
-    allocate(bytes);
-  } catch (...) {
-    free();
-    throw;
-  }
-}
-
-VulkanMemory::VulkanMemory(std::shared_ptr<VulkanDevice> device, uint64_t bytes, uint32_t memory_type,
-                           Descriptor memory)
-    : device_(std::move(device)), memory_type_(memory_type) {
-  try {
-    import(bytes, std::move(memory));
+    allocate(bytes, choose_memory_type(bytes));
   } catch (...) {
     free();
     throw;
@@ -299,7 +287,7 @@ uint32_t VulkanMemory::choose_memory_type(uint64_t bytes) {
                           "NVIDIA's driver 525 or later");
 }
 
-void VulkanMemory::allocate(uint64_t bytes) {
+void VulkanMemory::allocate(uint64_t bytes, uint32_t memory_type) {
   VkExportMemoryAllocateInfo exported{};
   exported.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO;
   exported.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
@@ -307,26 +295,9 @@ void VulkanMemory::allocate(uint64_t bytes) {
   info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
   info.pNext = &exported;
   info.allocationSize = bytes;
-  info.memoryTypeIndex = memory_type_;
+  info.memoryTypeIndex = memory_type;
   const std::string what = std::to_string(bytes) + " bytes of device memory that the host can write";
   check(device_->vkAllocateMemory(device_->device_, &info, nullptr, &memory_), "allocating " + what);
-  check(device_->vkMapMemory(device_->device_, memory_, 0, bytes, 0, &host_), "mapping " + what);
-}
-
-// The descriptor is Vulkan's once it has taken it.
-void VulkanMemory::import(uint64_t bytes, Descriptor memory) {
-  VkImportMemoryFdInfoKHR imported{};
-  imported.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR;
-  imported.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
-  imported.fd = memory.get();
-  VkMemoryAllocateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-  info.pNext = &imported;
-  info.allocationSize = bytes;
-  info.memoryTypeIndex = memory_type_;
-  const std::string what = std::to_string(bytes) + " bytes of the engine process's device memory";
-  check(device_->vkAllocateMemory(device_->device_, &info, nullptr, &memory_), "importing " + what);
-  (void)memory.release();
   check(device_->vkMapMemory(device_->device_, memory_, 0, bytes, 0, &host_), "mapping " + what);
 }
 

@@ -4,7 +4,6 @@
 
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
-#include <gyre/bridge/descriptor.hpp>
 
 #include <array>
 #include <cstdint>
@@ -98,16 +97,9 @@ class VulkanDevice {
 /// One thread at a time may use it.
 class VulkanMemory {
  public:
-  using Uuid = VulkanDevice::Uuid;
-
-  /// Allocates `bytes` of the device with this UUID. Throws EngineUnavailable with the step that failed, its
-  /// VkResult, and what to do.
-  VulkanMemory(const Uuid& device, uint64_t bytes);
-  /// Maps memory that another process allocated on an open device. Throws EngineUnavailable likewise.
-  /// @param bytes        as many as were allocated
-  /// @param memory_type  memory_type() there
-  /// @param memory       export_descriptor() there
-  VulkanMemory(std::shared_ptr<VulkanDevice> device, uint64_t bytes, uint32_t memory_type, Descriptor memory);
+  /// Allocates `bytes` of an open device. Throws EngineUnavailable with the step that failed, its VkResult,
+  /// and what to do.
+  VulkanMemory(std::shared_ptr<VulkanDevice> device, uint64_t bytes);
   /// Frees the memory unless it was leaked.
   ~VulkanMemory();
   VulkanMemory(const VulkanMemory&) = delete;
@@ -116,8 +108,6 @@ class VulkanMemory {
   void* host_address() const { return host_; }
   /// Returns the bytes of such memory that the device has in total.
   uint64_t heap_bytes() const { return heap_bytes_; }
-  /// Returns Vulkan's number of the type of memory.
-  uint32_t memory_type() const { return memory_type_; }
   /// Returns a file descriptor of the memory; the caller closes it. Throws EngineUnavailable.
   int export_descriptor() const;
   /// Gives the memory up without freeing it.
@@ -128,15 +118,13 @@ class VulkanMemory {
 
  private:
   uint32_t choose_memory_type(uint64_t bytes);
-  void allocate(uint64_t bytes);
-  void import(uint64_t bytes, Descriptor memory);
+  void allocate(uint64_t bytes, uint32_t memory_type);
   void free() noexcept;
 
   const std::shared_ptr<VulkanDevice> device_;
   VkDeviceMemory memory_ = VK_NULL_HANDLE;
   void* host_ = nullptr;
   uint64_t heap_bytes_ = 0;
-  uint32_t memory_type_ = 0;
   bool leaked_ = false;
 };
 

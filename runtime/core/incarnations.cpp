@@ -141,7 +141,7 @@ void Incarnations::replace(std::chrono::nanoseconds timeout) {
   free_former();
   restart.down_ms = double(host_now_ns() - began_ns) * 1e-6;
   log(LogLevel::warning, [&] {
-    return fmt::format("the engine was launched again in {:.0f} ms, for the {}. time: {}", restart.down_ms,
+    return fmt::format("the engine was launched again in {:.0f} ms (restart {}): {}", restart.down_ms,
                        restart.number, restart.cause);
   });
   tell(restart);

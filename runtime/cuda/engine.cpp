@@ -138,8 +138,9 @@ CudaEngine::Ahead CudaEngine::begin_ahead(const ActorSet& actors, const Options&
   if (options.transport != TransportKind::pinned) {
     const uint64_t inbound = options.region_layout(0).inbound_bytes_elsewhere();
     try {
-      const CUuuid uuid = uuid_of(driver_, find_device(driver_, options.device));
-      ahead.bar = begin([uuid, inbound] { return std::make_unique<BarMemory>(uuid, inbound); });
+      const DeviceUuid uuid = uuid_of(driver_, find_device(driver_, options.device));
+      ahead.bar =
+          begin([uuid, inbound] { return std::make_unique<BarMemory>(BarMemory::open(), uuid, inbound); });
     } catch (const Error&) {
       ahead.bar = std::async(std::launch::deferred,
                              [error = std::current_exception()]() -> std::unique_ptr<BarMemory> {
@@ -225,15 +226,13 @@ void CudaEngine::choose_transport(TransportKind asked) {
   transport_ = asked;
   if (asked != TransportKind::automatic && asked != TransportKind::bar) return;
   try {
-    bar_ = ahead_->bar.get();
-    if (served_runtime_ != 0) {
-      bar_->attach_for_other(context_);
-    } else {
-      bar_->attach(context_);
-    }
+    bar_memory_ = ahead_->bar.get();
+    bar_ = std::make_unique<BarMapping>(context_, bar_memory_->export_memory(), bar_memory_->bytes());
+    bar_memory_->test([this](LineStore how) { bar_->expect_test_lines(how); });
     transport_ = TransportKind::bar;
   } catch (const Error& error) {
     bar_.reset();
+    bar_memory_.reset();
     if (asked == TransportKind::bar) {
       throw EngineUnavailable(
           fmt::format("launching with --transport bar: {}; or use --transport pinned", error.what()));
@@ -280,7 +279,8 @@ void CudaEngine::release() noexcept {
 void CudaEngine::launch() {
   const Context::Current current(context_);
   arguments_.push_pointer("region", region_->device_address(), layout_.region_bytes());
-  if (bar_) {  // memory of Vulkan's, which the driver need not know as an allocation: BarMemory has tested it
+  if (bar_) {  // memory of Vulkan's, which the driver need not know as an allocation: BarMemory::test() has
+               // tried it
     arguments_.push(
         "inbound", bar_->device_address(),
         fmt::format("{:#x}, {} bytes", bar_->device_address(), layout_.inbound_bytes_elsewhere()));
@@ -389,6 +389,7 @@ void CudaEngine::leak() {
   leaked_ = true;
   if (region_) region_->leak();
   if (bar_) bar_->leak();
+  if (bar_memory_) bar_memory_->leak();
   if (buffer_memory_) buffer_memory_->leak();
   if (kernel_) kernel_->leak();
   context_.leak();

@@ -31,7 +31,7 @@ class CudaEngine final : public Engine {
   TransportKind transport() const override { return transport_; }
   std::string device_name() const override { return limits_.name; }
   void* region() override { return region_->host_address(); }
-  BarInbound bar_inbound() const override { return bar_ ? bar_->inbound() : BarInbound{}; }
+  BarInbound bar_inbound() const override { return bar_memory_ ? bar_memory_->inbound() : BarInbound{}; }
   std::string transport_reason() const override { return transport_reason_; }
   bool shares_host_clock() const override { return false; }
   BufferMemory& buffer_memory() override { return *buffer_memory_; }
@@ -57,12 +57,15 @@ class CudaEngine final : public Engine {
   /// Returns how long the driver took to lock the region's pages for the device, in milliseconds.
   double register_ms() const { return register_ms_; }
   CudaBufferMemory& cuda_buffers() { return *buffer_memory_; }
-  /// Returns the memory behind the BAR transport; null with other transports.
-  BarMemory* bar() { return bar_.get(); }
-  /// Uses pinned memory in place of BAR, before the launch: the served process cannot map that.
-  void give_up_bar() {
-    bar_.reset();
-    transport_ = TransportKind::pinned;
+  /// Returns the context, which lives as long as the engine.
+  const Context& context() const { return context_; }
+  /// Returns the device's mapping of the memory behind the BAR transport; null with other transports.
+  const BarMapping* bar() const { return bar_.get(); }
+  /// Uses BAR in place of pinned memory, before the launch.
+  /// @param bar  tested memory of the served process
+  void use_bar(std::unique_ptr<BarMapping> bar) {
+    bar_ = std::move(bar);
+    transport_ = TransportKind::bar;
   }
 
  private:
@@ -96,7 +99,8 @@ class CudaEngine final : public Engine {
   std::unique_ptr<LoadedKernel> kernel_;
   std::string kernel_name_;
   std::unique_ptr<RegionMemory> region_;
-  std::unique_ptr<BarMemory> bar_;  // null unless transport_ is bar
+  std::unique_ptr<BarMemory> bar_memory_;  // null unless transport_ is bar, and in this process
+  std::unique_ptr<BarMapping> bar_;        // null unless transport_ is bar
   std::unique_ptr<CudaBufferMemory> buffer_memory_;
   CUstream stream_ = nullptr;
   ArgumentBlock arguments_;                    // kept until the kernel has ended

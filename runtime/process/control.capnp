@@ -10,7 +10,7 @@ const version :UInt32 = 1;
 
 struct ToEngine {
   union {
-    launch @0 :Launch;     # answered by `launched` with the descriptors of region, staging block and BAR, or `refused`
+    launch @0 :Launch;     # answered by `launched` with the descriptors of region and staging block, or `refused`
     judge @1 :Launch;      # answered by `judged` or `refused`
     start @2 :Bool;        # starts the workers on the initialised region, over BAR if true; answered by `done` or `refused`
     allocate @3 :Block;    # answered by `allocated`, with a descriptor if the memory is pinned, or `refused`
@@ -19,9 +19,10 @@ struct ToEngine {
     copyOut @6 :Copy;      # to the staging block; answered by `done` or `refused`
     zero @7 :Copy;         # answered by `done` or `refused`
     setEntry @8 :Entry;    # answered by `done` or `refused`
-    barStored @9 :UInt32;  # the program stored the test's lines, by this LineStore; answered by `done` or `refused`
-    end @10 :Void;         # not answered: the process ends
-    devices @11 :Void;     # answered by `devices` or `refused`
+    mapBar @9 :UInt64;     # so many bytes of BarMemory, by the descriptor beside it; answered by `done` or `refused`
+    barStored @10 :UInt32; # the program stored the test's lines, by this LineStore; answered by `done` or `refused`
+    end @11 :Void;         # not answered: the process ends
+    devices @12 :Void;     # answered by `devices` or `refused`
   }
 }
 
@@ -67,40 +68,35 @@ struct Header {
 struct LaunchOptions {
   # Those of gyre::Options that an engine reads.
   device @0 :Int32;
-  transport @1 :UInt32;
-  workers @2 :UInt32;
-  block @3 :UInt32;
-  blocks @4 :UInt32;
-  slots @5 :UInt32;
-  slotBytes @6 :UInt32;
-  arenaBytes @7 :UInt64;
-  actorsPerWorker @8 :UInt32;
-  maxBuffers @9 :UInt32;
-  regionBudget @10 :UInt64;
-  verbose @11 :Bool;
-  cache @12 :Bool;
-  keepProgram @13 :Text;
-  firstLap @14 :UInt64;
-  logLevel @15 :UInt32;
+  workers @1 :UInt32;
+  block @2 :UInt32;
+  blocks @3 :UInt32;
+  slots @4 :UInt32;
+  slotBytes @5 :UInt32;
+  arenaBytes @6 :UInt64;
+  actorsPerWorker @7 :UInt32;
+  maxBuffers @8 :UInt32;
+  regionBudget @9 :UInt64;
+  verbose @10 :Bool;
+  cache @11 :Bool;
+  keepProgram @12 :Text;
+  firstLap @13 :UInt64;
+  logLevel @14 :UInt32;
 }
 
 struct Launched {
   device @0 :Text;
-  transport @1 :UInt32;
-  transportReason @2 :Text;
-  compileMs @3 :Float64;
-  fromCache @4 :Bool;
-  description @5 :Data;    # write_description(), as the compiled module has it
-  regionBytes @6 :UInt64;
-  stagingBytes @7 :UInt64;
-  barBytes @8 :UInt64;     # 0: not over BAR
-  deviceUuid @9 :Data;     # of the device, by which Vulkan knows it; with BAR
-  memoryType @10 :UInt32;  # Vulkan's, of the memory; with BAR
-  actorBytes @11 :UInt64;
-  moduleBytes @12 :UInt64;
-  bufferTableBytes @13 :UInt64;
-  registerMs @14 :Float64; # to lock the region's pages
-  multiprocessors @15 :UInt32;  # that the workers may occupy; under MPS a part of the device's
+  deviceUuid @1 :Data;     # by which Vulkan knows the device
+  compileMs @2 :Float64;
+  fromCache @3 :Bool;
+  description @4 :Data;    # write_description(), as the compiled module has it
+  regionBytes @5 :UInt64;
+  stagingBytes @6 :UInt64;
+  actorBytes @7 :UInt64;
+  moduleBytes @8 :UInt64;
+  bufferTableBytes @9 :UInt64;
+  registerMs @10 :Float64; # to lock the region's pages
+  multiprocessors @11 :UInt32;  # that the workers may occupy; under MPS a part of the device's
 }
 
 struct Refusal {

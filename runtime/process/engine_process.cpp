@@ -23,6 +23,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <system_error>
 
@@ -228,7 +229,8 @@ void EngineProcess::end() noexcept {
   detail::leave_thread(supervisor_, fork_.forked());
 }
 
-Received EngineProcess::call(capnp::MessageBuilder& request, control::FromEngine::Which expected) {
+Received EngineProcess::call(capnp::MessageBuilder& request, control::FromEngine::Which expected,
+                             std::initializer_list<int> descriptors) {
   const detail::CancellationDeferred deferred;
   const std::lock_guard one_at_a_time(call_mutex_);
   {
@@ -237,7 +239,7 @@ Received EngineProcess::call(capnp::MessageBuilder& request, control::FromEngine
     answer_.reset();
   }
   // False: the process is gone or will be, or answered before it had read the whole request.
-  channel_->send(request, {}, [this] {
+  channel_->send(request, descriptors, [this] {
     const std::lock_guard lock(mutex_);
     return answer_.has_value();
   });
@@ -388,11 +390,17 @@ void EngineProcess::deliver(Received received) {
   answered_.notify_all();
 }
 
-// Counts polls rather than time: both processes may have been frozen.
+// Counts polls rather than time: both processes may have been frozen. A process that uses processor time is
+// not stopped: on a busy machine its guardian may wait for its turn longer than for heartbeat_timeout.
 void EngineProcess::check_heartbeat() noexcept {
   const uint64_t heartbeat = page().heartbeat.load(std::memory_order_relaxed);
-  missed_ = heartbeat == last_heartbeat_ ? missed_ + 1 : 0;
+  clockid_t clock{};
+  timespec used{};
+  if (clock_getcpuclockid(id_, &clock) == 0) (void)clock_gettime(clock, &used);
+  const int64_t cpu_ns = int64_t(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
+  missed_ = heartbeat == last_heartbeat_ && cpu_ns == last_cpu_ns_ ? missed_ + 1 : 0;
   last_heartbeat_ = heartbeat;
+  last_cpu_ns_ = cpu_ns;
   if (heartbeat_timeout_.count() == 0 || missed_ * poll_ms < heartbeat_timeout_.count()) return;
   try {
     fail(

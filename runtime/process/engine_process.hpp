@@ -40,7 +40,9 @@ class EngineProcess {
   /// threads wait. Any thread; blocks until the process answers or is gone.
   /// @throws Error, EngineUnavailable, BadOptions, std::bad_alloc  as the engine process did, or Error if it
   ///         is gone, or answered what cannot be and was killed
-  Received call(capnp::MessageBuilder& request, control::FromEngine::Which expected);
+  /// @param descriptors  copied to the process, beside the request
+  Received call(capnp::MessageBuilder& request, control::FromEngine::Which expected,
+                std::initializer_list<int> descriptors = {});
   /// Likewise, and returns what `read(root, received)` makes of the answer. A malformed one ends the process.
   template <class Read>
   auto call(capnp::MessageBuilder& request, control::FromEngine::Which expected, Read read) {
@@ -108,6 +110,7 @@ class EngineProcess {
 
   std::atomic<bool> gone_{false};
   uint64_t last_heartbeat_ = 0;  // the supervisor's, as the next
+  int64_t last_cpu_ns_ = 0;      // processor time that the process has used
   int missed_ = 0;               // polls without a heartbeat
   bool socket_open_ = true;
   std::chrono::steady_clock::time_point must_end_by_{};  // once it closed its socket, or failed

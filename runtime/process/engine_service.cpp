@@ -159,7 +159,7 @@ bool EngineService::serve(Received received) {
     if (message.isRelease()) {
       release(message.getRelease());
     } else {
-      take(message);
+      take(message, received);
     }
     return true;
   } catch (const kj::Exception& error) {
@@ -180,11 +180,6 @@ cuda::CudaEngine& EngineService::engine() {
   return *engine_;
 }
 
-cuda::BarMemory& EngineService::bar() {
-  if (engine().bar() == nullptr) throw Error("serving a program: it asked for BAR, and has none");
-  return *engine().bar();
-}
-
 // A wrong address would be another's memory, or a fault.
 MemoryBlock EngineService::part_of_block(const char* doing, control::Copy::Reader copy) const {
   const uint64_t address = copy.getAddress(), bytes = copy.getBytes();
@@ -199,7 +194,7 @@ MemoryBlock EngineService::part_of_block(const char* doing, control::Copy::Reade
                           doing, bytes, address));
 }
 
-void EngineService::take(control::ToEngine::Reader message) {
+void EngineService::take(control::ToEngine::Reader message, Received& received) {
   try {
     Answer answer;
     switch (message.which()) {
@@ -210,6 +205,10 @@ void EngineService::take(control::ToEngine::Reader message) {
         answer.from.setJudged(device_problems(actors_of(judged), options_of(judged)));
         break;
       }
+      case control::ToEngine::MAP_BAR:
+        map_bar(message.getMapBar(), received.take_descriptor());
+        answer.from.setDone();
+        break;
       case control::ToEngine::BAR_STORED:
         bar_stored(message.getBarStored());
         answer.from.setDone();
@@ -276,15 +275,31 @@ void EngineService::set_devices(Answer& answer) {
   }
 }
 
+void EngineService::map_bar(uint64_t bytes, Descriptor memory) {
+  if (watcher_.joinable() || bar_ || bytes < engine().layout().inbound_bytes_elsewhere()) {
+    throw Error(
+        fmt::format("serving a program: BAR is mapped once, before the start, and {} bytes are needed; "
+                    "it gave {}",
+                    engine().layout().inbound_bytes_elsewhere(), bytes));
+  }
+  bar_ = std::make_unique<cuda::BarMapping>(engine().context(), std::move(memory), bytes);
+}
+
 void EngineService::bar_stored(uint32_t how) {
-  if (how > uint32_t(LineStore::movdir64b) || watcher_.joinable())
-    throw Error("serving a program: BAR is tested before the start, by the stores that there are");
-  bar().expect_test_lines(LineStore(how));
+  if (how > uint32_t(LineStore::movdir64b) || !bar_)
+    throw Error("serving a program: BAR is tested once it is mapped, by the stores that there are");
+  bar_->expect_test_lines(LineStore(how));
 }
 
 void EngineService::start(bool over_bar) {
   if (watcher_.joinable()) throw Error("serving a program: it started the workers before");
-  if (!over_bar && engine().bar() != nullptr) engine().give_up_bar();
+  if (over_bar && !bar_)
+    throw Error("serving a program: it started the workers over BAR that it did not give");
+  if (over_bar) {
+    engine().use_bar(std::move(bar_));
+  } else {
+    bar_.reset();
+  }
   engine().launch();
   watcher_ = std::thread([this] { watch(); });
 }
@@ -317,8 +332,8 @@ void EngineService::launch(control::Launch::Reader message) {
   Answer answer;
   auto launched = answer.from.initLaunched();
   launched.setDevice(engine_->device_name());
-  launched.setTransport(uint32_t(engine_->transport()));
-  launched.setTransportReason(engine_->transport_reason());
+  const cuda::DeviceUuid uuid = cuda::uuid_of(engine_->context().driver(), engine_->context().device());
+  launched.setDeviceUuid({uuid.data(), uuid.size()});
   launched.setCompileMs(engine_->compile_ms());
   launched.setFromCache(engine_->compiled_from_cache());
   const std::vector<std::byte> description = write_description(engine_->description());
@@ -332,18 +347,7 @@ void EngineService::launch(control::Launch::Reader message) {
   launched.setBufferTableBytes(memory.buffer_table);
   launched.setRegisterMs(engine_->register_ms());
   launched.setMultiprocessors(engine_->multiprocessors());
-  if (engine_->bar() == nullptr) {
-    channel_.send(answer.message, {engine_->region_descriptor(), buffers().staging_descriptor()});
-    return;
-  }
-  const cuda::Driver driver = cuda::Driver::load();
-  const CUuuid uuid = cuda::uuid_of(driver, cuda::find_device(driver, options.device));
-  launched.setDeviceUuid({reinterpret_cast<const kj::byte*>(uuid.bytes), sizeof uuid.bytes});
-  launched.setBarBytes(memory.bar);
-  launched.setMemoryType(engine_->bar()->memory_type());
-  const Descriptor exported = engine_->bar()->export_memory();
-  channel_.send(answer.message,
-                {engine_->region_descriptor(), buffers().staging_descriptor(), exported.get()});
+  channel_.send(answer.message, {engine_->region_descriptor(), buffers().staging_descriptor()});
 }
 
 void EngineService::allocate(control::Block::Reader asked) {

@@ -48,12 +48,13 @@ class EngineService {
   struct Answer;
 
   void refuse(control::Refusal::Kind kind, const char* text);
-  void take(control::ToEngine::Reader message);
+  void take(control::ToEngine::Reader message, Received& received);
   void launch(control::Launch::Reader message);
   void start(bool over_bar);
   void allocate(control::Block::Reader asked);
   void release(control::Block::Reader block);
   void set_entry(control::Entry::Reader entry);
+  void map_bar(uint64_t bytes, Descriptor memory);
   void bar_stored(uint32_t how);
   void set_devices(Answer& answer);
   void command_stop();
@@ -62,12 +63,12 @@ class EngineService {
   void watch();
 
   cuda::CudaEngine& engine();
-  cuda::BarMemory& bar();
   cuda::CudaBufferMemory& buffers() { return engine().cuda_buffers(); }
 
   Channel& channel_;
   EnginePage& page_;
   std::unique_ptr<cuda::CudaEngine> engine_;
+  std::unique_ptr<cuda::BarMapping> bar_;   // until the start
   std::map<uint64_t, MemoryBlock> blocks_;  // by address: what was allocated and not released
   std::atomic<bool> ending_{false};
   std::thread watcher_;

@@ -46,7 +46,6 @@ void write_launch(control::Launch::Builder message, const ActorSet& actors, cons
 
   auto to = message.initOptions();
   to.setDevice(options.device);
-  to.setTransport(uint32_t(options.transport));
   to.setWorkers(options.workers);
   to.setBlock(options.block);
   to.setBlocks(options.blocks);
@@ -84,7 +83,7 @@ Options options_of(control::Launch::Reader message) {
   options.isolation = Isolation::in_process;
   options.context = CudaContext::primary;  // nobody else's: a further one would cost time and memory
   options.device = from.getDevice();
-  options.transport = TransportKind(from.getTransport());
+  options.transport = TransportKind::pinned;  // at first: BAR is the program's to make
   options.workers = from.getWorkers();
   options.block = from.getBlock();
   options.blocks = from.getBlocks();

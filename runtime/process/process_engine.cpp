@@ -25,14 +25,13 @@ struct Request {
 
 // Vulkan's device takes as long to open as the engine process's context: both at once. What fails is said
 // when the result is asked for. Not valid: the transport needs none.
-std::future<std::unique_ptr<cuda::ImportedBarMemory>> open_bar(TransportKind transport) {
+std::future<std::shared_ptr<cuda::VulkanDevice>> open_bar(TransportKind transport) {
   if (transport != TransportKind::automatic && transport != TransportKind::bar) return {};
-  const auto open = [] { return std::make_unique<cuda::ImportedBarMemory>(); };
   try {
     const detail::SignalsBlocked blocked;
-    return std::async(std::launch::async, open);
+    return std::async(std::launch::async, cuda::BarMemory::open);
   } catch (const std::system_error&) {
-    return std::async(std::launch::deferred, open);
+    return std::async(std::launch::deferred, cuda::BarMemory::open);
   }
 }
 
@@ -191,18 +190,21 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
   try {
     const auto launched = answer.root<From>().getLaunched();
     device_ = launched.getDevice();
-    transport_ = TransportKind(launched.getTransport());
-    transport_reason_ = launched.getTransportReason();
     compile_ms_ = launched.getCompileMs();
     from_cache_ = launched.getFromCache();
     description_ = read_description(as_bytes(launched.getDescription()));
-    check_memory(launched, options.region_layout(complete(actors).handlers().size()));
+    const RegionLayout layout = options.region_layout(complete(actors).handlers().size());
+    // The layout is the program's own: it must not trust that what it maps has room for it.
+    if (launched.getRegionBytes() < layout.region_bytes()) {
+      throw MalformedMessage(fmt::format("it launched a region of {} bytes, and {} are needed",
+                                         launched.getRegionBytes(), layout.region_bytes()));
+    }
     region_ = SharedMemory(answer.take_descriptor(), launched.getRegionBytes());
     buffers_.launched(SharedMemory(answer.take_descriptor(), launched.getStagingBytes()),
                       launched.getBufferTableBytes());
-    if (launched.getBarBytes() != 0)
-      map_bar(std::move(opened), launched, answer.take_descriptor(), options.transport);
-    memory_.bar = bar_ ? launched.getBarBytes() : 0;
+    if (opened.valid())
+      choose_transport(options.transport, std::move(opened), launched, layout.inbound_bytes_elsewhere());
+    memory_.bar = bar_ ? bar_->bytes() : 0;
     memory_.actors = launched.getActorBytes();
     memory_.modules = launched.getModuleBytes();
     memory_.buffer_table = launched.getBufferTableBytes();
@@ -215,19 +217,6 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
     throw process_.condemned(MalformedMessage(error).what());
   } catch (const MalformedMessage& error) {
     throw process_.condemned(error.what());
-  }
-}
-
-// The layout is the program's own: it must not trust that what it maps has room for it.
-void ProcessEngine::check_memory(control::Launched::Reader launched, const RegionLayout& layout) const {
-  if (transport_ != TransportKind::pinned && transport_ != TransportKind::bar)
-    throw MalformedMessage(fmt::format("transport {} is not known", launched.getTransport()));
-  const uint64_t bar_bytes = transport_ == TransportKind::bar ? layout.inbound_bytes_elsewhere() : 0;
-  if (launched.getRegionBytes() < layout.region_bytes() || launched.getBarBytes() < bar_bytes ||
-      (bar_bytes == 0) != (launched.getBarBytes() == 0)) {
-    throw MalformedMessage(
-        fmt::format("it launched a region of {} bytes and {} bytes of BAR, and {} and {} are needed",
-                    launched.getRegionBytes(), launched.getBarBytes(), layout.region_bytes(), bar_bytes));
   }
 }
 
@@ -248,22 +237,26 @@ void ProcessEngine::log_share(uint32_t multiprocessors) const {
   }
 }
 
-// What BAR needs is not everywhere: each side tests what it finds, and pinned memory is there always.
-void ProcessEngine::map_bar(std::future<std::unique_ptr<cuda::ImportedBarMemory>> opened,
-                            control::Launched::Reader launched, Descriptor memory, TransportKind asked) {
+// What BAR needs is not everywhere, and pinned memory is there always. BAR is made here, not by the engine
+// process: Vulkan takes 135 ms longer to open in two processes at once (H200, 2026-11-25).
+void ProcessEngine::choose_transport(TransportKind asked,
+                                     std::future<std::shared_ptr<cuda::VulkanDevice>> opened,
+                                     control::Launched::Reader launched, uint64_t bar_bytes) {
   try {
-    cuda::ImportedBarMemory::Uuid uuid{};
+    cuda::DeviceUuid uuid{};
     const auto bytes = launched.getDeviceUuid();
     std::copy_n(bytes.begin(), std::min(bytes.size(), uuid.size()), uuid.begin());
-    bar_ = opened.get();
-    bar_->map(uuid, launched.getBarBytes(), launched.getMemoryType(), std::move(memory));
-    for (const LineStore how : bar_->stores()) {
-      bar_->store_test_lines(how);
+    bar_ = std::make_unique<cuda::BarMemory>(opened.get(), uuid, bar_bytes);
+    Request request;
+    request.to.setMapBar(bar_->bytes());
+    const Descriptor exported = bar_->export_memory();
+    process_.call(request.message, From::DONE, {exported.get()});
+    bar_->test([this](LineStore how) {
       Request request;
       request.to.setBarStored(uint32_t(how));
       process_.call(request.message, From::DONE);
-    }
-    bar_->touch();
+    });
+    transport_ = TransportKind::bar;
   } catch (const Error& error) {
     bar_.reset();
     if (asked == TransportKind::bar) {

@@ -84,9 +84,8 @@ class ProcessEngine final : public Engine {
   void leak() override { process_.kill(); }
 
  private:
-  void check_memory(control::Launched::Reader launched, const RegionLayout& layout) const;
-  void map_bar(std::future<std::unique_ptr<cuda::ImportedBarMemory>> opened,
-               control::Launched::Reader launched, Descriptor memory, TransportKind asked);
+  void choose_transport(TransportKind asked, std::future<std::shared_ptr<cuda::VulkanDevice>> opened,
+                        control::Launched::Reader launched, uint64_t bar_bytes);
   void log_share(uint32_t multiprocessors) const;
 
   const ForkGuard fork_;
@@ -94,7 +93,7 @@ class ProcessEngine final : public Engine {
   EngineProcess process_;
   ProcessBufferMemory buffers_;
   SharedMemory region_;
-  std::unique_ptr<cuda::ImportedBarMemory> bar_;  // null unless transport_ is bar
+  std::unique_ptr<cuda::BarMemory> bar_;  // null unless transport_ is bar
   TransportKind transport_ = TransportKind::pinned;
   std::string device_, transport_reason_;
   std::vector<ActorDescription> description_;

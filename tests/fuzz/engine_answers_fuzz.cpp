@@ -95,10 +95,8 @@ void add_answer(Answers& answers, Input& input) {
       auto launched = from.initLaunched();
       const std::vector<std::byte> description = write_description(gyre_test::probe_actors().description());
       launched.setDescription({reinterpret_cast<const kj::byte*>(description.data()), description.size()});
-      launched.setTransport(uint32_t(changed(uint32_t(TransportKind::pinned))));
       launched.setRegionBytes(changed(layout().region_bytes()));
       launched.setStagingBytes(changed(1 << 20));
-      launched.setBarBytes(changed(0));
       record.descriptors = uint32_t(changed(2) % 5);
       record.memory_bytes = changed(2 << 20) % (8 << 20);
       record.sealed = changed(1) != 0;

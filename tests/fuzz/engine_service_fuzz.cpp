@@ -2,6 +2,7 @@
 // service by name, nothing outside of its buffers is read or written, and all is given back at the end.
 //
 // An input is a list of messages: a byte that says which, and numbers that choose among what there is.
+#include <sys/mman.h>
 #include <gyre/runtime/process/engine_service.hpp>
 #include <gyre/runtime/process/launch_message.hpp>
 
@@ -44,6 +45,7 @@ class Session {
     options.arena_bytes = 1 << 16;
     options.max_buffers = 8;
     process::write_launch(message.initRoot<ToEngine>().initLaunch(), gyre_test::probe_actors(), options, 7);
+    needed_bytes_ = options.region_layout(0).inbound_bytes_elsewhere();
     serve(message);
     auto answer = receive();
     if (!answer || !answer->root<FromEngine>().isLaunched()) found("a good launch is not done");
@@ -54,7 +56,7 @@ class Session {
     capnp::MallocMessageBuilder message;
     auto to = message.initRoot<ToEngine>();
     const auto which = input.take<uint8_t>();
-    switch (which % 11) {
+    switch (which % 12) {
       case 0:
       case 1: {
         auto asked = to.initAllocate();
@@ -95,6 +97,15 @@ class Session {
       case 7:
         to.setBarStored(input.take<uint8_t>());
         break;
+      case 10: {
+        const uint64_t bytes = input.take<uint8_t>() % 4 * needed_bytes_ / 2;
+        Descriptor memory(memfd_create("of the program", MFD_CLOEXEC));
+        if (ftruncate(memory.get(), off_t(bytes)) != 0) found("no memory");
+        to.setMapBar(bytes + input.take<uint8_t>() / 250);
+        std::vector<Descriptor> descriptors;
+        if (input.take<uint8_t>() % 8 != 0) descriptors.push_back(std::move(memory));
+        return serve(words_of(message), std::move(descriptors)) && expect_answer();
+      }
       case 8:
         to.setDevices();
         break;
@@ -159,15 +170,16 @@ class Session {
   }
 
   // Past the socket, which has no room for a launch before it is read.
-  bool serve(capnp::MessageBuilder& message) {
+  bool serve(capnp::MessageBuilder& message) { return serve(words_of(message)); }
+  static std::vector<uint64_t> words_of(capnp::MessageBuilder& message) {
     const auto flat = capnp::messageToFlatArray(message);
     std::vector<uint64_t> words(flat.size());
     std::memcpy(words.data(), flat.begin(), flat.size() * sizeof(uint64_t));
-    return serve(std::move(words));
+    return words;
   }
-  bool serve(std::vector<uint64_t> words) {
+  bool serve(std::vector<uint64_t> words, std::vector<Descriptor> descriptors = {}) {
     try {
-      return service_.serve(Received(std::move(words), {}));
+      return service_.serve(Received(std::move(words), std::move(descriptors)));
     } catch (const Error&) {
       return false;
     } catch (const kj::Exception&) {  // of Received
@@ -186,6 +198,7 @@ class Session {
   process::EnginePage page_{};
   process::EngineService service_{service_channel_, page_};
   std::vector<Block> blocks_;
+  uint64_t needed_bytes_ = 0;  // of BAR
 };
 
 }  // namespace

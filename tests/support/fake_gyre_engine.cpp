@@ -10,15 +10,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <thread>
 
 #include "support/fake_driver.hpp"
-#include "support/fake_engine_processes.hpp"
-#if defined(GYRE_WITH_VULKAN)
-#include "support/fake_vulkan.hpp"
-#endif
 #include "support/stepped.hpp"
 
 int main(int count, char** arguments) {
@@ -44,10 +39,6 @@ int main(int count, char** arguments) {
       if (sigwait(&fault, &number) == 0) fake.fault();
     }).detach();
     while (!runs) std::this_thread::yield();
-#if defined(GYRE_WITH_VULKAN)
-    std::optional<gyre_test::FakeVulkan> vulkan;
-    if (gyre_test::transport_is_bar()) vulkan.emplace();
-#endif
     code = gyre::process::serve_engine(count, arguments);
     report = fake.misuse();
     const auto live = fake.live();

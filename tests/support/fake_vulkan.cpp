@@ -115,13 +115,6 @@ VkResult vkAllocateMemory(VkDevice, const VkMemoryAllocateInfo* info, const VkAl
                           VkDeviceMemory* made) {
   GYRE_FAKE_CALL();
   if (info->memoryTypeIndex != 2) return VK_ERROR_FEATURE_NOT_PRESENT;
-  if (const auto* const imported = static_cast<const VkImportMemoryFdInfoKHR*>(info->pNext);
-      imported->sType == VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR) {
-    ++s.live.memories;
-    *made = handle<VkDeviceMemory>(s.next++);
-    s.memories[*made] = {imported->fd, info->allocationSize, MAP_FAILED};
-    return VK_SUCCESS;
-  }
   const auto* const exported = static_cast<const VkExportMemoryAllocateInfo*>(info->pNext);
   if (exported->handleTypes != VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT) {
     return VK_ERROR_FEATURE_NOT_PRESENT;

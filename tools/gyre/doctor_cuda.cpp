@@ -128,11 +128,11 @@ Finding check_transport(const cuda::Driver& driver, int ordinal) {
   const std::string what = fmt::format("device {} transport", ordinal);
   try {
     const cuda::Context context(driver, ordinal);
-    const cuda::BarMemory bar(context, mebibyte);
-    const bool whole_lines = bar.inbound().store == LineStore::movdir64b;
+    const cuda::BarMemoryHere bar(context, mebibyte);
+    const bool whole_lines = bar.memory.inbound().store == LineStore::movdir64b;
     return {what, Health::ok,
             fmt::format("bar: yes, {} MiB of the device's memory can be written by the host, {}",
-                        bar.heap_bytes() / mebibyte,
+                        bar.memory.heap_bytes() / mebibyte,
                         whole_lines ? "64 bytes at once (MOVDIR64B)" : "16 bytes at once"),
             ""};
   } catch (const Error& error) {

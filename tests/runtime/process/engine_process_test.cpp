@@ -33,6 +33,9 @@
 
 #include "support/catch.hpp"
 #include "support/fake_engine_processes.hpp"
+#if defined(GYRE_WITH_VULKAN)
+#include "support/fake_vulkan.hpp"
+#endif
 #include "support/rounds.hpp"
 #include "support/stepped.hpp"
 #include "support/without_nvrtc.hpp"
@@ -334,6 +337,58 @@ TEST_CASE("unified memory is refused beside an engine process") {
   const std::string text = refusal(in_a_process({.transport = TransportKind::unified}));
   CHECK(says(text, "--transport unified: managed memory cannot be shared with the engine's process"));
 }
+
+#if defined(GYRE_WITH_VULKAN)
+TEST_CASE(
+    "over BAR an engine process reads the program's device memory, and after its end another one does") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  const FakeVulkan vulkan;
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process({.transport = TransportKind::bar}));
+    CHECK(runtime.transport() == TransportKind::bar);
+    Client client = runtime.client();
+    for (const int signal : {SIGKILL, SIGTERM}) {
+      for (uint64_t n = 0; n < 100; ++n)
+        REQUIRE(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, n)).get().value()->getValue() ==
+                2 * n + 1);
+      kill(engines_of(getpid()).at(0), signal);
+      CHECK(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
+      runtime.relaunch();
+    }
+    CHECK(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().value()->getValue() == 9);
+    CHECK(runtime.terminate().books.balanced());
+  }
+  CHECK(vulkan.live() == FakeVulkan::Live{});
+  CHECK(processes.reports().empty());
+}
+
+TEST_CASE("where BAR does not work an engine process goes on with pinned memory, or is refused by name") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  FakeVulkan vulkan;
+  std::string why;
+  SECTION("stores are lost") {
+    vulkan.loses_stores = true;
+    why = "a message would be lost";
+  }
+  SECTION("Vulkan does not know the device") {
+    vulkan.has_device = false;
+    why = "none of the 1 has its UUID";
+  }
+  CHECK_THROWS_WITH(Runtime::launch(probe_actors(), in_a_process({.transport = TransportKind::bar})),
+                    containing("launching with --transport bar: ") && containing(why) &&
+                        containing("or use --transport pinned"));
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    CHECK(runtime.transport() == TransportKind::pinned);
+    CHECK(runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().value()->getValue() ==
+          9);
+  }
+  CHECK(vulkan.live() == FakeVulkan::Live{});
+  CHECK(processes.reports().empty());
+}
+#endif
 
 TEST_CASE("everything that is wrong with a launch is said at once, through an engine process too") {
   if (without_nvrtc()) return;
@@ -882,7 +937,6 @@ TEST_CASE("an engine process that answers what cannot be is killed by name, and 
     auto launched = message.initRoot<FromEngine>().initLaunched();
     const std::vector<std::byte> description = write_description(probe_actors().description());
     launched.setDescription({reinterpret_cast<const kj::byte*>(description.data()), description.size()});
-    launched.setTransport(uint32_t(TransportKind::pinned));
     launched.setRegionBytes(4096);
     const Answers answers(bytes_of(message));
     CHECK_THAT(what_a_launch_says(),
@@ -910,6 +964,14 @@ TEST_CASE("an engine process that answers what cannot be is killed by name, and 
   }
   CHECK(other.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().value()->getValue() == 9);
   CHECK(engines_of(getpid()).size() == 1);
+}
+
+TEST_CASE("an engine process that computes is not taken for a stopped one, though its guardian has no turn") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  // Some seconds of it, without a heartbeat.
+  const Answers answers("", "n=0; while [ $n -lt 1000000 ]; do n=$((n+1)); done; exit 3");
+  CHECK_THAT(what_a_launch_says(500ms), containing("it ended with exit code 3"));
 }
 
 TEST_CASE("an engine process that gets what no program sends ends by name, and no other one") {
