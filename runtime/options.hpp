@@ -91,7 +91,7 @@ struct Options {
   /// CUDA: `process` runs the engine in a process of its own, gyre-engine. No CUDA call of the program waits
   /// for the workers then, and a fault takes only that process along. `in_process` runs it in a
   /// context of this process. Unified memory is in process only.
-  Isolation isolation = Isolation::in_process;
+  Isolation isolation = Isolation::process;
   /// Kills an engine process that is silent for so long, 100 ms to an hour; 0: never, for debuggers.
   std::chrono::milliseconds heartbeat_timeout{2000};
   /// Kills an engine process with a worker that is in one handler for so long, 10 ms to a day; 0: never. Only

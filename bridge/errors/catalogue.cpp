@@ -244,7 +244,7 @@ constexpr ErrorEntry entries[] = {
     cuda(805, "CUDA_ERROR_MPS_CONNECTION_FAILED", "the MPS server could not be reached",
          "start nvidia-cuda-mps-control, or unset CUDA_MPS_PIPE_DIRECTORY"),
     cuda(806, "CUDA_ERROR_MPS_RPC_FAILURE", "the MPS server did not answer as it should", "restart nvidia-cuda-mps-control"),
-    cuda(807, "CUDA_ERROR_MPS_SERVER_NOT_READY", "the MPS server starts or recovers from a fault", "try again; if it stays so, restart it"),
+    cuda(807, "CUDA_ERROR_MPS_SERVER_NOT_READY", "the MPS server starts or recovers from a fault", "try again; after a fault it takes new processes once all that use the GPU through it have ended"),
     cuda(808, "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED", "the MPS server has as many clients as it takes", "end some"),
     cuda(809, "CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED", "the MPS server has as many connections as it takes", "end some clients"),
     cuda(810, "CUDA_ERROR_MPS_CLIENT_TERMINATED", "the MPS server ended this client, for a fault of one of its clients",

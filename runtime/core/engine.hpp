@@ -63,9 +63,12 @@ class Engine {
   virtual std::optional<std::string> failure() = 0;
   /// Returns true if workers may die by themselves: the runtime must then call failure() regularly.
   virtual bool may_die() const { return false; }
-  /// Ends the workers by force, for `cause`, which failure() then returns. Only an engine in a process of its
-  /// own can. Thread-safe; does not wait.
-  virtual void end_by_force(std::string_view cause) noexcept { (void)cause; }
+  /// Ends the workers by force, for `cause`, which failure() then returns. Returns false if this engine
+  /// cannot: only one in a process of its own can. Thread-safe; does not wait.
+  virtual bool end_by_force(std::string_view cause) noexcept {
+    (void)cause;
+    return false;
+  }
   /// Leaves all memory allocated: workers that do not stop may still write to it.
   virtual void leak() = 0;
 };

@@ -3,6 +3,8 @@
 #include <gyre/runtime/cpu/engine.hpp>
 #include <gyre/runtime/errors.hpp>
 
+#include <atomic>
+
 #if defined(GYRE_WITH_CUDA)
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
@@ -17,8 +19,13 @@ namespace {
 #if defined(GYRE_WITH_CUDA)
 // A forked child that cannot use the parent's CUDA must not take that for a machine without a GPU.
 bool cuda_device_present(const Options& options) {
-  if (options.isolation == Isolation::process)
-    return cuda::Driver::library_present() && process::device_count(options) > 0;
+  if (options.isolation == Isolation::process) {
+    // Devices stay, and it takes an engine process to look for them. A number alone: relaxed.
+    static std::atomic<bool> found{false};
+    if (!found.load(std::memory_order_relaxed) && cuda::Driver::library_present())
+      found.store(process::device_count(options) > 0, std::memory_order_relaxed);
+    return found.load(std::memory_order_relaxed);
+  }
   cuda::Driver::refuse_after_fork();
   return cuda::Driver::device_count() > 0;
 }

@@ -41,13 +41,15 @@ Termination Terminator::end_workers(std::chrono::nanoseconds timeout, int64_t de
   report.uptime_s = state_.uptime_s();
   stop_workers(report, deadline_ns);
   settle(report, deadline_ns);
+  bool killed = false;
   if (report.worker_stuck) {
-    host_.engine->leak();
+    killed = host_.engine->end_by_force("a worker did not stop");
+    if (!killed) host_.engine->leak();
     buffers_.workers_stuck();
   } else {
     report.buffers_stuck = !buffers_.workers_ended(deadline_ns);
   }
-  log_report(report, timeout);
+  log_report(report, timeout, killed);
   report.terminate_ms = double(host_now_ns() - begin_ns) * 1e-6;
   report_ = report;
   reported_.store(true, std::memory_order_release);  // pairs with the loads of reported_
@@ -156,10 +158,13 @@ bool Terminator::dead_letter_unprocessed(uint32_t worker, int64_t deadline_ns) {
   return all;
 }
 
-void Terminator::log_report(const Termination& report, std::chrono::nanoseconds timeout) const {
+void Terminator::log_report(const Termination& report, std::chrono::nanoseconds timeout, bool killed) const {
   const uint64_t timeout_ms = microseconds(timeout) / 1000;
   if (report.worker_stuck) {
     log(LogLevel::error, [&] {
+      if (killed)
+        return fmt::format("terminating: a worker did not stop within {} ms; its engine process was killed",
+                           timeout_ms);
       return fmt::format(
           "terminating: a worker did not stop within {} ms; {} bytes of the region stay "
           "allocated, for it may still use them",

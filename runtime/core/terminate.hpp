@@ -51,7 +51,7 @@ class Terminator {
   void stop_workers(Termination& report, int64_t deadline_ns);
   void settle(Termination& report, int64_t deadline_ns);
   bool dead_letter_unprocessed(uint32_t worker, int64_t deadline_ns);
-  void log_report(const Termination& report, std::chrono::nanoseconds timeout) const;
+  void log_report(const Termination& report, std::chrono::nanoseconds timeout, bool killed) const;
 
   HostSide& host_;
   State& state_;

@@ -79,7 +79,10 @@ class ProcessEngine final : public Engine {
   bool finished() override;
   std::optional<std::string> failure() override;
   bool may_die() const override { return true; }
-  void end_by_force(std::string_view cause) noexcept override { process_.kill(cause); }
+  bool end_by_force(std::string_view cause) noexcept override {
+    process_.kill(cause);
+    return true;
+  }
   /// Kills the process: what its workers used is then free.
   void leak() override { process_.kill(); }
 

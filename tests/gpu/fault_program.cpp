@@ -30,8 +30,10 @@ bool names_last_words(const Runtime& runtime) {
 
 // The alarm ends a program that is told of a full ring for ever.
 int only_tells(const ActorSet& actors, Address<Faulty> faulty, TransportKind transport) {
-  Runtime runtime = Runtime::launch(
-      actors, {.engine = EngineKind::cuda, .transport = transport, .timeout = std::chrono::seconds(30)});
+  Runtime runtime = Runtime::launch(actors, {.engine = EngineKind::cuda,
+                                             .transport = transport,
+                                             .isolation = Isolation::in_process,
+                                             .timeout = std::chrono::seconds(30)});
   Client client = runtime.client();
   const int64_t begin_ns = detail::host_now_ns();
   Status refusal = Status::ok;
@@ -67,8 +69,10 @@ int main(int argc, char** argv) {
   const Address<Faulty> faulty{7};
   if (argc > 2 && std::string(argv[2]) == "tells") return only_tells(actors, faulty, transport);
   {
-    Runtime runtime = Runtime::launch(
-        actors, {.engine = EngineKind::cuda, .transport = transport, .timeout = std::chrono::seconds(30)});
+    Runtime runtime = Runtime::launch(actors, {.engine = EngineKind::cuda,
+                                               .transport = transport,
+                                               .isolation = Isolation::in_process,
+                                               .timeout = std::chrono::seconds(30)});
     Client client = runtime.client();
     const auto first = client.ask<ProbeRequest>(faulty, asking(Action::ANSWER, 1)).get();
     expect(first && first.value()->getValue() == 3, "an ask before the fault is answered");
@@ -98,7 +102,7 @@ int main(int argc, char** argv) {
     expect(report.books.asks.inferred == uint64_t(by_name), "what nobody answered is counted as inferred");
   }
   try {
-    Runtime next = Runtime::launch(actors, {.engine = EngineKind::cuda});
+    Runtime next = Runtime::launch(actors, {.engine = EngineKind::cuda, .isolation = Isolation::in_process});
     expect(false, "another launch in this process is refused");
   } catch (const Error& error) {
     std::printf("%s\n", error.what());

@@ -1,6 +1,7 @@
 // The main function of the GPU tests: skipped (exit 77) where there is no GPU. GYRE_TEST_TRANSPORT in the
-// environment (bar, pinned, unified) is the transport of every launch that leaves it to `auto`.
-// GYRE_TEST_ISOLATION=process runs the cases that hold on either engine through gyre-engine.
+// environment (bar, pinned, unified) is the transport of every launch that leaves it to `auto`. Each launch
+// that does not say otherwise goes through gyre-engine, but for unified memory, and with
+// GYRE_TEST_ISOLATION=in_process.
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/runtime/core/engine.hpp>
 
@@ -42,17 +43,19 @@ std::unique_ptr<gyre::Engine> make_engine_of_environment(const gyre::ActorSet& a
       options.transport == gyre::TransportKind::automatic) {
     changed.transport = gyre_test::transport_of_environment().value_or(gyre::TransportKind::automatic);
   }
+  if (gyre_test::isolation_under_test == gyre::Isolation::in_process)
+    changed.isolation = gyre::Isolation::in_process;
   return make_the_engine(actors, changed);
 }
 
 const gyre::EngineKind gyre_test::engine_under_test = gyre::EngineKind::cuda;
-gyre::Isolation gyre_test::isolation_under_test = gyre::Isolation::in_process;
+gyre::Isolation gyre_test::isolation_under_test = gyre::Isolation::process;
 
 int main(int argc, char** argv) {
   const char* const isolation = std::getenv("GYRE_TEST_ISOLATION");
-  if (isolation != nullptr && std::string_view(isolation) == "process")
-    gyre_test::isolation_under_test = gyre::Isolation::process;
-  (void)gyre_test::transport_of_environment();  // to refuse what it is not
+  if ((isolation != nullptr && std::string_view(isolation) == "in_process") ||
+      gyre_test::transport_of_environment() == gyre::TransportKind::unified)
+    gyre_test::isolation_under_test = gyre::Isolation::in_process;
   if (gyre::cuda::Driver::device_count() == 0) {
     std::puts("skipped: no CUDA device here");
     return 77;

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 namespace {
 
 Runtime launch_counters(Options options = {}) {
-  options.engine = gyre_test::engine_under_test;
+  options = gyre_test::on_this_engine(options);
   return Runtime::launch(counter_actors(), options);
 }
 

@@ -98,6 +98,7 @@ TEST_CASE(
     try {
       runtime.emplace(Runtime::launch(probe_actors(), {.engine = EngineKind::cuda,
                                                        .transport = TransportKind::bar,
+                                                       .isolation = Isolation::in_process,
                                                        .workers = workers,
                                                        .slots = slots,
                                                        .timeout = 60s,

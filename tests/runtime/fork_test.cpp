@@ -149,7 +149,7 @@ TEST_CASE("a child of fork() launches workers of its own on the CPU; on CUDA onl
     }
     for (const EngineKind engine : {EngineKind::cuda, EngineKind::automatic}) {
       try {
-        Runtime own = Runtime::launch(probe_actors(), {.engine = engine});
+        Runtime own = Runtime::launch(probe_actors(), {.engine = engine, .isolation = Isolation::in_process});
         findings.expect(false, "a launch on CUDA was not refused");
       } catch (const EngineUnavailable& error) {
         findings.expect(std::string(error.what()).find("after fork()") != std::string::npos, error.what());

@@ -19,7 +19,7 @@ using gyre::test::Kinds;
 namespace {
 
 Runtime launch_mirror(Options options = {}) {
-  options.engine = gyre_test::engine_under_test;
+  options = gyre_test::on_this_engine(options);
   options.slot_bytes = 16384;
   return Runtime::launch(ActorSet::of<Mirror>(gyre_mirror_actors::sources), options);
 }

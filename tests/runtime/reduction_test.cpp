@@ -59,17 +59,15 @@ uint64_t wrong_sums(Runtime& runtime, uint64_t elements, uint64_t asks, uint64_t
 
 TEST_CASE("a reduction over a device buffer, every sum as it should be", "[gpu]") {
   const bool on_gpu = gyre_test::engine_under_test == EngineKind::cuda;
-  Runtime runtime =
-      Runtime::launch(reduction_actors(), {.engine = gyre_test::engine_under_test, .block = 256});
+  Runtime runtime = Runtime::launch(reduction_actors(), gyre_test::on_this_engine({.block = 256}));
   CHECK(wrong_sums(runtime, 100'000, 200, on_gpu ? 256 : 1) == 0);
   CHECK(runtime.terminate().books.balanced());
 }
 
 TEST_CASE("a grid-scoped reduction, every sum as it should be", "[gpu]") {
   const bool on_gpu = gyre_test::engine_under_test == EngineKind::cuda;
-  Runtime runtime =
-      Runtime::launch(reduction_actors().grid_scoped(),
-                      {.engine = gyre_test::engine_under_test, .block = 512, .blocks = on_gpu ? 20u : 0u});
+  Runtime runtime = Runtime::launch(reduction_actors().grid_scoped(),
+                                    gyre_test::on_this_engine({.block = 512, .blocks = on_gpu ? 20u : 0u}));
   CHECK(wrong_sums(runtime, 300'000, 200, on_gpu ? 20 * 512 : 1) == 0);
   CHECK(runtime.terminate().books.balanced());
 }
@@ -77,7 +75,7 @@ TEST_CASE("a grid-scoped reduction, every sum as it should be", "[gpu]") {
 // gyre-gpu-tests "[grid-sums]", which `tools/test.sh --all` and tools/gpu_test.sh run.
 TEST_CASE("10,000 sums of up to 2^24 floats by every multiprocessor", "[.][grid-sums]") {
   Runtime runtime = Runtime::launch(reduction_actors().grid_scoped(),
-                                    {.engine = gyre_test::engine_under_test, .block = 1024, .blocks = 132});
+                                    gyre_test::on_this_engine({.block = 1024, .blocks = 132}));
   const auto begin = std::chrono::steady_clock::now();
   CHECK(wrong_sums(runtime, uint64_t(1) << 24, 10'000, 132 * 1024) == 0);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

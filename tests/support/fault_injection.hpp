@@ -46,6 +46,7 @@ inline size_t sites(Phase phase, const Life& healthy) {
 inline Life live_with_fault(FailingDriver& driver, Phase at, size_t n, CUresult code,
                             gyre::Options options = {}) {
   options.engine = gyre::EngineKind::cuda;
+  options.isolation = gyre::Isolation::in_process;
   options.slots = 8;
   Life life;
   Phase now = Phase::launch;

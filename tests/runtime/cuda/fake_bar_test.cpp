@@ -19,7 +19,8 @@ using namespace gyre_test;
 namespace {
 
 Options over(TransportKind transport) {
-  return {.engine = EngineKind::cuda, .transport = transport, .slots = 32};
+  return {
+      .engine = EngineKind::cuda, .transport = transport, .isolation = Isolation::in_process, .slots = 32};
 }
 
 bool says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }

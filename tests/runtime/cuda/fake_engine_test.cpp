@@ -30,6 +30,7 @@ constexpr Address<Faulty> faulty{};
 
 Options on_cuda(Options options = {}) {
   options.engine = EngineKind::cuda;
+  options.isolation = Isolation::in_process;
   options.slots = 8;
   return options;
 }
@@ -133,9 +134,10 @@ TEST_CASE("all memory that a runtime takes is in its stats by kind, beside what 
 TEST_CASE("auto finds the fake's device, and the CPU where it has none") {
   if (without_nvrtc()) return;
   FakeDriver fake({probe_actors()});
-  CHECK(Runtime::launch(probe_actors()).engine() == EngineKind::cuda);
+  const Options automatic{.isolation = Isolation::in_process};
+  CHECK(Runtime::launch(probe_actors(), automatic).engine() == EngineKind::cuda);
   fake.device.devices = 0;
-  CHECK(Runtime::launch(probe_actors()).engine() == EngineKind::cpu);
+  CHECK(Runtime::launch(probe_actors(), automatic).engine() == EngineKind::cpu);
   CHECK(says(refusal(probe_actors(), on_cuda()), "this machine has 0"));
 }
 

@@ -34,7 +34,9 @@ std::optional<Reply<ProbeResponse>> reply;
 int main() {
   if (!cuda::nvrtc_available()) return 77;
   fake = new FakeDriver({probe_actors()});
-  runtime.emplace(Runtime::launch(probe_actors(), {.engine = EngineKind::cuda, .workers = 2, .slots = 8}));
+  runtime.emplace(Runtime::launch(
+      probe_actors(),
+      {.engine = EngineKind::cuda, .isolation = Isolation::in_process, .workers = 2, .slots = 8}));
   buffer.emplace(runtime->allocate<float>(MemoryKind::device, 100));
   Client client = runtime->client();
   reply.emplace(ask(client, Action::ANSWER, 21).get().value());

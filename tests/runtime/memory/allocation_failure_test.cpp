@@ -276,7 +276,7 @@ TEST_CASE(
     driver.cuModuleLoadDataEx = load_and_arm;
     return driver;
   });
-  const Options options{.engine = EngineKind::cuda, .slots = 8};
+  const Options options{.engine = EngineKind::cuda, .isolation = Isolation::in_process, .slots = 8};
   const auto behind_the_compiler = [](uint64_t n) { return [n] { return after_loading = n; }; };
   REQUIRE(attempt(options, behind_the_compiler(0)).whole);
   const uint64_t all = attempt(options, behind_the_compiler(0)).asked_for;

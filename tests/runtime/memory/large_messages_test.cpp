@@ -15,7 +15,7 @@ using namespace gyre_test;
 namespace {
 
 Runtime launch_probe(Options options = {}) {
-  options.engine = gyre_test::engine_under_test;
+  options = gyre_test::on_this_engine(options);
   return Runtime::launch(probe_actors(), options);
 }
 
