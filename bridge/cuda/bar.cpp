@@ -73,7 +73,14 @@ std::shared_ptr<VulkanDevice> with_device(std::shared_ptr<VulkanDevice> opened, 
 
 }  // namespace
 
-std::shared_ptr<VulkanDevice> BarMemory::open() { return VulkanDevice::shared(); }
+std::shared_ptr<VulkanDevice> BarMemory::open() {
+  std::shared_ptr<VulkanDevice> device = VulkanDevice::shared();
+  device->open_ahead();
+  return device;
+}
+
+BarMemory::BarMemory(const DeviceUuid& device, uint64_t bytes)
+    : BarMemory(VulkanDevice::shared(), device, bytes) {}
 
 BarMemory::BarMemory(std::shared_ptr<VulkanDevice> opened, const DeviceUuid& device, uint64_t bytes)
     : bytes_((bytes + granule - 1) / granule * granule),
@@ -181,7 +188,7 @@ void BarMapping::free() noexcept {
 }
 
 BarMemoryHere::BarMemoryHere(const Context& context, uint64_t bytes)
-    : memory(BarMemory::open(), uuid_of(context.driver(), context.device()), bytes),
+    : memory(uuid_of(context.driver(), context.device()), bytes),
       mapping(context, memory.export_memory(), memory.bytes()) {
   memory.test([this](LineStore how) { mapping.expect_test_lines(how); });
 }
@@ -197,6 +204,7 @@ std::shared_ptr<VulkanDevice> BarMemory::open() {
 }
 BarMemory::BarMemory(std::shared_ptr<VulkanDevice>, const DeviceUuid&, uint64_t bytes)
     : bytes_(bytes), store_(LineStore::four_packets) {}
+BarMemory::BarMemory(const DeviceUuid& device, uint64_t bytes) : BarMemory(open(), device, bytes) {}
 BarMemory::~BarMemory() = default;
 Descriptor BarMemory::export_memory() const { return Descriptor(); }
 void BarMemory::test(const std::function<void(LineStore)>&) {}
@@ -212,7 +220,7 @@ BarMapping::~BarMapping() = default;
 void BarMapping::expect_test_lines(LineStore) {}
 
 BarMemoryHere::BarMemoryHere(const Context& context, uint64_t bytes)
-    : memory(BarMemory::open(), uuid_of(context.driver(), context.device()), bytes),
+    : memory(uuid_of(context.driver(), context.device()), bytes),
       mapping(context, memory.export_memory(), memory.bytes()) {}
 
 #endif

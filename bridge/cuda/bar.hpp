@@ -20,9 +20,12 @@ class VulkanDevice;
 /// on the device: either may wait for kernels. Not thread-safe.
 class BarMemory {
  public:
-  /// Opens Vulkan, so that the constructor has less to do. Takes as long as making a CUDA context: a thread
-  /// may do it beside that. Throws EngineUnavailable with the step that failed, and what to do.
+  /// Opens Vulkan before it is known for which device, so that the constructor has less to do. Takes as long
+  /// as making a CUDA context: a thread may do it beside that. Throws EngineUnavailable with the step that
+  /// failed, and what to do.
   static std::shared_ptr<VulkanDevice> open();
+  /// Opens Vulkan, and allocates as the next one does.
+  BarMemory(const DeviceUuid& device, uint64_t bytes);
   /// Allocates at least `bytes` of the device with this UUID.
   /// @param opened  what open() returned; may have another device open
   /// @throws EngineUnavailable  with the step that failed, and what to do

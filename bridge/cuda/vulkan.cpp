@@ -134,7 +134,6 @@ std::shared_ptr<VulkanDevice> VulkanDevice::shared() {
   std::shared_ptr<VulkanDevice> device = opened.fork.forked() ? nullptr : opened.device.lock();
   if (!device) {
     device = std::make_shared<VulkanDevice>();
-    device->open_ahead();
     opened.device = device;
     opened.fork = ForkGuard();
   }
@@ -163,6 +162,8 @@ void VulkanDevice::free() noexcept {
 }
 
 void VulkanDevice::open_ahead() noexcept {
+  const std::lock_guard lock(open_mutex_);
+  if (device_ != nullptr) return;
   try {
     if (const auto devices = physical_devices(); devices.size() == 1) create_device(devices.front());
   } catch (const std::exception&) {

@@ -39,7 +39,7 @@ class VulkanDevice {
   using Uuid = std::array<uint8_t, VK_UUID_SIZE>;
 
   /// Returns the device that this function returned before, if somebody still has it: a relaunch need not
-  /// open it again. Else a new one, opened ahead. Any thread. Throws EngineUnavailable.
+  /// open it again. Else a new one. Any thread. Throws EngineUnavailable.
   static std::shared_ptr<VulkanDevice> shared();
 
   /// Makes an instance. Throws EngineUnavailable with the step that failed, its VkResult, and what to do.
@@ -48,8 +48,8 @@ class VulkanDevice {
   VulkanDevice(const VulkanDevice&) = delete;
   VulkanDevice& operator=(const VulkanDevice&) = delete;
 
-  /// Opens the machine's device if it has only one, so that open() has nothing left to do. What fails is left
-  /// to open().
+  /// Opens the machine's device if it has only one and none is open, so that open() has nothing left to do.
+  /// What fails is left to open(). Any thread.
   void open_ahead() noexcept;
   /// Opens the device with this UUID. Returns false if another one is open. Any thread. Throws
   /// EngineUnavailable likewise.

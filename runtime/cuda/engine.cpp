@@ -139,8 +139,7 @@ CudaEngine::Ahead CudaEngine::begin_ahead(const ActorSet& actors, const Options&
     const uint64_t inbound = options.region_layout(0).inbound_bytes_elsewhere();
     try {
       const DeviceUuid uuid = uuid_of(driver_, find_device(driver_, options.device));
-      ahead.bar =
-          begin([uuid, inbound] { return std::make_unique<BarMemory>(BarMemory::open(), uuid, inbound); });
+      ahead.bar = begin([uuid, inbound] { return std::make_unique<BarMemory>(uuid, inbound); });
     } catch (const Error&) {
       ahead.bar = std::async(std::launch::deferred,
                              [error = std::current_exception()]() -> std::unique_ptr<BarMemory> {
