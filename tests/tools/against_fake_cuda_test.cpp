@@ -20,7 +20,9 @@ struct Engines {
   ActorSet actors = builtin_actors();
   MessageSchemas schemas{gyre_test::vector_add_request()};
   AgainstSettings settings;
-  Runtime tested = Runtime::launch(actors, {.engine = EngineKind::cuda, .transport = TransportKind::pinned});
+  Runtime tested = Runtime::launch(
+      actors,
+      {.engine = EngineKind::cuda, .transport = TransportKind::pinned, .isolation = Isolation::in_process});
   Runtime reference = Runtime::launch(actors, {.engine = EngineKind::cpu});
 
   EngineComparison compare(uint64_t count) {
