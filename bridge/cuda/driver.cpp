@@ -53,8 +53,8 @@ void Driver::refuse_after_fork() {
   if (first != 0 && first != uint64_t(detail::fork_generation.load(std::memory_order_relaxed)) + 1) {
     throw EngineUnavailable(
         "using CUDA after fork(): the parent process had initialised CUDA before it forked this one, and "
-        "CUDA does not work in such a child; fork before the first launch on CUDA, start a program anew, or "
-        "use --engine cpu");
+        "CUDA does not work in such a child; use --isolation process, fork before the first launch on CUDA, "
+        "or use --engine cpu");
   }
 }
 
