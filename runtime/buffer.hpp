@@ -45,8 +45,8 @@ class BufferOwner {
 /// makes it. Move-only. Actors access it through a BufferHandle in a message (Context::buffer).
 ///
 /// Destroying a Buffer is safe at any time: its handles become stale, and messages in use of the memory
-/// are not disturbed. A Buffer may outlive its Runtime; the device cannot launch another runtime until the
-/// Buffer is gone. Used by one thread at a time, and not while actors write the same elements.
+/// are not disturbed. A Buffer may outlive its Runtime, and keeps its engine process. Used by one thread at a
+/// time, and not while actors write the same elements.
 template <class T>
 class Buffer {
  public:

@@ -57,9 +57,9 @@ struct LaunchVerdict {
 };
 
 /// Checks what Runtime::launch would do, by launch's own code, and launches nothing. Reports what is wrong
-/// in the verdict instead of throwing. On CUDA it compiles and loads the actors, which takes hundreds of
-/// milliseconds and a context on the device. It does not load them while this process has workers on the
-/// device: loading would wait for the workers. Thread-safe.
+/// in the verdict instead of throwing. On CUDA it compiles and loads the actors in a context of this
+/// process, with Options::isolation process too. That takes hundreds of milliseconds, and seconds beside
+/// live workers of this process. It counts all multiprocessors, also under MPS. Thread-safe.
 LaunchVerdict check_launch(const ActorSet& actors, const Options& options, const LaunchPlan& plan = {});
 
 }  // namespace gyre

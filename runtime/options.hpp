@@ -89,7 +89,7 @@ struct Options {
   /// is used only on request.
   TransportKind transport = TransportKind::automatic;
   /// CUDA: `process` runs the engine in a process of its own, gyre-engine. No CUDA call of the program waits
-  /// for the workers then, and a fault takes only that process along. `in_process` runs it in a
+  /// for the workers then, and without MPS a device fault ends that process alone. `in_process` runs it in a
   /// context of this process. Unified memory is in process only.
   Isolation isolation = Isolation::process;
   /// Kills an engine process that is silent for so long, 100 ms to an hour; 0: never, for debuggers.

@@ -127,8 +127,8 @@ class Runtime {
   /// Returns why TransportKind::automatic did not choose BAR on CUDA; empty otherwise.
   std::string transport_reason() const { return core()->engine().transport_reason(); }
   std::string device_name() const { return core()->engine().device_name(); }
-  /// Returns the runtime's state. A device fault shows here within 5 ms of the driver's knowledge, even if
-  /// the program sends nothing.
+  /// Returns the runtime's state. A device fault shows here some milliseconds after the driver knows of it,
+  /// even if the program sends nothing.
   Lifecycle state() const { return core()->state(); }
   /// Returns why the engine failed; empty if it did not.
   std::string failure() const { return core()->failure(); }

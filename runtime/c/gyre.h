@@ -303,7 +303,7 @@ GYRE_API gyre_status gyre_options_init(gyre_options* options, size_t struct_size
 /** Names a set of launched workers. */
 typedef uint64_t gyre_runtime;
 /** Launches workers for `actors` (0: the built-in actors) with `options`, or the defaults if null. Blocks
-   until the workers run: about 100 ms on CUDA, and a second or more if the actors are compiled. `actors`
+   until the workers run: some hundred ms on CUDA, and a second or more if the actors are compiled. `actors`
    may be released or launched again afterwards. Fails with GYRE_BAD_OPTIONS, GYRE_ENGINE_UNAVAILABLE or
    GYRE_FAILED. */
 GYRE_API gyre_status gyre_launch(gyre_actors actors, const gyre_options* options, gyre_runtime* runtime);
@@ -398,8 +398,9 @@ GYRE_API gyre_status gyre_runtime_stats(gyre_runtime runtime, gyre_stats* stats)
 /** Reports what gyre_terminate did. */
 typedef struct gyre_termination {
   size_t struct_size;
-  int32_t worker_stuck; /**< not 0: a worker did not stop in time; its memory was left allocated */
-  int32_t balanced;     /**< not 0: every message has its outcome, and no slot was corrupt */
+  /** Not 0: a worker did not stop in time. Its engine process was killed, or its memory left allocated. */
+  int32_t worker_stuck;
+  int32_t balanced; /**< not 0: every message has its outcome, and no slot was corrupt */
   double uptime_s;
   double terminate_ms;
   int32_t sender_stuck; /**< not 0: a thread did not finish sending in time */
@@ -517,7 +518,7 @@ typedef int32_t gyre_memory;
 enum {
   GYRE_MEMORY_DEVICE = 0, /**< the engine's memory: fastest for workers; the host copies in and out */
   GYRE_MEMORY_PINNED = 1, /**< page-locked host memory: host and workers use it, workers over the bus */
-  GYRE_MEMORY_UNIFIED = 2 /**< memory managed by the driver, if host and workers may use it at once */
+  GYRE_MEMORY_UNIFIED = 2 /**< memory managed by the driver; on CUDA only with GYRE_ISOLATION_IN_PROCESS */
 };
 /** Selects a buffer's element type. */
 typedef int32_t gyre_element;

@@ -59,7 +59,8 @@ class Engine {
   virtual void launch() = 0;
   /// Returns true once every worker has left its loop: its memory may be reused. Never blocks for long.
   virtual bool finished() = 0;
-  /// Returns why the workers died; nothing if they did not. Thread-safe; costs a driver call on CUDA.
+  /// Returns why the workers died; nothing if they did not. Thread-safe; costs a driver call on CUDA in
+  /// process.
   virtual std::optional<std::string> failure() = 0;
   /// Returns true if workers may die by themselves: the runtime must then call failure() regularly.
   virtual bool may_die() const { return false; }
@@ -73,12 +74,13 @@ class Engine {
   virtual void leak() = 0;
 };
 
-/// Returns the engine that `options.engine` selects on this machine: cuda or cpu.
+/// Returns the engine that `options.engine` selects on this machine: cuda or cpu. For `automatic` it starts
+/// an engine process that looks for devices, or initialises CUDA in process.
 EngineKind chosen_engine(const Options& options);
 
 /// Lists everything that is wrong with a launch, one line each: Options::problems(), the engine's problems,
 /// and on CUDA those that the device shows before a kernel is compiled. Empty if nothing is wrong. Loads the
-/// driver. Throws std::bad_alloc.
+/// driver, or starts an engine process, which does. Throws std::bad_alloc.
 std::string launch_problems(const ActorSet& actors, const Options& options);
 
 /// Lists what the CUDA device rules out of a launch before a kernel is compiled, one line each; a driver that

@@ -23,9 +23,9 @@ class EngineFailure {
   EngineFailure(const EngineFailure&) = delete;
   EngineFailure& operator=(const EngineFailure&) = delete;
 
-  /// Asks the engine whether its workers died, and fails the Core if they did. Costs a driver call on CUDA.
-  /// Not while the Core terminates. Once it has failed or terminated, ends calls that were being sent at that
-  /// time.
+  /// Asks the engine whether its workers died, and fails the Core if they did. Costs a driver call on CUDA in
+  /// process. Not while the Core terminates. Once it has failed or terminated, ends calls that were being
+  /// sent at that time.
   void check() noexcept;
   /// Asks the engine, unless the Core has failed, also while it terminates.
   void ask_engine() noexcept;

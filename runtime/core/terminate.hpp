@@ -18,7 +18,8 @@ struct Termination {
   Books books;
   double uptime_s = 0;
   double terminate_ms = 0;
-  bool worker_stuck = false;  ///< a worker did not stop in time; its memory was left allocated
+  /// A worker did not stop in time. Its engine process was killed, or its memory left allocated.
+  bool worker_stuck = false;
   bool sender_stuck = false;  ///< a thread did not finish sending in time; Books::inferred counts its message
   /// A thread did not finish taking replies in time; Books::inferred counts the replies behind it.
   bool reader_stuck = false;

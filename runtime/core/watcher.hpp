@@ -13,11 +13,11 @@ namespace gyre::detail {
 
 class Core;
 
-/// Costs nothing until it is started: then a thread that wakes each `interval`, and asks the driver once.
+/// Costs nothing until it is started: then a thread that wakes each `interval`, and asks the engine once.
 /// The thread keeps the Core until it ends.
 class Watcher {
  public:
-  /// The runtime knows of a fault this long after the driver at the latest, plus the time to wake a thread.
+  /// The runtime knows of a fault this long after the engine at the latest, plus the time to wake a thread.
   static constexpr std::chrono::milliseconds interval{5};
 
   explicit Watcher(Core& core) : core_(core) {}

@@ -14,7 +14,7 @@ namespace gyre {
 enum class MemoryKind {
   device,   ///< the engine's memory: fastest for workers; the host copies in and out
   pinned,   ///< page-locked host memory: host and workers read and write it, workers over the bus
-  unified,  ///< memory managed by the driver: host and workers read and write it
+  unified,  ///< memory managed by the driver: host and workers read and write it; on CUDA in process only
 };
 inline constexpr uint32_t memory_kinds = 3;
 /// Returns the kind's name, for example "pinned".
@@ -51,8 +51,8 @@ class BufferMemory {
   virtual std::string refusal(MemoryKind kind) const = 0;
   /// Allocates a block, not zeroed. Throws Error with the numbers if there is no room.
   virtual MemoryBlock allocate(MemoryKind kind, uint64_t bytes) = 0;
-  /// Frees a block; on CUDA waits until no worker runs. Never throws: a block that cannot be freed stays
-  /// allocated.
+  /// Frees a block; on CUDA in process waits until no worker runs. Never throws: a block that cannot be freed
+  /// stays allocated.
   virtual void release(const MemoryBlock& block) noexcept = 0;
   /// Copies `bytes` bytes into the block from its byte `offset` on, or out of it; returns when the copy is
   /// done. The range must lie in the block. Both throw Error.

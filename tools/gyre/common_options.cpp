@@ -34,11 +34,11 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
   command.add_option("--device", options.device, "CUDA device number").show_default();
   command.add_choice(
       "--transport", options.transport, values_by_name<TransportKind>(),
-      "auto (default: bar where it works, else pinned; heap on the CPU), bar, pinned or unified (CUDA), "
-      "heap");
+      "auto (default: bar where it works, else pinned; heap on the CPU), bar, pinned or unified (CUDA; "
+      "unified in_process only), heap");
   command.add_choice(
       "--isolation", options.isolation, values_by_name<Isolation>(),
-      "where the CUDA engine runs: in_process (default), or process, a gyre-engine of its own");
+      "where the CUDA engine runs: process (default), a gyre-engine of its own, or in_process");
   command.add_choice(
       "--context", options.context, values_by_name<CudaContext>(),
       "the CUDA context of an engine in process: own (default), or primary; given is for programs");

@@ -112,7 +112,7 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
     the field, if the schema differs from the types that the actors carry.
     engine: "auto", "cuda" or "cpu".
     options: the fields of gyre_options in <gyre/gyre.h>, for example workers=4, slots=256, transport="pinned",
-    isolation="process", timeout_ms=5000, pin_workers=[0, 1].
+    isolation="in_process", timeout_ms=5000, pin_workers=[0, 1].
     """
     if source is not None:
         if actors is not None:
@@ -207,7 +207,7 @@ class Runtime:
         """Allocates a Buffer.
 
         like: an array, whose elements are copied into the buffer, or (dtype, size) for zeroed elements. memory:
-        "device", "pinned" or "unified"."""
+        "device", "pinned" or "unified"; on CUDA the last one needs isolation="in_process"."""
         return Buffer(self, like, memory)
 
     def handlers(self):
