@@ -1,8 +1,10 @@
 // gyre-bench idle: what idle workers cost, in processor time and in watts.
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <gyre/runtime/builtin_actors.hpp>
 
+#include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -28,15 +30,26 @@ struct IdleSettings {
 struct IdleRow {
   std::string name;
   double seconds = 0;
-  double processors = 0;        // of this process, on average
+  double processors = 0;        // of this process and its engine process, on average
   std::optional<double> watts;  // of the GPU, on average; none where NVML does not tell
 };
 
+double seconds_used(clockid_t clock) {
+  timespec used{};
+  clock_gettime(clock, &used);
+  return double(used.tv_sec) + double(used.tv_nsec) / 1e9;
+}
+
 double processor_seconds() {
-  rusage use{};
-  getrusage(RUSAGE_SELF, &use);
-  const auto seconds = [](const timeval& time) { return double(time.tv_sec) + double(time.tv_usec) / 1e6; };
-  return seconds(use.ru_utime) + seconds(use.ru_stime);
+  double seconds = seconds_used(CLOCK_PROCESS_CPUTIME_ID);
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream children(thread.path() / "children");
+    pid_t child = 0;
+    clockid_t clock{};
+    while (children >> child)
+      if (clock_getcpuclockid(child, &clock) == 0) seconds += seconds_used(clock);
+  }
+  return seconds;
 }
 
 // Sleeps; false where the user interrupted it.

@@ -425,7 +425,8 @@ int serve_engine(int count, char** arguments) {
     std::fputs("gyre-engine: started by hand; programs of Gyre start it with --isolation process\n", stderr);
     return 2;
   }
-  for (const int signal : {SIGINT, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
+  // The program decides when it ends, though a service manager signals every process.
+  for (const int signal : {SIGINT, SIGHUP, SIGPIPE, SIGTERM}) ::signal(signal, SIG_IGN);
   Channel channel{Descriptor(socket_descriptor)};
   try {
     SharedMemory mapped(Descriptor(page_descriptor), sizeof(EnginePage));

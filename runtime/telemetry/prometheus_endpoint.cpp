@@ -54,6 +54,8 @@ void add_runtime(std::vector<MetricFamily>& families, const Stats& stats) {
     gauge(states, stats.state == state ? 1 : 0, {{"state", std::string(name(state))}});
   }
   gauge(add(families, "gyre_uptime_seconds", "Time since the launch.", MetricType::Gauge), stats.uptime_s);
+  count(add(families, "gyre_restarts_total", "Relaunches after the engine had failed.", MetricType::Counter),
+        stats.restarts);
   gauge(add(families, "gyre_compile_seconds",
             "Time that compiling the actors took, or finding them compiled.", MetricType::Gauge),
         stats.timings.compile_ms * 1e-3);

@@ -102,6 +102,8 @@ void print(const std::string& path, const PublishedStats& published, bool worker
         "  inferred: {} asks and {} tells of the dead letters; whether they were handled is not known\n",
         books.asks.inferred, books.tells.inferred);
   }
+  if (stats.restarts != 0)
+    std::cout << fmt::format("  restarts: {}, each after the engine had failed\n", stats.restarts);
   const auto transfer = [](const char* what, const TransferStats& transfers) {
     if (transfers.copies == 0) return;
     std::cout << fmt::format("  {} {} copies, {} bytes, {} in all\n", what, transfers.copies, transfers.bytes,
@@ -197,6 +199,7 @@ Json json_of(const std::string& path, const PublishedStats& published) {
           {"device", stats.device},
           {"state", name(stats.state)},
           {"uptime_s", stats.uptime_s},
+          {"restarts", stats.restarts},
           {"slots", stats.slots},
           {"timings",
            {{"compile_ms", stats.timings.compile_ms},

@@ -250,6 +250,39 @@ TEST_CASE(
   CHECK(says(refusal({.engine = EngineKind::cpu, .stall_after = 300ms}), "--stall-after 300"));
 }
 
+TEST_CASE("signals that end a program do not end its engine process") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+  for (const int signal : {SIGINT, SIGHUP, SIGTERM}) kill(engines_of(getpid()).at(0), signal);
+  for (uint64_t n = 0; n < 100; ++n)
+    REQUIRE(runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, n)).get().value()->getValue() ==
+            2 * n + 1);
+  CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("a worker that does not stop ends with its engine process, and the log says so") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  std::mutex mutex;
+  std::string log;
+  set_logger([&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    log += line;
+  });
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process({.heartbeat_timeout = 0ms}));
+    kill(engines_of(getpid()).at(0), SIGSTOP);
+    const Termination report = runtime.terminate(1ms);
+    CHECK(report.worker_stuck);
+    CHECK(report.books.balanced());
+    CHECK(within_a_minute([] { return engines_of(getpid()).empty(); }));
+  }
+  set_logger({});
+  const std::lock_guard lock(mutex);
+  CHECK_THAT(log, containing("its engine process was killed"));
+}
+
 TEST_CASE("a fault in an engine process leaves the program able to launch on CUDA again") {
   if (without_nvrtc()) return;
   const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
@@ -348,7 +381,7 @@ TEST_CASE(
     Runtime runtime = Runtime::launch(probe_actors(), in_a_process({.transport = TransportKind::bar}));
     CHECK(runtime.transport() == TransportKind::bar);
     Client client = runtime.client();
-    for (const int signal : {SIGKILL, SIGTERM}) {
+    for (const int signal : {SIGKILL, SIGABRT}) {
       for (uint64_t n = 0; n < 100; ++n)
         REQUIRE(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, n)).get().value()->getValue() ==
                 2 * n + 1);
@@ -970,8 +1003,8 @@ TEST_CASE("an engine process that computes is not taken for a stopped one, thoug
   if (without_nvrtc()) return;
   const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
   // Some seconds of it, without a heartbeat.
-  const Answers answers("", "n=0; while [ $n -lt 1000000 ]; do n=$((n+1)); done; exit 3");
-  CHECK_THAT(what_a_launch_says(500ms), containing("it ended with exit code 3"));
+  const Answers answers("", "n=0; while [ $n -lt 2000000 ]; do n=$((n+1)); done; exit 3");
+  CHECK_THAT(what_a_launch_says(1s), containing("it ended with exit code 3"));
 }
 
 TEST_CASE("an engine process that gets what no program sends ends by name, and no other one") {

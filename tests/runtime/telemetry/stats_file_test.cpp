@@ -53,6 +53,7 @@ Stats some_stats() {
   stats.workers[0].heartbeat_age_s = 0.25;
   stats.writes = {1, 2, 3};
   stats.memory.modules = 31;
+  stats.restarts = 34;
   stats.memory.buffers_freed[2] = 32;
   stats.memory.device_free = 33;
   stats.books.asks.cancelled = 4;
@@ -105,6 +106,7 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.memory.region == stats.memory.region);
   CHECK(back.memory.region != 0);
   CHECK(back.memory.modules == 31);
+  CHECK(back.restarts == 34);
   CHECK(back.memory.buffers_freed[2] == 32);
   CHECK(back.memory.device_free == 33);
   CHECK(back.books.asks.cancelled == 4);
