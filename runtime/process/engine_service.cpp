@@ -389,12 +389,14 @@ void EngineService::publish(const MemoryStats& memory) {
 void EngineService::watch() {
   pthread_setname_np(pthread_self(), "gyre-watcher");
   for (int turn = 0; !ending_.load(std::memory_order_relaxed); ++turn) {
+    // Asked before failure(): workers that a fault ends in between have not finished.
+    const bool finished = engine_->finished();
     if (const auto cause = engine_->failure()) {
       constexpr std::string_view prefix = "running the workers: ";
       say_failed(cause->starts_with(prefix) ? cause->substr(prefix.size()) : *cause);
       _exit(1);
     }
-    if (engine_->finished()) {
+    if (finished) {
       page_.finished.store(1, std::memory_order_release);  // pairs with ProcessEngine::finished()
       return;
     }
