@@ -49,7 +49,7 @@ commit_of_tree() {
 }
 
 # Fills folder $1 with stripped programs of preset gpu, libraries of actors, and the commit they are of.
-programs=(gyre gyre-engine gyre-gpu-tests gyre-gpu-fault gyre-gpu-relaunch example_faults)
+programs=(gyre gyre-engine gyre-gpu-tests gyre-gpu-fault gyre-gpu-relaunch gyre-gpu-process example_faults)
 prepare() {
   local to="$1" from="$root/build/gpu/bin" log
   (
@@ -85,7 +85,9 @@ steps=(doctor-launch:quick)
 for transport in "${transports[@]}"; do steps+=("validate-$transport:quick"); done
 for fault in "${faults[@]}"; do steps+=("fault-$fault:quick"); done
 for transport in "${transports[@]}"; do steps+=("device-fault-$transport:quick"); done
-for transport in bar pinned; do steps+=("relaunch-$transport:quick"); done
+for transport in bar pinned; do
+  steps+=("relaunch-$transport:quick" "kills-$transport:quick" "together-$transport:quick" "programs-$transport:quick")
+done
 for transport in "${transports[@]}"; do steps+=("against-cpu-$transport:quick"); done
 steps+=(against-cpu-finds-a-wrong-actor:quick suite-bar:quick suite-pinned: suite-unified: signals:quick
   million-actors: grid-sums: launch-time:quick memcheck-pinned:quick memcheck-bar: racecheck-pinned: racecheck-unified:)
@@ -316,8 +318,11 @@ step fault-compile 60 "$bin/example_faults" compile
 for transport in "${transports[@]}"; do
   step_on "$transport" "device-fault-$transport" 120 "$bin/gyre-gpu-fault" "$transport"
 done
-for transport in bar pinned; do  # an engine process dies in each way, ten times
+for transport in bar pinned; do  # an engine process dies in each way; its program is killed; two share the GPU
   step_on "$transport" "relaunch-$transport" 240 "$bin/gyre-gpu-relaunch" "$transport" 10
+  step_on "$transport" "kills-$transport" 120 "$bin/gyre-gpu-process" kills "$transport" 20
+  step_on "$transport" "together-$transport" 60 "$bin/gyre-gpu-process" together "$transport" 5
+  step_on "$transport" "programs-$transport" 60 "$bin/gyre-gpu-process" programs "$transport" 5
 done
 
 # The CPU's answers and CUDA's, of actors that read and write every kind of field, and of one that computes.

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "support/actors/faulty.hpp"
 #include "support/fake_driver.hpp"
 #include "support/stepped.hpp"
 
@@ -25,7 +26,8 @@ int main(int count, char** arguments) {
     sigemptyset(&fault);
     sigaddset(&fault, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &fault, nullptr);
-    gyre_test::FakeDriver fake({gyre_test::probe_actors(), gyre::builtin_actors()});
+    gyre_test::FakeDriver fake({gyre_test::probe_actors(), gyre::builtin_actors(),
+                                gyre::ActorSet::of<gyre_test::Faulty>(gyre_test_actors::sources)});
     const char* const percentage = std::getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     if (percentage != nullptr && gyre::process::mps_runs()) {
       int& multiprocessors = fake.device.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];

@@ -40,6 +40,7 @@ PROGRAM
 printf '#!/bin/sh\nexit 77\n' >bin/gyre-gpu-fault
 printf '#!/bin/sh\nexit 1\n' >bin/gyre-engine
 printf '#!/bin/sh\nexit 77\n' >bin/gyre-gpu-relaunch
+printf '#!/bin/sh\nexit 77\n' >bin/gyre-gpu-process
 cat >bin/example_faults <<'PROGRAM'
 #!/usr/bin/env bash
 if [[ $1 == null ]]; then words=; else words='worker 0 was last busy with faults::Faulty, key 3, message Provoke'; fi

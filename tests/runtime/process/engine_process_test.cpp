@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/engine_processes.hpp"
 #include "support/fake_engine_processes.hpp"
 #if defined(GYRE_WITH_VULKAN)
 #include "support/fake_vulkan.hpp"
@@ -66,30 +67,6 @@ bool within_a_minute(Holds holds) {
     std::this_thread::sleep_for(1ms);
   }
   return true;
-}
-
-// The engine processes that `parent` started, without those that are gone and not waited for.
-std::vector<pid_t> engines_of(pid_t parent) {
-  std::vector<pid_t> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path() / "stat");
-    std::string line;
-    if (!std::getline(file, line)) continue;
-    const std::string rest = line.substr(line.rfind(')') + 2);  // "S 123 …": state and parent
-    if (line.find("gyre-engin") != std::string::npos && rest[0] != 'Z' &&
-        std::stol(rest.substr(2)) == parent) {
-      found.push_back(pid_t(std::stol(name)));
-    }
-  }
-  return found;
-}
-
-bool lives(pid_t id) {
-  std::ifstream file("/proc/" + std::to_string(id) + "/stat");
-  std::string line;
-  return std::getline(file, line) && line[line.rfind(')') + 2] != 'Z';
 }
 
 bool says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
