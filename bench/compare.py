@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares two builds of gyre-bench, or two sets of results.
 
-    compare.py A B [--rounds N] [--worse 3%] [--metric NAME] -- ARGUMENTS…
+    compare.py A B [--rounds N] [--worse 3%] [--metric NAME] [--only-a=TEXT] [--only-b=TEXT] [--keep DIR]
+               -- ARGUMENTS…
         A and B are gyre-bench programs: runs `A ARGUMENTS` and `B ARGUMENTS` in turn, N times each, the order
-        changing from round to round.
+        changing from round to round. The same program twice compares two settings: --only-b='--isolation process'.
     compare.py A B [--worse 3%] [--metric NAME]
         A and B are results: JSON files that gyre-bench wrote with --json, or folders of them; the first of A is
         held against the first of B, in the order of their names, and so on.
@@ -20,6 +21,7 @@ import json
 import math
 import os
 import random
+import shlex
 import statistics
 import subprocess
 import sys
@@ -54,25 +56,26 @@ def result_files(path):
     return sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(".json"))
 
 
-def run(program, arguments):
-    with tempfile.TemporaryDirectory() as folder:
-        output = os.path.join(folder, "result.json")
-        command = [program, *arguments, "--json", output]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL)
-        if done.returncode != 0:
-            fail(3, f"{' '.join(command)}: exit code {done.returncode}")
-        return read(output)
+def run(command, output):
+    command = [*command, "--json", output]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL)
+    if done.returncode != 0:
+        fail(3, f"{' '.join(command)}: exit code {done.returncode}")
+    return read(output)
 
 
-def rounds_of_programs(a, b, rounds, arguments):
+def rounds_of_programs(a, b, rounds, folder):
+    for side in "ab":
+        os.makedirs(os.path.join(folder, side), exist_ok=True)
     for number in range(rounds):
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
+        file_a, file_b = (os.path.join(folder, side, f"{number:03}.json") for side in "ab")
         if number % 2 == 0:
-            first = run(a, arguments)
-            yield first, run(b, arguments)
+            first = run(a, file_a)
+            yield first, run(b, file_b)
         else:
-            second = run(b, arguments)
-            yield run(a, arguments), second
+            second = run(b, file_b)
+            yield run(a, file_a), second
 
 
 def rounds_of_results(a, b):
@@ -115,14 +118,19 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, metavar="N")
     parser.add_argument("--worse", type=per_cent, default=0.03, metavar="PERCENT")
     parser.add_argument("--metric", metavar="NAME", help="a number of the rows: p50_ns, p999_ns, messages_per_s, …")
+    parser.add_argument("--only-a", type=shlex.split, default=[], metavar="TEXT", help="arguments of A alone")
+    parser.add_argument("--only-b", type=shlex.split, default=[], metavar="TEXT", help="arguments of B alone")
+    parser.add_argument("--keep", metavar="DIR", help="keep the results, in DIR/a and DIR/b")
     settings = parser.parse_args(own)
     if settings.rounds < 1:
         parser.error("--rounds must be 1 or more")
     for path in (settings.a, settings.b):
         if not os.path.exists(path):
             fail(2, f"{path}: there is no such file")
+    unkept = tempfile.TemporaryDirectory()
     if separator:
-        rounds = rounds_of_programs(settings.a, settings.b, settings.rounds, arguments)
+        commands = [settings.a, *arguments, *settings.only_a], [settings.b, *arguments, *settings.only_b]
+        rounds = rounds_of_programs(*commands, settings.rounds, settings.keep or unkept.name)
     else:
         rounds = rounds_of_results(settings.a, settings.b)
 

@@ -72,6 +72,10 @@ PROGRAM
 done
 compares 1 '^gyre 64 none 1 +p50_ns +6 .*WORSE' "$folder/run-before" "$folder/run-slower" --rounds 6 -- rtt --messages 7
 [ "$(cat before.count) $(cat slower.count)" = "6 6" ] || { echo "compare.py ran the programs another number of times"; exit 1; }
+rm ./*.count
+compares 1 '^gyre 64 none 1 +p50_ns +6 .*WORSE' "$folder/run-before" "$folder/run-slower" --rounds 6 --keep kept \
+  --only-a='--messages 7' --only-b='--messages "7"' -- rtt
+[ "$(ls kept/a | wc -l)" = 6 ] || { echo "compare.py kept other results"; exit 1; }
 compares 3 'exit code 9' "$folder/run-before" "$folder/run-slower" -- something else
 
 # Drawings are well-formed, and have a line for each row.
