@@ -11,7 +11,7 @@
 #   --only NAMES  steps by name, as 'validate-*,fault-null'; repeatable
 #   --more        keeps the steps that FILE already has of the same card and commit, and adds those that run now
 #   --logs DIR    each step's output; default: a temporary folder, which stays where a step failed
-# A step is skipped, with the reason, where the machine lacks what it needs: a second GPU, BAR, compute-sanitizer
+# A step is skipped, with the reason, where the machine lacks what it needs: a second GPU, BAR, PyTorch, compute-sanitizer
 # ($COMPUTE_SANITIZER, $PATH or the toolkit). Where a transport is there and fails its own test, the step fails.
 # The last line is `N passed, N failed, N skipped`: steps, and with them each test case that a suite skipped.
 # Exit: 0 none failed, 1 some failed, 2 bad usage, 77 no CUDA device here.
@@ -55,11 +55,13 @@ prepare() {
   (
     cd "$root"
     log="$(cmake --preset gpu 2>&1)" || { echo "$log" >&2; say "configuring preset gpu failed"; exit 1; }
-    cmake --build --preset gpu --target "${programs[@]}" -- --quiet >&2 || { say "building preset gpu failed"; exit 1; }
+    cmake --build --preset gpu --target "${programs[@]}" gyre_askers -- --quiet >&2 || { say "building preset gpu failed"; exit 1; }
   )
   mkdir -p "$to"
   to="$(realpath "$to")"
   for program in "${programs[@]}"; do strip -o "$to/$program" "$from/$program"; done
+  strip -o "$to/libgyre.so" "$root/build/gpu/runtime/c/libgyre.so"  # for Python
+  strip -o "$to/libgyre_askers.so" "$root/build/gpu/tests/libgyre_askers.so"
   library() {  # NAME.so, and what gyre validate --build-library gets
     local name="$1"
     shift
@@ -89,7 +91,7 @@ for transport in bar pinned; do
   steps+=("relaunch-$transport:quick" "kills-$transport:quick" "together-$transport:quick" "programs-$transport:quick")
 done
 for transport in "${transports[@]}"; do steps+=("against-cpu-$transport:quick"); done
-steps+=(against-cpu-finds-a-wrong-actor:quick suite-bar:quick suite-pinned: suite-unified: signals:quick
+steps+=(beside-torch:quick against-cpu-finds-a-wrong-actor:quick suite-bar:quick suite-pinned: suite-unified: signals:quick
   million-actors: grid-sums: launch-time:quick memcheck-pinned:quick memcheck-bar: racecheck-pinned: racecheck-unified:)
 if [[ $list ]]; then
   printf '%s\n' "${steps[@]%%:*}"
@@ -324,6 +326,22 @@ for transport in bar pinned; do  # an engine process dies in each way; its progr
   step_on "$transport" "together-$transport" 60 "$bin/gyre-gpu-process" together "$transport" 5
   step_on "$transport" "programs-$transport" 60 "$bin/gyre-gpu-process" programs "$transport" 5
 done
+
+if ! selected beside-torch; then
+  :
+elif [[ ! -f $bin/libgyre_askers.so ]]; then
+  skip beside-torch "$bin has no libgyre_askers.so; tools/gpu_test.sh --prepare makes it"
+elif ! python3 -c 'import torch' 2>/dev/null; then
+  skip beside-torch 'PyTorch is not installed'
+else  # the first run compiles
+  step beside-torch 300 bash -c "set -e
+    export GYRE_LIBRARY='$bin/libgyre.so' GYRE_ASKERS='$bin/libgyre_askers.so' GYRE_ENGINE='$bin/gyre-engine'
+    cd '$logs'
+    for order in alone alone torch-first gyre-first; do
+      python3 '$root/tests/gpu/beside_torch.py' --out \$order.json --order \$order
+    done
+    python3 '$root/tests/gpu/beside_torch.py' --compare alone.json torch-first.json gyre-first.json"
+fi
 
 # The CPU's answers and CUDA's, of actors that read and write every kind of field, and of one that computes.
 if [[ -f $bin/mirror.so && -f $bin/good.so && -f $bin/wrong.so ]]; then

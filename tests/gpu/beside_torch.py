@@ -1,20 +1,26 @@
 #!/usr/bin/env python3
 """PyTorch and Gyre in one program on one GPU: nothing that PyTorch calls waits for Gyre's workers.
 
-    beside_torch.py --out FILE [--order alone|torch-first|gyre-first] [--isolation process|in_process]
-                    [--transport auto|bar|pinned] [--workers N] [--seconds S]
-    beside_torch.py --compare ALONE.json BESIDE.json …
+    beside_torch.py --out FILE [--order alone|torch-first|gyre-first] [options]
+    beside_torch.py --compare FILE.json …
+    beside_torch.py --pairs N [options]
 
-The first form runs PyTorch's first uses, a captured graph and training, with four threads of C++ that ask all the time
-(tests/gpu/askers.cpp), and writes how long each step took. The second fails where a step took 100 ms longer than
-alone, a reply was wrong or missing, or the books do not balance.
-Needs $GYRE_LIBRARY and $GYRE_ASKERS, the paths of libgyre.so and libgyre_askers.so, and PyTorch.
+The first form runs PyTorch's first uses, a captured graph and training, with threads that ask all the time, and writes
+how long each step took. The second fails where a step took 100 ms longer than in the slowest of the files of order
+alone, a reply was wrong or missing, or the books do not balance. The third measures N times the round trip alone, the
+training step alone, and both together, and fails where one of them is over 1.10 times as long together as alone, or
+the round trip's p99.9 over 25 µs: medians, promised under MPS of one worker and one thread (--askers 1 --wait spin).
+
+The threads are C++ (tests/gpu/askers.cpp), or Python's with --python-threads.
+Needs $GYRE_LIBRARY and $GYRE_ASKERS, the paths of libgyre.so and libgyre_askers.so, and PyTorch: exit 77 without it.
 """
 import argparse
 import ctypes
+import importlib.util
 import json
 import os
 import pathlib
+import signal
 import statistics
 import sys
 import threading
@@ -30,33 +36,115 @@ class Report(ctypes.Structure):
     ]
 
 
+class CppAskers:
+    """Threads of C++ that ask Echo and check every reply."""
+
+    library = None
+
+    def __init__(self, runtime, count):
+        if CppAskers.library is None:
+            CppAskers.library = ctypes.CDLL(os.environ["GYRE_ASKERS"])
+            self.library.askers_start.restype = ctypes.c_void_p
+            self.library.askers_start.argtypes = [ctypes.c_uint64, ctypes.c_uint32]
+            self.library.askers_stop.argtypes = [ctypes.c_void_p, ctypes.POINTER(Report)]
+        self.handle = self.library.askers_start(runtime._handle, count)
+
+    def stop(self):
+        report = Report()
+        self.library.askers_stop(self.handle, ctypes.byref(report))
+        return {name: getattr(report, name) for name, _ in Report._fields_}
+
+
+class PythonAskers:
+    """Threads of Python that do likewise."""
+
+    def __init__(self, runtime, count):
+        self.ending = False
+        self.wrong = self.failed = 0
+        self.times_us = [[] for _ in range(count)]
+        self.threads = [threading.Thread(target=self.ask, args=(runtime, n), daemon=True) for n in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def ask(self, runtime, thread):
+        import gyre
+
+        client = runtime.client()
+        sequence = thread << 40
+        while not self.ending:
+            sequence += 1
+            sent = {"sequence": sequence, "payload": [sequence * 31, sequence]}
+            began = time.perf_counter()
+            try:
+                reply = client.ask("gyre::actors::Echo", thread, "EchoRequest", sent)
+                self.wrong += reply["sequence"] != sequence or list(reply["payload"]) != sent["payload"]
+            except gyre.Error:
+                self.failed += 1
+            self.times_us[thread].append((time.perf_counter() - began) * 1e6)
+
+    def stop(self):
+        self.ending = True
+        for thread in self.threads:
+            thread.join()
+        times = sorted(time_us for times_us in self.times_us for time_us in times_us)
+        found = {"asked": len(times), "wrong": self.wrong, "failed": self.failed}
+        for name, part in (("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999), ("max_us", 1)):
+            found[name] = times[min(len(times) - 1, int(part * len(times)))] if times else 0.0
+        return found
+
+
 class Gyre:
-    """A runtime with four threads that ask it."""
+    """A runtime, and threads that ask it."""
 
     def __init__(self, arguments):
         import gyre
 
-        self.askers = ctypes.CDLL(os.environ["GYRE_ASKERS"])
-        self.askers.askers_start.restype = ctypes.c_void_p
-        self.askers.askers_start.argtypes = [ctypes.c_uint64, ctypes.c_uint32]
-        self.askers.askers_stop.argtypes = [ctypes.c_void_p, ctypes.POINTER(Report)]
+        self.arguments = arguments
         began = time.perf_counter()
         self.runtime = gyre.launch(
-            engine="cuda", isolation=arguments.isolation, transport=arguments.transport, workers=arguments.workers
+            engine="cuda", isolation=arguments.isolation, transport=arguments.transport, workers=arguments.workers,
+            multiprocessors=arguments.multiprocessors, wait=arguments.wait,
         )
         self.launch_ms = (time.perf_counter() - began) * 1e3
-        self.threads = self.askers.askers_start(self.runtime._handle, 4)
+
+    def start(self):
+        askers = PythonAskers if self.arguments.python_threads else CppAskers
+        self.askers = askers(self.runtime, self.arguments.askers)
+
+    def stop(self):
+        return self.askers.stop()
 
     def end(self):
-        report = Report()
-        self.askers.askers_stop(self.threads, ctypes.byref(report))
-        found = {name: getattr(report, name) for name, _ in Report._fields_}
         info = self.runtime.info()
         ended = self.runtime.terminate()
-        found |= {"launch_ms": self.launch_ms, "transport": info["transport"], "failure": info["failure"]}
-        found |= {"balanced": ended["balanced"], "terminate_ms": ended["terminate_ms"]}
         self.runtime.close()
-        return found
+        return {"launch_ms": self.launch_ms, "transport": info["transport"], "failure": info["failure"],
+                "balanced": ended["balanced"], "terminate_ms": ended["terminate_ms"]}
+
+
+class Training:
+    """A small model on the GPU."""
+
+    def __init__(self, torch, device):
+        nn = torch.nn
+        self.torch = torch
+        self.model = nn.Sequential(nn.Linear(1024, 2048), nn.ReLU(), nn.Linear(2048, 10)).to(device)
+        self.optimiser = torch.optim.Adam(self.model.parameters())
+        self.x = torch.randn(256, 1024, device=device)
+        self.y = torch.randint(0, 10, (256,), device=device)
+
+    def run(self, seconds):
+        """Trains for so long, one step at least. Returns the steps' times in milliseconds."""
+        steps_ms = []
+        until = time.perf_counter() + seconds
+        while not steps_ms or time.perf_counter() < until:
+            began = time.perf_counter()
+            self.optimiser.zero_grad()
+            self.torch.nn.functional.cross_entropy(self.model(self.x), self.y).backward()
+            self.optimiser.step()
+            self.torch.cuda.synchronize()
+            steps_ms.append((time.perf_counter() - began) * 1e3)
+        return steps_ms
 
 
 def run(arguments):
@@ -77,14 +165,15 @@ def run(arguments):
 
     def write(gyre_found):
         document = {"order": arguments.order, "isolation": arguments.isolation, "workers": arguments.workers,
+                    "askers": ("Python" if arguments.python_threads else "C++") + f" {arguments.askers}",
                     "mps": "CUDA_MPS_PIPE_DIRECTORY" in os.environ, "steps_ms": steps, "gyre": gyre_found}
         pathlib.Path(arguments.out).write_text(json.dumps(document, indent=1))
 
-    training = []
     made = {}
 
     def launch():
         made["gyre"] = Gyre(arguments)
+        made["gyre"].start()
 
     if arguments.order == "gyre-first":
         step("launch gyre", launch)
@@ -113,8 +202,6 @@ def run(arguments):
         )
         path = pathlib.Path(arguments.out).with_suffix(".triton.py")
         path.write_text(source)
-        import importlib.util
-
         spec = importlib.util.spec_from_file_location("doubled_module", path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -145,73 +232,135 @@ def run(arguments):
         assert torch.isfinite(result).all()
 
     step("captured graph", graph)
-    model = torch.nn.Sequential(torch.nn.Linear(1024, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 10)).to(device)
-    optimiser = torch.optim.Adam(model.parameters())
-    x, y = torch.randn(256, 1024, device=device), torch.randint(0, 10, (256,), device=device)
-
-    def train():
-        until = time.perf_counter() + arguments.seconds
-        while time.perf_counter() < until:
-            began = time.perf_counter()
-            optimiser.zero_grad()
-            torch.nn.functional.cross_entropy(model(x), y).backward()
-            optimiser.step()
-            torch.cuda.synchronize()
-            training.append((time.perf_counter() - began) * 1e3)
 
     def first_train():
-        seconds, arguments.seconds = arguments.seconds, 0.01
-        train()
-        arguments.seconds = seconds
-        training.clear()
+        made["training"] = Training(torch, device)
+        made["training"].run(0)
 
     step("first training step", first_train)
-    train()
-    steps["training step p50"] = statistics.median(training)
+    steps["training step p50"] = statistics.median(made["training"].run(arguments.seconds))
     found = {}
     if "gyre" in made:
-        found = made["gyre"].end()
+        found = made["gyre"].stop() | made["gyre"].end()
     step("synchronize after gyre", torch.cuda.synchronize)
     write(found)
 
 
-def compare(files):
-    alone, *others = [json.loads(pathlib.Path(file).read_text()) for file in files]
+def measure_pairs(arguments):
+    import torch
+
+    training = Training(torch, torch.device("cuda"))
+    training.run(1)
     wrong = 0
-    for file, other in zip(files[1:], others):
+
+    alone, together, step_alone, step_together = [], [], [], []
+
+    def train(steps_ms):
+        steps_ms.append(statistics.median(training.run(arguments.seconds)))
+
+    def ask(gyre, replies, meanwhile):
+        gyre.start()
+        meanwhile()
+        replies.append(gyre.stop())
+
+    for number in range(arguments.pairs):
+        # What comes first in a pair comes last in the next.
+        parts = [lambda gyre: ask(gyre, alone, lambda: time.sleep(arguments.seconds)),
+                 lambda gyre: ask(gyre, together, lambda: train(step_together))]
+        if number % 2 == 1:
+            train(step_alone)
+            parts.reverse()
+        gyre = Gyre(arguments)
+        for part in parts:
+            part(gyre)
+        ended = gyre.end()
+        if number % 2 == 0:
+            train(step_alone)
+        replies = alone[-1], together[-1]
+        wrong += sum(bool(part["wrong"] or part["failed"] or not part["asked"]) for part in replies)
+        wrong += (not ended["balanced"]) + bool(ended["failure"])
+        print(f"pair {number + 1}: round trip p50 {alone[-1]['p50_us']:.2f} µs alone, {together[-1]['p50_us']:.2f} together; "
+              f"p99.9 {alone[-1]['p999_us']:.1f} and {together[-1]['p999_us']:.1f}; training step {step_alone[-1]:.3f} ms "
+              f"alone, {step_together[-1]:.3f} together; {ended['transport']}, launch {ended['launch_ms']:.0f} ms", flush=True)
+
+    def median_of(rows, name):
+        return statistics.median(row[name] for row in rows)
+
+    def held(name, value, most):
+        print(f"{name}: {value:.3f}, {'at most' if value <= most else 'MORE THAN'} {most}")
+        return value <= most
+
+    print(f"round trip, medians of {arguments.pairs}: p50 {median_of(alone, 'p50_us'):.2f} µs alone, "
+          f"{median_of(together, 'p50_us'):.2f} together; p99.9 {median_of(alone, 'p999_us'):.1f} and "
+          f"{median_of(together, 'p999_us'):.1f}; training step {statistics.median(step_alone):.3f} ms and "
+          f"{statistics.median(step_together):.3f}")
+    print(f"replies: {sum(row['asked'] for row in alone + together)}, {wrong} times wrong, failed or unbalanced")
+    good = [
+        held("round trip, together / alone", statistics.median(
+            both["p50_us"] / one["p50_us"] for both, one in zip(together, alone) if one["asked"]), 1.10),
+        held("training step, together / alone",
+             statistics.median(both / one for both, one in zip(step_together, step_alone)), 1.10),
+        held("round trip together, p99.9 in µs", median_of(together, "p999_us"), 25),
+    ]
+    return 0 if all(good) and not wrong else 1
+
+
+def compare(files):
+    documents = {file: json.loads(pathlib.Path(file).read_text()) for file in files}
+    baseline = [document["steps_ms"] for document in documents.values() if document["order"] == "alone"]
+    alone = {name: max(steps.get(name, 0) for steps in baseline) for steps in baseline for name in steps}
+    wrong = 0
+    for file, other in documents.items():
+        if other["order"] == "alone":
+            continue
         gyre = other["gyre"]
         lines = []
         for name, ms in other["steps_ms"].items():
             if name.endswith("blocked"):
                 lines.append(f"{name}")
-            elif name in alone["steps_ms"] and ms > alone["steps_ms"][name] + 100:
-                lines.append(f"{name} took {ms:.0f} ms, alone {alone['steps_ms'][name]:.0f} ms")
+            elif name in alone and ms > alone[name] + 100:
+                lines.append(f"{name} took {ms:.0f} ms, alone {alone[name]:.0f} ms")
         if not gyre or gyre["wrong"] or gyre["failed"] or not gyre["balanced"] or gyre["failure"] or not gyre["asked"]:
             lines.append(f"gyre: {gyre}")
         wrong += len(lines)
         p50 = other["steps_ms"].get("training step p50", 0)
-        print(f"{file}: {other['order']}, {other['isolation']}, {other['workers']} workers, MPS {other['mps']}: "
-              f"{gyre.get('asked', 0)} replies, p50 {gyre.get('p50_us', 0):.1f} µs, p99.9 {gyre.get('p999_us', 0):.0f} µs; "
-              f"training step {p50:.2f} ms, alone {alone['steps_ms']['training step p50']:.2f} ms; {len(lines)} wrong")
+        print(f"{file}: {other['order']}, {other['isolation']}, {other['workers']} workers, asked by {other['askers']}, "
+              f"MPS {other['mps']}: {gyre.get('asked', 0)} replies, p50 {gyre.get('p50_us', 0):.1f} µs, "
+              f"p99.9 {gyre.get('p999_us', 0):.0f} µs; training step {p50:.2f} ms, alone "
+              f"{alone.get('training step p50', 0):.2f} ms; {len(lines)} wrong")
         for line in lines:
             print("  " + line)
     return 1 if wrong else 0
 
 
+def multiprocessors(text):
+    return text if text == "all" else int(text)
+
+
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out")
     parser.add_argument("--order", default="torch-first", choices=["alone", "torch-first", "gyre-first"])
     parser.add_argument("--isolation", default="process")
     parser.add_argument("--transport", default="auto")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--multiprocessors", type=multiprocessors, default=0)
+    parser.add_argument("--wait", default="polite")
+    parser.add_argument("--askers", type=int, default=4, help="threads that ask")
+    parser.add_argument("--python-threads", action="store_true")
+    parser.add_argument("--seconds", type=float, default=2, help="of training, and of each measurement")
     parser.add_argument("--compare", nargs="+")
+    parser.add_argument("--pairs", type=int, default=0)
     arguments = parser.parse_args()
     if arguments.compare:
         return compare(arguments.compare)
-    run(arguments)
-    return 0
+    if not arguments.pairs and not arguments.out:
+        parser.error("--out, --compare or --pairs is needed")
+    if importlib.util.find_spec("torch") is None:
+        print("skipped: no PyTorch here")
+        return 77
+    signal.alarm(int(120 + arguments.pairs * (3 * arguments.seconds + 5) + LIMIT_S))
+    return measure_pairs(arguments) if arguments.pairs else run(arguments)
 
 
 if __name__ == "__main__":
