@@ -102,7 +102,7 @@ void relaunch_after_each_cause(bool bar, int times, const std::string& only) {
   Options options{.engine = EngineKind::cuda, .transport = bar ? TransportKind::bar : TransportKind::pinned};
   options.isolation = Isolation::process;
   // Where tests run on few processors, others take them for that long.
-  options.heartbeat_timeout = on_fake_driver() ? 2000ms : 300ms;
+  options.heartbeat_timeout = on_fake_driver() ? 5000ms : 300ms;
   // The driver takes longer than half a second to report a trap.
   options.stall_after = on_fake_driver() ? 5000ms : 1000ms;
   options.workers = 4;
