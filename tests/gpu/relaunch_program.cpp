@@ -104,7 +104,7 @@ void relaunch_after_each_cause(bool bar, int times, const std::string& only) {
   // Where tests run on few processors, others take them for that long.
   options.heartbeat_timeout = on_fake_driver() ? 5000ms : 300ms;
   // The driver takes longer than half a second to report a trap.
-  options.stall_after = on_fake_driver() ? 5000ms : 1000ms;
+  options.stall_after = on_fake_driver() ? 8000ms : 1000ms;
   options.workers = 4;
   options.timeout = 30s;
   set_log_level(LogLevel::off);
