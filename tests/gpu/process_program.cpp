@@ -240,7 +240,7 @@ void beside_another(const std::string& transport, bool own_program, int times) {
   }
   load.end();
   const Times alone = load.round_trips(false), beside = load.round_trips(true);
-  expect(alone.count() > 100 && beside.count() > 100, "the first runtime answers all the time");
+  expect(alone.count() > 0 && beside.count() > uint64_t(times), "the first runtime answers all the time");
   const Termination report = runtime.terminate();
   expect(report.books.balanced() && report.books.asks.answered == alone.count() + beside.count(),
          "the first runtime's books balance");
