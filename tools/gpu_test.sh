@@ -60,8 +60,10 @@ prepare() {
   mkdir -p "$to"
   to="$(realpath "$to")"
   for program in "${programs[@]}"; do strip -o "$to/$program" "$from/$program"; done
-  strip -o "$to/libgyre.so" "$root/build/gpu/runtime/c/libgyre.so"  # for Python
+  # For Python: shared libraries, with Cap'n Proto's beside them.
+  strip -o "$to/libgyre.so" "$root/build/gpu/runtime/c/libgyre.so"
   strip -o "$to/libgyre_askers.so" "$root/build/gpu/tests/libgyre_askers.so"
+  ldd "$to/libgyre.so" | awk '/libcapnp|libkj/ { print $3 }' | xargs cp -Lt "$to"
   library() {  # NAME.so, and what gyre validate --build-library gets
     local name="$1"
     shift
@@ -336,6 +338,7 @@ elif ! python3 -c 'import torch' 2>/dev/null; then
 else  # the first run compiles
   step beside-torch 300 bash -c "set -e
     export GYRE_LIBRARY='$bin/libgyre.so' GYRE_ASKERS='$bin/libgyre_askers.so' GYRE_ENGINE='$bin/gyre-engine'
+    export LD_LIBRARY_PATH='$bin'
     cd '$logs'
     for order in alone alone torch-first gyre-first; do
       python3 '$root/tests/gpu/beside_torch.py' --out \$order.json --order \$order
