@@ -141,6 +141,13 @@ std::shared_ptr<VulkanDevice> VulkanDevice::shared() {
 }
 
 VulkanDevice::VulkanDevice() : vulkan_(Vulkan::load()) {
+  static const ForkGuard opened;
+  if (opened.forked()) {
+    throw EngineUnavailable(
+        "opening Vulkan: this process is a child of fork(), and its parent had opened it; NVIDIA's driver "
+        "does "
+        "not work there: launch in a program that exec() started");
+  }
   try {
     create_instance();
   } catch (...) {

@@ -17,8 +17,8 @@ struct ToEngine {
     release @4 :Block;     # not answered
     copyIn @5 :Copy;       # from the staging block; answered by `done` or `refused`
     copyOut @6 :Copy;      # to the staging block; answered by `done` or `refused`
-    zero @7 :Copy;         # answered by `done` or `refused`
-    setEntry @8 :Entry;    # answered by `done` or `refused`
+    zero @7 :Copy;         # by way of the staging block; answered by `done` or `refused`
+    setEntry @8 :Entry;    # likewise; answered by `done` or `refused`
     mapBar @9 :UInt64;     # so many bytes of BarMemory, by the descriptor beside it; answered by `done` or `refused`
     barStored @10 :UInt32; # the program stored the test's lines, by this LineStore; answered by `done` or `refused`
     end @11 :Void;         # not answered: the process ends

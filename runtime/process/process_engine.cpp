@@ -162,6 +162,7 @@ void ProcessBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
     std::memset(block.host, 0, bytes);
     return;
   }
+  const std::lock_guard lock(staging_mutex_);
   Request request;
   auto zeroed = request.to.initZero();
   zeroed.setAddress(block.address);
@@ -172,6 +173,7 @@ void ProcessBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
 void ProcessBufferMemory::set_entry(uint32_t index, const BufferEntry& entry) {
   // The workers read no entries once the process is gone. What remains is the program's to free.
   if (process_.gone()) return;
+  const std::lock_guard lock(staging_mutex_);
   Request request;
   auto to = request.to.initSetEntry();
   to.setIndex(index);

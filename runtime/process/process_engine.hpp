@@ -43,7 +43,7 @@ class ProcessBufferMemory final : public BufferMemory {
   EngineProcess& process_;
   SharedMemory staging_;
   uint64_t own_bytes_ = 0;
-  std::mutex staging_mutex_;                 // held while a copy uses the staging block
+  std::mutex staging_mutex_;                 // held while either process uses the staging block
   std::mutex mutex_;                         // of blocks_
   std::map<uint64_t, SharedMemory> blocks_;  // pinned ones, by address
 };

@@ -142,7 +142,19 @@ TEST_CASE("a child of fork() launches workers of its own on the CPU; on CUDA onl
     }
     if (runtime.engine() != EngineKind::cuda) return;
     if (isolation_under_test == Isolation::process) {
-      Runtime own = Runtime::launch(probe_actors(), two_small_workers());
+      Options options = two_small_workers();
+      if (runtime.transport() == TransportKind::bar) {
+        options.transport = TransportKind::bar;
+        try {
+          Runtime refused = Runtime::launch(probe_actors(), options);
+          findings.expect(false, "a launch over BAR was not refused");
+        } catch (const EngineUnavailable& error) {
+          findings.expect(std::string(error.what()).find("child of fork()") != std::string::npos,
+                          error.what());
+        }
+        options.transport = TransportKind::pinned;
+      }
+      Runtime own = Runtime::launch(probe_actors(), options);
       findings.expect(echoes(own), "the child's own engine process answers");
       findings.expect(own.terminate().books.balanced(), "the books of the child's engine process balance");
       return;

@@ -300,6 +300,29 @@ TEST_CASE("a runtime that ends leaves no engine process, and reading its buffers
   CHECK(processes.reports().empty());
 }
 
+TEST_CASE(
+    "a buffer's bytes are its own while other threads make and free buffers of the same engine process") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+  std::atomic<bool> ending{false};
+  std::thread other([&] {
+    while (!ending) (void)runtime.allocate<uint64_t>(MemoryKind::device, 1000);
+  });
+  auto buffer = runtime.allocate<uint64_t>(MemoryKind::device, 100'000);
+  std::vector<uint64_t> in(buffer.size()), out(in.size());
+  uint64_t wrong = 0;
+  for (uint64_t round = 0; round < uint64_t(rounds(300)); ++round) {
+    for (size_t i = 0; i < in.size(); ++i) in[i] = round * 1'000'000 + i;
+    buffer.write(in);
+    buffer.read(out);
+    wrong += out != in;
+  }
+  ending = true;
+  other.join();
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a buffer of an engine process that is gone is refused by name, and freeing it does not wait") {
   if (without_nvrtc()) return;
   const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
