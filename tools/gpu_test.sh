@@ -338,7 +338,7 @@ elif ! python3 -c 'import torch' 2>/dev/null; then
 else  # the first run compiles
   step beside-torch 300 bash -c "set -e
     export GYRE_LIBRARY='$bin/libgyre.so' GYRE_ASKERS='$bin/libgyre_askers.so' GYRE_ENGINE='$bin/gyre-engine'
-    export LD_LIBRARY_PATH='$bin'
+    export LD_LIBRARY_PATH='$bin'\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
     cd '$logs'
     for order in alone alone torch-first gyre-first; do
       python3 '$root/tests/gpu/beside_torch.py' --out \$order.json --order \$order
