@@ -265,8 +265,7 @@ skip() {
 
 # How a transport is asked for: unified memory is in process only.
 transport_options() {
-  echo "--transport $1"
-  [[ $1 != unified ]] || echo '--isolation in_process'
+  if [[ $1 == unified ]]; then echo '--transport unified --isolation in_process'; else echo "--transport $1"; fi
 }
 export -f transport_options
 
