@@ -92,7 +92,8 @@ struct Options {
   /// for the workers then, and without MPS a device fault ends that process alone. `in_process` runs it in a
   /// context of this process. Unified memory is in process only.
   Isolation isolation = Isolation::process;
-  /// Kills an engine process that is silent for so long, 100 ms to an hour; 0: never, for debuggers.
+  /// Kills an engine process that is silent for so long, 100 ms to an hour; 0: never, for debuggers. One that
+  /// waits for a processor of a busy machine is not killed.
   std::chrono::milliseconds heartbeat_timeout{2000};
   /// Kills an engine process with a worker that is in one handler for so long, 10 ms to a day; 0: never. Only
   /// with `isolation` process: nothing else can end an endless handler.

@@ -17,6 +17,7 @@ struct EnginePage {
   /// The number of the program's supervisor thread; 0 before it runs. Threads end at exec and with their
   /// program, so that the engine process, which asks for it, ends after both.
   std::atomic<int64_t> program_thread;
+  std::atomic<int64_t> guardian_thread;  ///< the number of the thread whose heartbeat it is; 0 before it runs
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "another process reads them");
 

@@ -21,9 +21,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <system_error>
 
@@ -390,18 +390,27 @@ void EngineProcess::deliver(Received received) {
   answered_.notify_all();
 }
 
-// Counts polls rather than time: both processes may have been frozen. A process that uses processor time is
-// not stopped: on a busy machine its guardian may wait for its turn longer than for heartbeat_timeout.
+// True while the guardian could run and has no processor: on a busy machine for seconds.
+bool EngineProcess::guardian_waits_for_processor() const noexcept {
+  const int64_t guardian = page().guardian_thread.load(std::memory_order_relaxed);
+  char text[512];
+  std::snprintf(text, sizeof text, "/proc/%d/task/%lld/stat", int(id_),
+                static_cast<long long>(guardian != 0 ? guardian : id_));
+  const Descriptor file(open(text, O_RDONLY | O_CLOEXEC));
+  const ssize_t length = file ? read(file.get(), text, sizeof text - 1) : -1;
+  if (length <= 0) return false;
+  text[length] = '\0';
+  const char* const name_end = std::strrchr(text, ')');  // "number (name) state …"
+  return name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'R';
+}
+
+// Counts polls rather than time: both processes may have been frozen.
 void EngineProcess::check_heartbeat() noexcept {
   const uint64_t heartbeat = page().heartbeat.load(std::memory_order_relaxed);
-  clockid_t clock{};
-  timespec used{};
-  if (clock_getcpuclockid(id_, &clock) == 0) (void)clock_gettime(clock, &used);
-  const int64_t cpu_ns = int64_t(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
-  missed_ = heartbeat == last_heartbeat_ && cpu_ns == last_cpu_ns_ ? missed_ + 1 : 0;
+  missed_ = heartbeat == last_heartbeat_ ? missed_ + 1 : 0;
   last_heartbeat_ = heartbeat;
-  last_cpu_ns_ = cpu_ns;
   if (heartbeat_timeout_.count() == 0 || missed_ * poll_ms < heartbeat_timeout_.count()) return;
+  if (guardian_waits_for_processor()) return;
   try {
     fail(
         fmt::format("the engine process {} gave no heartbeat for {} ms and was killed; was it stopped? "

@@ -84,6 +84,7 @@ class EngineProcess {
   void supervise() noexcept;
   bool take_message() noexcept;
   void deliver(Received received);
+  bool guardian_waits_for_processor() const noexcept;
   void check_heartbeat() noexcept;
   void check_end() noexcept;
   bool reap() noexcept;
@@ -110,7 +111,6 @@ class EngineProcess {
 
   std::atomic<bool> gone_{false};
   uint64_t last_heartbeat_ = 0;  // the supervisor's, as the next
-  int64_t last_cpu_ns_ = 0;      // processor time that the process has used
   int missed_ = 0;               // polls without a heartbeat
   bool socket_open_ = true;
   std::chrono::steady_clock::time_point must_end_by_{};  // once it closed its socket, or failed

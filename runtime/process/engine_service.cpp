@@ -64,6 +64,7 @@ uint64_t staged(const MemoryBlock& part) {
 // its own copies.
 void guard(int socket, int program, EnginePage& page, pid_t parent) {
   pthread_setname_np(pthread_self(), "gyre-guardian");
+  page.guardian_thread.store(gettid(), std::memory_order_relaxed);
   for (;;) {
     page.heartbeat.fetch_add(1, std::memory_order_relaxed);
     pollfd polled[] = {{socket, POLLRDHUP, 0}, {program, POLLIN, 0}};

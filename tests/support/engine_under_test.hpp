@@ -14,6 +14,9 @@ extern gyre::Isolation isolation_under_test;
 inline gyre::Options on_this_engine(gyre::Options options = {}) {
   options.engine = engine_under_test;
   options.isolation = isolation_under_test;
+  // On a busy machine a process may have no turn for seconds.
+  if (options.heartbeat_timeout == gyre::Options{}.heartbeat_timeout)
+    options.heartbeat_timeout = std::chrono::seconds(30);
   return options;
 }
 
