@@ -18,13 +18,13 @@ CudaBufferMemory::CudaBufferMemory(const Context& context, uint32_t entries, uin
                context.attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0) {
   const Context::Current current(context_);
   try {
-    driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the stream of copies");
+    for (CUstream& stream : streams_)
+      driver_.check(driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "creating a stream of copies");
     if (shared_) {
-      shared_staging_ = SharedMemory("gyre-staging", staging_bytes, staging_bytes);
-      (void)lock_shared(driver_, shared_staging_, "copies of buffers");
-      staging_ = shared_staging_.address();
-    } else {
-      staging_ = allocate_pinned(staging_bytes);
+      constexpr uint64_t bytes = staging_halves * copy_chunk_bytes;
+      SharedMemory staging("gyre-staging", bytes, bytes);
+      (void)lock_shared(driver_, staging, "copies of buffers");
+      shared_staging_ = std::move(staging);
     }
     const uint64_t table_bytes = std::max<uint64_t>(entries, 1) * sizeof(BufferEntry);
     table_ = allocate_device(table_bytes);
@@ -44,15 +44,13 @@ CudaBufferMemory::~CudaBufferMemory() {
 // Where the context is dead the calls fail, and all went with it.
 void CudaBufferMemory::free_own() noexcept {
   if (table_ != 0) driver_.check_or_log(driver_.cuMemFree(table_), "freeing the buffers' table (cuMemFree)");
-  if (staging_ != nullptr && shared_) {
-    driver_.check_or_log(driver_.cuMemHostUnregister(staging_),
+  if (shared_staging_.address() != nullptr) {
+    driver_.check_or_log(driver_.cuMemHostUnregister(shared_staging_.address()),
                          "unlocking the copies' staging block (cuMemHostUnregister)");
-  } else if (staging_ != nullptr) {
-    driver_.check_or_log(driver_.cuMemFreeHost(staging_),
-                         "freeing the copies' staging block (cuMemFreeHost)");
   }
-  if (stream_ != nullptr) {
-    driver_.check_or_log(driver_.cuStreamDestroy(stream_), "ending the stream of copies (cuStreamDestroy)");
+  for (CUstream& stream : streams_) {
+    if (stream != nullptr)
+      driver_.check_or_log(driver_.cuStreamDestroy(stream), "ending a stream of copies (cuStreamDestroy)");
   }
 }
 
@@ -160,13 +158,25 @@ void CudaBufferMemory::copy_out(const MemoryBlock& block, uint64_t offset, void*
   }
   const Context::Current current(context_);
   const std::lock_guard lock(mutex_);
-  for (uint64_t done = 0; done < bytes; done += staging_bytes) {
-    const uint64_t share = std::min(staging_bytes, bytes - done);
-    driver_.check(driver_.cuMemcpyDtoHAsync(staging_, block.address + offset + done, share, stream_),
-                  "reading a buffer");
-    synchronise("reading a buffer");
-    if (to != staging_) std::memcpy(static_cast<char*>(to) + done, staging_, share);
-  }
+  driver_.check(driver_.cuMemcpyDtoHAsync(to, block.address + offset, bytes, streams_[0]),
+                "reading a buffer");
+  synchronise(0, "reading a buffer");
+}
+
+void CudaBufferMemory::begin_copy_in(const MemoryBlock& block, const void* from, uint32_t half, bool last) {
+  const Context::Current current(context_);
+  const std::lock_guard lock(mutex_);
+  driver_.check(driver_.cuMemcpyHtoDAsync(block.address, from, block.bytes, streams_[half]),
+                "writing a buffer");
+  wait_for_others(half, last, "writing a buffer");
+}
+
+void CudaBufferMemory::begin_copy_out(const MemoryBlock& block, void* to, uint32_t half, bool last) {
+  const Context::Current current(context_);
+  const std::lock_guard lock(mutex_);
+  driver_.check(driver_.cuMemcpyDtoHAsync(to, block.address, block.bytes, streams_[half]),
+                "reading a buffer");
+  wait_for_others(half, last, "reading a buffer");
 }
 
 void CudaBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
@@ -189,28 +199,30 @@ void CudaBufferMemory::set_entry(uint32_t index, const BufferEntry& entry) {
   copy_to_device(there + first, bytes + first, sizeof entry - first);
 }
 
+// The driver copies what is not page-locked through memory of its own, beside live kernels too.
 void CudaBufferMemory::copy_to_device(CUdeviceptr to, const void* from, uint64_t bytes) {
-  for (uint64_t done = 0; done < bytes; done += staging_bytes) {
-    const uint64_t share = std::min(staging_bytes, bytes - done);
-    if (from != staging_) std::memcpy(staging_, static_cast<const char*>(from) + done, share);
-    driver_.check(driver_.cuMemcpyHtoDAsync(to + done, staging_, share, stream_), "writing a buffer");
-    synchronise("writing a buffer");
-  }
+  driver_.check(driver_.cuMemcpyHtoDAsync(to, from, bytes, streams_[0]), "writing a buffer");
+  synchronise(0, "writing a buffer");
 }
 
 // By copies: a memset may be a kernel that the driver has yet to load, and loading waits for live ones.
 void CudaBufferMemory::zero_device(CUdeviceptr to, uint64_t bytes) {
-  std::memset(staging_, 0, std::min(staging_bytes, bytes));
-  for (uint64_t done = 0; done < bytes; done += staging_bytes) {
-    driver_.check(
-        driver_.cuMemcpyHtoDAsync(to + done, staging_, std::min(staging_bytes, bytes - done), stream_),
-        "zeroing a buffer");
+  alignas(4096) static std::byte zeros[1 << 20];  // never written
+  for (uint64_t done = 0; done < bytes; done += sizeof zeros) {
+    driver_.check(driver_.cuMemcpyHtoDAsync(to + done, zeros, std::min<uint64_t>(sizeof zeros, bytes - done),
+                                            streams_[0]),
+                  "zeroing a buffer");
   }
-  synchronise("zeroing a buffer");
+  synchronise(0, "zeroing a buffer");
 }
 
-void CudaBufferMemory::synchronise(const char* doing) const {
-  driver_.check(driver_.cuStreamSynchronize(stream_), doing);
+void CudaBufferMemory::synchronise(uint32_t half, const char* doing) const {
+  driver_.check(driver_.cuStreamSynchronize(streams_[half]), doing);
+}
+
+void CudaBufferMemory::wait_for_others(uint32_t half, bool last, const char* doing) const {
+  for (uint32_t other = 0; other < staging_halves; ++other)
+    if (last || other != half) synchronise(other, doing);
 }
 
 }  // namespace gyre::cuda

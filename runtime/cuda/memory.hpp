@@ -1,6 +1,5 @@
-// Buffers of the CUDA engine: device, pinned and managed memory, and the table in device memory. Copies go
-// through a pinned staging block and a stream of their own, so that nothing waits for the kernel that the
-// workers are.
+// Buffers of the CUDA engine: device, pinned and managed memory, and the table in device memory. Copies go by
+// streams of their own, so that nothing waits for the kernel that the workers are.
 #pragma once
 
 #include <gyre/bridge/cuda/driver.hpp>
@@ -8,6 +7,7 @@
 #include <gyre/bridge/shared_memory.hpp>
 #include <gyre/runtime/memory/buffer_memory.hpp>
 
+#include <array>
 #include <map>
 #include <mutex>
 
@@ -21,7 +21,7 @@ class CudaBufferMemory final : public BufferMemory {
   CudaBufferMemory(const Context& context, uint32_t entries, uint32_t served_runtime = 0);
   ~CudaBufferMemory() override;
 
-  uint64_t own_bytes() const override { return BufferMemory::own_bytes() + staging_bytes; }
+  uint64_t own_bytes() const override { return BufferMemory::own_bytes() + shared_staging_.bytes(); }
   std::string refusal(MemoryKind kind) const override;
   MemoryBlock allocate(MemoryKind kind, uint64_t bytes) override;
   void release(const MemoryBlock& block) noexcept override;
@@ -31,12 +31,13 @@ class CudaBufferMemory final : public BufferMemory {
   void set_entry(uint32_t index, const BufferEntry& entry) override;
   void leak() override { leaked_ = true; }
 
-  /// Bytes of the staging block.
-  static constexpr uint64_t staging_bytes = uint64_t(1) << 20;
-  /// Returns the staging block. Copies of at most staging_bytes from and to it copy once.
-  void* staging() const { return staging_; }
-  /// Returns the descriptor of the staging block's memory; -1 unless another process is served.
-  int staging_descriptor() const { return shared_staging_.descriptor(); }
+  /// Returns the staging block, of staging_halves times copy_chunk_bytes; none unless another process is
+  /// served, which fills or empties one half while the other is copied.
+  const SharedMemory& staging() const { return shared_staging_; }
+  /// Begins a copy between a block without a host address and page-locked memory. Returns once the copies
+  /// begun with other halves are done, and if `last` this one too. Throws Error.
+  void begin_copy_in(const MemoryBlock& block, const void* from, uint32_t half, bool last);
+  void begin_copy_out(const MemoryBlock& block, void* to, uint32_t half, bool last);
   /// Returns the descriptor of a pinned block's memory; -1 unless another process is served.
   int descriptor_of(const MemoryBlock& block);
 
@@ -49,18 +50,18 @@ class CudaBufferMemory final : public BufferMemory {
   void* allocate_pinned(uint64_t bytes) const;
   MemoryBlock allocate_shared(uint64_t bytes);
   void free_own() noexcept;
-  // For a thread that holds the lock, with the context current; returns when the copy is done.
+  // For a thread that holds the lock, with the context current; return when the copy is done.
   void copy_to_device(CUdeviceptr to, const void* from, uint64_t bytes);
   void zero_device(CUdeviceptr to, uint64_t bytes);
-  void synchronise(const char* doing) const;
+  void synchronise(uint32_t half, const char* doing) const;
+  void wait_for_others(uint32_t half, bool last, const char* doing) const;
 
   const ForkGuard fork_;
   const Context& context_;
   const Driver& driver_;
-  std::mutex mutex_;  // of the stream and the staging block
-  CUstream stream_ = nullptr;
-  void* staging_ = nullptr;
-  SharedMemory shared_staging_;                     // behind staging_, where another process is served
+  std::mutex mutex_;                                // of the streams
+  std::array<CUstream, staging_halves> streams_{};  // of copies
+  SharedMemory shared_staging_;                     // where another process is served
   std::map<uint64_t, SharedMemory> shared_blocks_;  // by address, likewise; guarded by mutex_
   const bool shared_;
   CUdeviceptr table_ = 0;

@@ -20,6 +20,12 @@ inline constexpr uint32_t memory_kinds = 3;
 /// Returns the kind's name, for example "pinned".
 std::string_view name(MemoryKind kind);
 
+/// Between processes copies go through a block of two halves: one is filled or emptied by the program while
+/// the other is copied by the device. Bytes of a half: so many that asking for a copy takes little of its
+/// time.
+inline constexpr uint64_t copy_chunk_bytes = uint64_t(4) << 20;
+inline constexpr uint32_t staging_halves = 2;
+
 /// A block of buffer memory. A plain value; owns nothing.
 struct MemoryBlock {
   MemoryKind kind = MemoryKind::device;

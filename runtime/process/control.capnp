@@ -15,10 +15,10 @@ struct ToEngine {
     start @2 :Bool;        # starts the workers on the initialised region, over BAR if true; answered by `done` or `refused`
     allocate @3 :Block;    # answered by `allocated`, with a descriptor if the memory is pinned, or `refused`
     release @4 :Block;     # not answered
-    copyIn @5 :Copy;       # from the staging block; answered by `done` or `refused`
-    copyOut @6 :Copy;      # to the staging block; answered by `done` or `refused`
-    zero @7 :Copy;         # by way of the staging block; answered by `done` or `refused`
-    setEntry @8 :Entry;    # likewise; answered by `done` or `refused`
+    copyIn @5 :Copy;       # from pinned memory; answered by `done` or `refused`
+    copyOut @6 :Copy;      # to pinned memory; answered by `done` or `refused`
+    zero @7 :Copy;         # answered by `done` or `refused`
+    setEntry @8 :Entry;    # answered by `done` or `refused`
     mapBar @9 :UInt64;     # so many bytes of BarMemory, by the descriptor beside it; answered by `done` or `refused`
     barStored @10 :UInt32; # the program stored the test's lines, by this LineStore; answered by `done` or `refused`
     end @11 :Void;         # not answered: the process ends
@@ -124,6 +124,9 @@ struct Block {
 struct Copy {
   address @0 :UInt64;      # on the device
   bytes @1 :UInt64;
+  pinned @2 :UInt64;       # copyIn, copyOut: the device's address of bytes of a pinned buffer; 0: a half of the staging block
+  half @3 :UInt32;         # which; the answer comes once copies with the other half are done
+  last @4 :Bool;           # and this one
 }
 
 struct Entry {

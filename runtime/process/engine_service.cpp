@@ -42,14 +42,6 @@ void check_launch(const ActorSet& actors, const Options& options) {
     throw BadOptions("launching for another process: these options are wrong:\n" + problems);
 }
 
-uint64_t staged(const MemoryBlock& part) {
-  if (part.bytes > cuda::CudaBufferMemory::staging_bytes) {
-    throw Error(fmt::format("copying a buffer: {} bytes at a time, and the staging block has {}", part.bytes,
-                            cuda::CudaBufferMemory::staging_bytes));
-  }
-  return part.bytes;
-}
-
 // Without MPS nobody minds that the workers die with the process.
 [[noreturn]] void end_process(int socket) {
   if (mps_runs()) {
@@ -182,17 +174,33 @@ cuda::CudaEngine& EngineService::engine() {
 }
 
 // A wrong address would be another's memory, or a fault.
-MemoryBlock EngineService::part_of_block(const char* doing, control::Copy::Reader copy) const {
-  const uint64_t address = copy.getAddress(), bytes = copy.getBytes();
+MemoryBlock EngineService::part_of(MemoryKind kind, const char* doing, uint64_t address,
+                                   uint64_t bytes) const {
   auto found = blocks_.upper_bound(address);
   if (found != blocks_.begin()) {
     const MemoryBlock& block = (--found)->second;
     const uint64_t offset = address - block.address;
-    if (block.kind == MemoryKind::device && offset <= block.bytes && bytes <= block.bytes - offset)
-      return {MemoryKind::device, bytes, address, nullptr};
+    if (block.kind == kind && offset <= block.bytes && bytes <= block.bytes - offset)
+      return {kind, bytes, address,
+              block.host == nullptr ? nullptr : static_cast<char*>(block.host) + offset};
   }
-  throw Error(fmt::format("{} a buffer for a program: {} bytes at {:#x} are of no buffer in device memory",
-                          doing, bytes, address));
+  throw Error(fmt::format("{} a buffer for a program: {} bytes at {:#x} are of no buffer in {} memory", doing,
+                          bytes, address, name(kind)));
+}
+
+MemoryBlock EngineService::part_of_block(const char* doing, control::Copy::Reader copy) const {
+  return part_of(MemoryKind::device, doing, copy.getAddress(), copy.getBytes());
+}
+
+void* EngineService::pinned_side(control::Copy::Reader copy) {
+  if (copy.getHalf() >= staging_halves || (copy.getPinned() == 0 && copy.getBytes() > copy_chunk_bytes)) {
+    throw Error(
+        fmt::format("copying a buffer for a program: {} bytes by half {}; the staging block has {} of {}",
+                    copy.getBytes(), copy.getHalf(), staging_halves, copy_chunk_bytes));
+  }
+  if (copy.getPinned() != 0)
+    return part_of(MemoryKind::pinned, "copying", copy.getPinned(), copy.getBytes()).host;
+  return static_cast<char*>(buffers().staging().address()) + copy.getHalf() * copy_chunk_bytes;
 }
 
 void EngineService::take(control::ToEngine::Reader message, Received& received) {
@@ -224,14 +232,16 @@ void EngineService::take(control::ToEngine::Reader message, Received& received) 
       case control::ToEngine::ALLOCATE:
         return allocate(message.getAllocate());
       case control::ToEngine::COPY_IN: {
-        const MemoryBlock part = part_of_block("writing", message.getCopyIn());
-        buffers().copy_in(part, 0, buffers().staging(), staged(part));
+        const auto copy = message.getCopyIn();
+        buffers().begin_copy_in(part_of_block("writing", copy), pinned_side(copy), copy.getHalf(),
+                                copy.getLast());
         answer.from.setDone();
         break;
       }
       case control::ToEngine::COPY_OUT: {
-        const MemoryBlock part = part_of_block("reading", message.getCopyOut());
-        buffers().copy_out(part, 0, buffers().staging(), staged(part));
+        const auto copy = message.getCopyOut();
+        buffers().begin_copy_out(part_of_block("reading", copy), pinned_side(copy), copy.getHalf(),
+                                 copy.getLast());
         answer.from.setDone();
         break;
       }
@@ -340,7 +350,7 @@ void EngineService::launch(control::Launch::Reader message) {
   const std::vector<std::byte> description = write_description(engine_->description());
   launched.setDescription(as_data(description));
   launched.setRegionBytes(engine_->layout().region_bytes());
-  launched.setStagingBytes(cuda::CudaBufferMemory::staging_bytes);
+  launched.setStagingBytes(buffers().staging().bytes());
   const MemoryStats memory = engine_->memory();
   publish(memory);
   launched.setActorBytes(memory.actors);
@@ -348,7 +358,7 @@ void EngineService::launch(control::Launch::Reader message) {
   launched.setBufferTableBytes(memory.buffer_table);
   launched.setRegisterMs(engine_->register_ms());
   launched.setMultiprocessors(engine_->multiprocessors());
-  channel_.send(answer.message, {engine_->region_descriptor(), buffers().staging_descriptor()});
+  channel_.send(answer.message, {engine_->region_descriptor(), buffers().staging().descriptor()});
 }
 
 void EngineService::allocate(control::Block::Reader asked) {

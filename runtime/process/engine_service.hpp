@@ -58,7 +58,9 @@ class EngineService {
   void bar_stored(uint32_t how);
   void set_devices(Answer& answer);
   void command_stop();
+  MemoryBlock part_of(MemoryKind kind, const char* doing, uint64_t address, uint64_t bytes) const;
   MemoryBlock part_of_block(const char* doing, control::Copy::Reader copy) const;
+  void* pinned_side(control::Copy::Reader copy);
   void publish(const MemoryStats& memory);
   void watch();
 

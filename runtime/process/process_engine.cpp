@@ -3,6 +3,7 @@
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/errors.hpp>
 #include <gyre/runtime/log.hpp>
+#include <gyre/runtime/memory/parallel_copy.hpp>
 #include <gyre/runtime/process/launch_message.hpp>
 #include <gyre/runtime/process/mps.hpp>
 #include <gyre/runtime/process/process_engine.hpp>
@@ -57,6 +58,13 @@ Share share_of(const ActorSet& actors, const Options& options) {
       multiprocessors_for(options, actors.is_grid_scoped() ? options.blocks : options.workers, share.total);
   share.percentage = percentage_of(share.multiprocessors, share.total);
   return share;
+}
+
+// The part of a copy of `bytes` from `address` on that begins `done` bytes into it.
+CopyPart part_of(uint64_t address, uint64_t bytes, uint64_t done) {
+  const uint64_t share = std::min(copy_chunk_bytes, bytes - done);
+  return {address + done, share, 0, uint32_t(done / copy_chunk_bytes % staging_halves),
+          done + share == bytes};
 }
 
 }  // namespace
@@ -119,40 +127,70 @@ void ProcessBufferMemory::post_release(const MemoryBlock& block) noexcept {
   process_.post(request.message);
 }
 
+// The device's address of host memory that lies in a pinned buffer; 0 if it does not.
+uint64_t ProcessBufferMemory::pinned_address_of(const void* host, uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, memory] : blocks_) {
+    const uint64_t offset = reinterpret_cast<uintptr_t>(host) - reinterpret_cast<uintptr_t>(memory.address());
+    if (offset < memory.bytes() && bytes <= memory.bytes() - offset) return address + offset;
+  }
+  return 0;
+}
+
+void* ProcessBufferMemory::half_of_staging(uint32_t half) const {
+  return static_cast<char*>(staging_.address()) + half * copy_chunk_bytes;
+}
+
+void ProcessBufferMemory::ask_to_copy(control::ToEngine::Which which, const CopyPart& part) {
+  Request request;
+  auto copy = which == control::ToEngine::COPY_IN ? request.to.initCopyIn() : request.to.initCopyOut();
+  copy.setAddress(part.address);
+  copy.setBytes(part.bytes);
+  copy.setPinned(part.pinned);
+  copy.setHalf(part.half);
+  copy.setLast(part.last);
+  process_.call(request.message, From::DONE);
+}
+
+// One half of the staging block is filled while the engine process copies from the other.
 void ProcessBufferMemory::copy_in(const MemoryBlock& block, uint64_t offset, const void* from,
                                   uint64_t bytes) {
   refuse_if_lost();
   if (block.host != nullptr) {
-    std::memcpy(static_cast<char*>(block.host) + offset, from, bytes);
+    detail::parallel_copy(static_cast<char*>(block.host) + offset, from, bytes);
     return;
   }
+  const uint64_t to = block.address + offset;
   const std::lock_guard lock(staging_mutex_);
-  for (uint64_t done = 0; done < bytes; done += staging_.bytes()) {
-    const uint64_t share = std::min<uint64_t>(staging_.bytes(), bytes - done);
-    std::memcpy(staging_.address(), static_cast<const char*>(from) + done, share);
-    Request request;
-    auto copy = request.to.initCopyIn();
-    copy.setAddress(block.address + offset + done);
-    copy.setBytes(share);
-    process_.call(request.message, From::DONE);
+  if (const uint64_t pinned = pinned_address_of(from, bytes))
+    return ask_to_copy(control::ToEngine::COPY_IN, {to, bytes, pinned, 0, true});
+  for (uint64_t done = 0; done < bytes; done += copy_chunk_bytes) {
+    const CopyPart part = part_of(to, bytes, done);
+    detail::parallel_copy(half_of_staging(part.half), static_cast<const char*>(from) + done, part.bytes);
+    ask_to_copy(control::ToEngine::COPY_IN, part);
   }
 }
 
+// Likewise emptied.
 void ProcessBufferMemory::copy_out(const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) {
   refuse_if_lost();
   if (block.host != nullptr) {
-    std::memcpy(to, static_cast<const char*>(block.host) + offset, bytes);
+    detail::parallel_copy(to, static_cast<const char*>(block.host) + offset, bytes);
     return;
   }
+  const uint64_t from = block.address + offset;
   const std::lock_guard lock(staging_mutex_);
-  for (uint64_t done = 0; done < bytes; done += staging_.bytes()) {
-    const uint64_t share = std::min<uint64_t>(staging_.bytes(), bytes - done);
-    Request request;
-    auto copy = request.to.initCopyOut();
-    copy.setAddress(block.address + offset + done);
-    copy.setBytes(share);
-    process_.call(request.message, From::DONE);
-    std::memcpy(static_cast<char*>(to) + done, staging_.address(), share);
+  if (const uint64_t pinned = pinned_address_of(to, bytes))
+    return ask_to_copy(control::ToEngine::COPY_OUT, {from, bytes, pinned, 0, true});
+  const auto take = [&](uint64_t done) {
+    const CopyPart part = part_of(from, bytes, done);
+    detail::parallel_copy(static_cast<char*>(to) + done, half_of_staging(part.half), part.bytes);
+  };
+  for (uint64_t done = 0; done < bytes; done += copy_chunk_bytes) {
+    const CopyPart part = part_of(from, bytes, done);
+    ask_to_copy(control::ToEngine::COPY_OUT, part);
+    if (done != 0) take(done - copy_chunk_bytes);
+    if (part.last) take(done);
   }
 }
 
@@ -162,7 +200,6 @@ void ProcessBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
     std::memset(block.host, 0, bytes);
     return;
   }
-  const std::lock_guard lock(staging_mutex_);
   Request request;
   auto zeroed = request.to.initZero();
   zeroed.setAddress(block.address);
@@ -173,7 +210,6 @@ void ProcessBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
 void ProcessBufferMemory::set_entry(uint32_t index, const BufferEntry& entry) {
   // The workers read no entries once the process is gone. What remains is the program's to free.
   if (process_.gone()) return;
-  const std::lock_guard lock(staging_mutex_);
   Request request;
   auto to = request.to.initSetEntry();
   to.setIndex(index);
@@ -201,6 +237,9 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
       throw MalformedMessage(fmt::format("it launched a region of {} bytes, and {} are needed",
                                          launched.getRegionBytes(), layout.region_bytes()));
     }
+    if (launched.getStagingBytes() < staging_halves * copy_chunk_bytes)
+      throw MalformedMessage(
+          fmt::format("it launched a staging block of {} bytes", launched.getStagingBytes()));
     region_ = SharedMemory(answer.take_descriptor(), launched.getRegionBytes());
     buffers_.launched(SharedMemory(answer.take_descriptor(), launched.getStagingBytes()),
                       launched.getBufferTableBytes());

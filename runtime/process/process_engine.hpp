@@ -12,6 +12,13 @@
 
 namespace gyre::process {
 
+/// A copy that is asked of an engine process at once: its message's fields.
+struct CopyPart {
+  uint64_t address, bytes, pinned;
+  uint32_t half;
+  bool last;
+};
+
 /// Buffers of an engine process. Device memory is there alone, and copied through a staging block that both
 /// map; each pinned buffer is shared memory. Thread-safe.
 class ProcessBufferMemory final : public BufferMemory {
@@ -38,13 +45,16 @@ class ProcessBufferMemory final : public BufferMemory {
  private:
   void post_release(const MemoryBlock& block) noexcept;
   void refuse_if_lost() const;
+  uint64_t pinned_address_of(const void* host, uint64_t bytes) const;
+  void* half_of_staging(uint32_t half) const;
+  void ask_to_copy(control::ToEngine::Which which, const CopyPart& part);
 
   const ForkGuard fork_;
   EngineProcess& process_;
   SharedMemory staging_;
   uint64_t own_bytes_ = 0;
-  std::mutex staging_mutex_;                 // held while either process uses the staging block
-  std::mutex mutex_;                         // of blocks_
+  std::mutex staging_mutex_;                 // held while a copy uses the staging block
+  mutable std::mutex mutex_;                 // of blocks_
   std::map<uint64_t, SharedMemory> blocks_;  // pinned ones, by address
 };
 

@@ -96,9 +96,9 @@ void add_answer(Answers& answers, Input& input) {
       const std::vector<std::byte> description = write_description(gyre_test::probe_actors().description());
       launched.setDescription({reinterpret_cast<const kj::byte*>(description.data()), description.size()});
       launched.setRegionBytes(changed(layout().region_bytes()));
-      launched.setStagingBytes(changed(1 << 20));
+      launched.setStagingBytes(changed(8 << 20));
       record.descriptors = uint32_t(changed(2) % 5);
-      record.memory_bytes = changed(2 << 20) % (8 << 20);
+      record.memory_bytes = changed(8 << 20) % (16 << 20);
       record.sealed = changed(1) != 0;
       break;
     }

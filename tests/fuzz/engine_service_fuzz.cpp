@@ -146,6 +146,10 @@ class Session {
     const Block block = some_block(input);
     copy.setAddress(block.address);
     copy.setBytes(block.bytes);
+    const auto how = input.take<uint8_t>();
+    copy.setHalf(how % 3);
+    copy.setLast(how % 2 == 0);
+    if (how % 5 == 0) copy.setPinned(some_block(input).address);
   }
 
   // Without a start: nobody initialised the region, nor tells workers to end.
