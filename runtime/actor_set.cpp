@@ -149,7 +149,8 @@ ActorSet ActorSet::from_library(const ActorLibrary& library) {
   set.own("actors_from_library.hpp", std::string(library.text), std::move(headers));
   set.types_ = {library.types.begin(), library.types.end()};
   set.grid_scoped_ = library.grid_scoped;
-  if (library.make_worker == nullptr) return set;
+  if (library.description_bytes == 0) return set;
+  set.compiled_in_ = true;
   set.make_worker_ = library.make_worker;
   set = set.described(
       read_description({static_cast<const std::byte*>(library.description), library.description_bytes}));
@@ -188,8 +189,21 @@ std::vector<capnp::StructSchema> ActorSet::message_schemas() const {
   return schemas;
 }
 
-void ActorSet::require_compiled_in() const {
-  if (compiled_in()) return;
+void ActorSet::require_cpu_worker() const {
+  if (make_worker_ != nullptr) return;
+  std::string cuda_only;
+  for (size_t n = 0; n < description_.size(); ++n) {
+    if (description_[n].cuda_only != 0) cuda_only += (cuda_only.empty() ? "" : ", ") + types_[n];
+  }
+  if (!cuda_only.empty()) {
+    throw EngineUnavailable(
+        fmt::format("launching on the CPU engine: {} can run on CUDA only (cuda_only); use --engine cuda on "
+                    "a machine with "
+                    "an NVIDIA GPU, or give the handlers a path for the host's compiler (#if "
+                    "!defined(__CUDACC_RTC__)) and "
+                    "remove cuda_only",
+                    cuda_only));
+  }
   throw EngineUnavailable(
       "launching on the CPU engine: actors given as source text run on CUDA only, where they are compiled at "
       "launch; use --engine cuda on a machine with an NVIDIA GPU, or compile the actors into the program and "

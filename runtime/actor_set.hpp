@@ -51,10 +51,8 @@ class ActorSet {
     static_assert(sizeof...(Actors) > 0, "an actor set needs at least one actor type");
     ActorSet set;
     set.sources_ = sources;
-    set.make_worker_ = [](const Bridge& bridge, const EngineMemory& memory,
-                          WaitPolicy wait) -> std::unique_ptr<CpuWorker> {
-      return std::make_unique<CpuWorkerOf<Actors...>>(bridge, memory, wait);
-    };
+    set.compiled_in_ = true;
+    set.make_worker_ = make_worker_of<Actors...>();
     set.types_ = {std::string(type_name<Actors>())...};
     set.describe(description_of<Actors...>());
     auto handler = set.handlers_.begin();
@@ -89,11 +87,11 @@ class ActorSet {
                              std::vector<std::string> actor_headers, bool grid_scoped,
                              std::vector<ActorDescription> description);
 
-  /// Returns true if the actors are compiled into the program or a loaded library: the CPU engine can run
-  /// them then, and their handlers are known.
-  bool compiled_in() const { return make_worker_ != nullptr; }
-  /// Throws EngineUnavailable unless compiled_in().
-  void require_compiled_in() const;
+  /// Returns true if the actors are compiled into the program or a loaded library: their handlers are known
+  /// then, and the CPU engine can run them unless one is cuda_only.
+  bool compiled_in() const { return compiled_in_; }
+  /// Throws EngineUnavailable unless the CPU engine can run the actors.
+  void require_cpu_worker() const;
   /// Returns a copy with the description that the compiled module of a set made from source text gives.
   /// @throws Error  if the description has another number of actor types
   ActorSet described(std::vector<ActorDescription> description) const;
@@ -150,10 +148,10 @@ class ActorSet {
   /// Returns the bytes of one worker's working memory and actor tables.
   /// @param actors_per_worker  number of actors of each type that the tables have room for
   uint64_t actor_bytes(uint32_t actors_per_worker) const;
-  /// Makes a CPU worker of these actors. Throws EngineUnavailable unless compiled_in().
+  /// Makes a CPU worker of these actors. Throws as require_cpu_worker().
   std::unique_ptr<CpuWorker> make_cpu_worker(const Bridge& bridge, const EngineMemory& memory,
                                              WaitPolicy wait) const {
-    require_compiled_in();
+    require_cpu_worker();
     return make_worker_(bridge, memory, wait);
   }
 
@@ -185,7 +183,8 @@ class ActorSet {
 
   std::shared_ptr<const OwnedSources> owned_;  // what sources_ refers to; null if sources_ is static
   ActorSources sources_;
-  std::unique_ptr<CpuWorker> (*make_worker_)(const Bridge&, const EngineMemory&, WaitPolicy) = nullptr;
+  bool compiled_in_ = false;
+  MakeCpuWorker* make_worker_ = nullptr;
   bool grid_scoped_ = false;
   std::vector<std::string> types_;
   std::vector<ActorDescription> description_;

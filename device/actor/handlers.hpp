@@ -170,4 +170,11 @@ concept HandlesSideBySide = requires {
 template <class... Actors>
 inline constexpr bool any_side_by_side = (HandlesSideBySide<Actors> || ...);
 
+/// Matches an actor with `static constexpr bool cuda_only = true`: the CPU engine refuses it by name. For the
+/// host's compiler its handlers need only be declared.
+template <class Actor>
+concept CudaOnly = requires {
+  requires Actor::cuda_only;
+};
+
 }  // namespace gyre

@@ -14,17 +14,19 @@
 
 namespace gyre {
 
+/// Makes the CPU engine's worker of a set of actor types.
+using MakeCpuWorker = std::unique_ptr<CpuWorker>(const Bridge&, const EngineMemory&, WaitPolicy);
+
 /// The actor types of a shared object. Everything in it refers to static memory of the object.
 struct ActorLibrary {
   std::span<const std::string_view> types;  ///< qualified names of the actor types
-  const void* description;                  ///< result of describe(); null with make_worker
+  const void* description;                  ///< result of describe(); null if the object has only their text
   size_t description_bytes;
   std::string_view text;  ///< what a kernel includes: the header that defines them, or its #include
   std::span<const SourceFile> headers;  ///< what `text` includes; Gyre's own may be among them
   const void* schemas;                  ///< of their messages: a CodeGeneratorRequest, as a stream; or null
   size_t schemas_bytes;
-  /// Makes the CPU engine's worker of these types; null if the object has only their text.
-  std::unique_ptr<CpuWorker> (*make_worker)(const Bridge&, const EngineMemory&, WaitPolicy);
+  MakeCpuWorker* make_worker;  ///< null if the object has only their text, or one of them is cuda_only
   bool grid_scoped;
 };
 
@@ -44,11 +46,17 @@ struct ExportedActors {
   const ExportedActors* next;
 };
 
-/// Implements ActorLibrary::make_worker for `Actors`.
+/// Returns ActorLibrary::make_worker of `Actors`.
 template <class... Actors>
-std::unique_ptr<CpuWorker> make_library_worker(const Bridge& bridge, const EngineMemory& memory,
-                                               WaitPolicy wait) {
-  return std::make_unique<CpuWorkerOf<Actors...>>(bridge, memory, wait);
+constexpr MakeCpuWorker* make_worker_of() {
+  if constexpr ((CudaOnly<Actors> || ...))
+    return nullptr;
+  else {
+    return
+        [](const Bridge& bridge, const EngineMemory& memory, WaitPolicy wait) -> std::unique_ptr<CpuWorker> {
+          return std::make_unique<CpuWorkerOf<Actors...>>(bridge, memory, wait);
+        };
+  }
 }
 
 /// Loads the actors that the shared object `file` exports as `name`; an empty name means the only actors in

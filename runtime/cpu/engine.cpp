@@ -23,7 +23,7 @@ std::string CpuEngine::problems(const Options& options) {
 
 namespace {
 const Options& checked(const ActorSet& actors, const Options& options) {
-  actors.require_compiled_in();
+  actors.require_cpu_worker();
   if (const std::string problem = CpuEngine::problems(options); !problem.empty()) {
     throw BadOptions("launching on the CPU engine: " + problem);
   }

@@ -158,7 +158,7 @@ std::string library_text(const ActorText& actors) {
       "constexpr auto description = gyre::describe<{}>();\n"
       "constexpr gyre::ActorLibrary library = {{\n"
       "    types, &description, sizeof description,\n"
-      "    {}, headers, {}, {}, gyre::make_library_worker<{}>, false}};\n"
+      "    {}, headers, {}, {}, gyre::make_worker_of<{}>(), false}};\n"
       "}}  // namespace\n"
       "GYRE_EXPORT_ACTOR_LIBRARY(actors, {:#x}u, \"{}, \" __VERSION__, +[] {{ return &library; }})\n",
       actors.text, type_names, headers, schemas, type_list, literal(actors.text, "the main text"),

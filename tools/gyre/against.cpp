@@ -3,6 +3,7 @@
 #include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/actors/actor_library.hpp>
 #include <gyre/runtime/actors/actor_schemas.hpp>
 
 #include <algorithm>
@@ -222,7 +223,9 @@ int run_against(const AgainstSettings& settings, const Options& options, const s
   }
   if (!settings.library.empty()) {
     build_actor_library(read_actor_text(settings.actors), settings.library);
-    fmt::print(out, "✓ made {} for both engines\n", settings.library);
+    const bool on_cpu = load_actor_library(settings.library).make_worker != nullptr;
+    fmt::print(out, "✓ made {} for {}\n", settings.library,
+               on_cpu ? "both engines" : "the CUDA engine alone (cuda_only)");
     if (settings.engine.empty()) return all_passed;
   }
   catch_interrupts();

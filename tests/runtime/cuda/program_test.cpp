@@ -272,7 +272,7 @@ TEST_CASE("actors given as source text compile, and the module describes them") 
   const HandlerTypes ask{gyre_test::view::ProbeRequest::type_id, gyre_test::view::ProbeResponse::type_id};
   const HandlerTypes tell{gyre_test::view::ProbeNote::type_id, 0};
   check_description(
-      kernel, {{{16, ~0u, 2, 0, 0, 0, {}}, {ask, tell}, {0, 0}}, {{0, 12, 1, 0, 0, 0, {}}, {ask}, {0}}});
+      kernel, {{{16, ~0u, 2, 0, 0, 0, 0, 0}, {ask, tell}, {0, 0}}, {{0, 12, 1, 0, 0, 0, 0, 0}, {ask}, {0}}});
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {
