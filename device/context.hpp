@@ -50,6 +50,14 @@ class Context {
   GYRE_DEVICE void sync() const { team_.sync(); }
   /// Returns the team that runs the handler.
   GYRE_DEVICE const Team& team() const { return team_; }
+  /// Returns the team as a group of CUDA's cooperative groups: a thread_block, or the grid_group of a
+  /// grid-scoped actor. On the GPU a header of the actors must include <cooperative_groups.h>; on the CPU
+  /// engine it is a group of one thread with the same interface. In a batch of messages
+  /// (HandlesSideBySide) its rank, size and barrier are the team's.
+  template <class T = Team>
+  GYRE_DEVICE auto group() const {
+    return static_cast<const T&>(team_).group();
+  }
   /// Returns the engine's clock in nanoseconds. The GPU's clock steps by 32 ns to 1 µs, and a reading
   /// takes tens of nanoseconds; use a Stopwatch to time parts of a handler.
   GYRE_DEVICE static uint64_t now_ns() { return gyre::now_ns(); }

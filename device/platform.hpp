@@ -4,6 +4,7 @@
 
 #include <gyre/bridge/group.hpp>
 #include <gyre/device/compiler_steering.hpp>
+#include <gyre/device/team_group.hpp>
 #include <gyre/messages/fixed_width.hpp>
 
 #if !defined(__CUDACC_RTC__)
@@ -32,13 +33,19 @@ struct Block {
 };
 
 #if defined(GYRE_GRID)
+#if !defined(GYRE_COOPERATIVE_GROUPS)
 static __device__ uint64_t grid_arrivals;          // blocks that came to a barrier, in all
 static __shared__ uint64_t grid_arrivals_awaited;  // by this block's barrier
+#endif
 
 /// The threads of a grid whose blocks are all resident: a cooperative launch's.
 struct Grid {
   __device__ static uint32_t rank() { return blockIdx.x * GYRE_BLOCK + threadIdx.x; }
   __device__ static uint32_t size() { return gridDim.x * GYRE_BLOCK; }
+#if defined(GYRE_COOPERATIVE_GROUPS)  // theirs, where the actors include them
+  __device__ static void initialise() {}
+  __device__ static void sync() { cooperative_groups::this_grid().sync(); }
+#else
   /// Once, before the first sync.
   __device__ static void initialise() {
     if (threadIdx.x == 0) grid_arrivals_awaited = 0;
@@ -57,6 +64,7 @@ struct Grid {
     }
     Block::sync();
   }
+#endif
 };
 #endif
 
@@ -102,6 +110,11 @@ class Team {
   }
   /// Returns the team's lanes as bits, for a team of at most one warp.
   __device__ uint32_t lanes() const { return lanes_; }
+  /// Returns the team as a group of cooperative groups.
+  template <class T = uint32_t>
+  __device__ auto group() const {
+    return team_group(T(rank_), T(size_), T(lanes_));
+  }
 
  private:
   __device__ Team(uint32_t rank, uint32_t size, uint32_t lanes) : rank_(rank), size_(size), lanes_(lanes) {}
@@ -182,6 +195,7 @@ struct HandlerGroup {
 struct Team : HandlerGroup {
   static constexpr Team whole() { return {}; }
   static constexpr Team part(uint32_t) { return {}; }
+  static constexpr auto group() { return team_group(0, 1, 1); }
 };
 
 constexpr bool polls() { return true; }

@@ -35,6 +35,7 @@ class Team {
     if (size_ == Warp::size()) return Warp::sync();
     gyre_test::warp::meet(gyre_test::warp::fibers.barriers[first_], size_);
   }
+  const Team& group() const { return *this; }
 
  private:
   Team(uint32_t first, uint32_t size) : first_(first), size_(size) {}
