@@ -8,19 +8,24 @@
 using int8_t = signed char;
 using int16_t = short;
 using int32_t = int;
-using int64_t = long;
 using uint8_t = unsigned char;
 using uint16_t = unsigned short;
 using uint32_t = unsigned int;
+#if defined(GYRE_CUDA_TOOLKIT)
+// Beside headers of the CUDA toolkit: as those declare them under NVRTC.
+using int64_t = long long;
+using uint64_t = unsigned long long;
+#else
+using int64_t = long;
 using uint64_t = unsigned long;
-using uintptr_t = unsigned long;
+#endif
+using uintptr_t = uint64_t;
 using size_t = unsigned long;
 #define GYRE_DEVICE __device__
 #define GYRE_CONSTANT static __device__ const
-#if !defined(offsetof)
+#undef offsetof  // libcu++'s is no constant
 #define offsetof(type, member) \
   size_t(__INTADDR__(&(((type*)0)->member)))  // what NVRTC's front end has for it
-#endif
 #else
 #include <stddef.h>
 #include <stdint.h>

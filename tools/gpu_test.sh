@@ -94,7 +94,8 @@ for transport in bar pinned; do
 done
 for transport in "${transports[@]}"; do steps+=("against-cpu-$transport:quick"); done
 steps+=(beside-torch:quick against-cpu-finds-a-wrong-actor:quick suite-bar:quick suite-pinned: suite-unified: signals:quick
-  million-actors: grid-sums: launch-time:quick memcheck-pinned:quick memcheck-bar: racecheck-pinned: racecheck-unified:)
+  million-actors: grid-sums: grid-barriers: launch-time:quick memcheck-pinned:quick memcheck-bar: racecheck-pinned:
+  racecheck-unified:)
 if [[ $list ]]; then
   printf '%s\n' "${steps[@]%%:*}"
   exit
@@ -375,6 +376,8 @@ expected=('^All tests passed')
 step million-actors 300 "$bin/gyre-gpu-tests" '[million]'
 expected=('^All tests passed')
 step grid-sums 300 "$bin/gyre-gpu-tests" '[grid-sums]'
+expected=('^All tests passed')
+step grid-barriers 120 "$bin/gyre-gpu-tests" '[barriers]'
 expected=('^All tests passed')
 step launch-time 120 "$bin/gyre-gpu-tests" '[launch-time]'
 

@@ -50,6 +50,10 @@ void keep(const KeptProgram& kept, const std::string& folder) {
   for (const std::string& option : kept.program.options) options += option + "\n";
   options += fmt::format("# NVRTC {}\n# kernel: {}\n# its name: {}\n", kept.compiler, kept.program.kernel,
                          kept.kernel.lowered_name);
+  if (!kept.program.toolkit.empty()) {
+    options +=
+        fmt::format("# needs headers of the CUDA toolkit: {}, in the folders of -I\n", kept.program.toolkit);
+  }
   write_file(root / "options.txt", options);
   write_file(root / "compile.log", kept.log);
   write_result(root / "kernel.ptx", kept.ptx);

@@ -5,8 +5,8 @@
 #include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre/runtime/cuda/toolkit.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 
 namespace gyre::cuda {
@@ -24,21 +24,22 @@ void open_builtins(void* nvrtc, const std::string& folder) {
 }
 
 void* open_nvrtc() {
-  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12"};
-  const char* const home = std::getenv("CUDA_HOME");
-  for (const std::string& folder : {home != nullptr ? std::string(home) + "/lib64/" : std::string(),
-                                    std::string("/usr/local/cuda/lib64/")}) {
-    if (folder.empty()) continue;
-    names.push_back(folder + "libnvrtc.so.13");
-    names.push_back(folder + "libnvrtc.so.12");
-  }
-  for (const std::string& name : names) {
-    void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) continue;
-    if (const size_t slash = name.rfind('/'); slash != std::string::npos) {
-      open_builtins(library, name.substr(0, slash + 1));
+  const auto load = [](const std::string& folder) -> void* {
+    for (const char* const file : {"libnvrtc.so.13", "libnvrtc.so.12"}) {
+      if (void* const library = dlopen((folder + file).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     }
-    return library;
+    return nullptr;
+  };
+  if (void* const library = load("")) return library;
+  for (const ToolkitPlace& place : toolkit_places()) {
+    for (const std::string& toolkit : place.folders) {
+      for (const std::string& folder : {toolkit + "/lib64/", toolkit + "/lib/"}) {
+        if (void* const library = load(folder)) {
+          open_builtins(library, folder);
+          return library;
+        }
+      }
+    }
   }
   return nullptr;
 }
@@ -72,9 +73,8 @@ Nvrtc Nvrtc::load() {
     throw EngineUnavailable(
         "loading NVRTC, which compiles the actors for the GPU: neither libnvrtc.so.13 nor libnvrtc.so.12 was "
         "found on "
-        "the library path, in $CUDA_HOME/lib64 or in /usr/local/cuda/lib64; install NVIDIA's CUDA toolkit 12 "
-        "or 13 "
-        "(package cuda-nvrtc), or use --engine cpu");
+        "the library path, in lib64 or lib of $CUDA_HOME, of /usr/local/cuda or of a folder of "
+        "$GYRE_CUDA_PATH; install NVIDIA's CUDA toolkit 12 or 13 (package cuda-nvrtc), or use --engine cpu");
   }
   Nvrtc nvrtc;
 #define GYRE_NVRTC_LOAD(function)                                                                     \
@@ -84,9 +84,9 @@ Nvrtc Nvrtc::load() {
   }
   GYRE_NVRTC_FUNCTIONS(GYRE_NVRTC_LOAD)
 #undef GYRE_NVRTC_LOAD
-  int major = 0, minor = 0;
-  nvrtc.check(nvrtc.nvrtcVersion(&major, &minor), "reading NVRTC's version");
-  if (major < 12 || (major == 12 && minor < 3)) {
+  nvrtc.check(nvrtc.nvrtcVersion(&nvrtc.version.major, &nvrtc.version.minor), "reading NVRTC's version");
+  const auto [major, minor] = nvrtc.version;
+  if (nvrtc.version < NvrtcVersion{12, 3}) {
     throw EngineUnavailable(fmt::format(
         "loading NVRTC: this is version {}.{}, and 16-byte packets need 12.3 (PTX ISA 8.3) or later; install "
         "CUDA toolkit 12.3 or later",
@@ -105,12 +105,7 @@ std::vector<int> Nvrtc::architectures() const {
   return all;
 }
 
-NvrtcVersion nvrtc_version() {
-  const Nvrtc nvrtc = Nvrtc::load();
-  NvrtcVersion version;
-  nvrtc.check(nvrtc.nvrtcVersion(&version.major, &version.minor), "reading NVRTC's version");
-  return version;
-}
+NvrtcVersion nvrtc_version() { return Nvrtc::load().version; }
 
 bool nvrtc_available() noexcept {
   try {

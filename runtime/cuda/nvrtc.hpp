@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nvrtc.h>
+#include <gyre/runtime/cuda/program.hpp>
 
 #include <string>
 #include <string_view>
@@ -29,6 +30,7 @@ struct Nvrtc {
 #undef GYRE_NVRTC_MEMBER
   /// Which compiler this is: its version, and its file's name and size, for releases of one version.
   std::string identity;
+  NvrtcVersion version;
 
   /// Loads the library. Throws EngineUnavailable: what is missing and what to install.
   static Nvrtc load();

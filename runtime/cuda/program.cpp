@@ -5,6 +5,7 @@
 #include <gyre/runtime/cuda/kept_program.hpp>
 #include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre/runtime/cuda/toolkit.hpp>
 #include <gyre/runtime/log.hpp>
 
 #include <algorithm>
@@ -57,7 +58,7 @@ class NvrtcProgram {
   NvrtcProgram(const Nvrtc& nvrtc, const Program& program) : nvrtc_(nvrtc) {
     std::vector<std::string> texts, names;
     for (const SourceFile& header : program.headers) {
-      texts.emplace_back(header.text);
+      texts.push_back(program.toolkit.empty() ? std::string(header.text) : with_angle_includes(header.text));
       names.emplace_back(header.name);
     }
     std::vector<const char*> text_pointers, name_pointers;
@@ -138,12 +139,26 @@ void check_architecture(const Nvrtc& nvrtc, int architecture) {
                   architecture / 10, architecture % 10, nvrtc.identity, list));
 }
 
+// A precompiled header serves the process that made it, and costs the compilation that makes it a third more:
+// a process that compiles once makes none.
+std::vector<std::string> options_of(const Nvrtc& nvrtc, const Program& program) {
+  static std::atomic<uint32_t> compiled_with_toolkit{0};
+  std::vector<std::string> options = program.options;
+  if (program.toolkit.empty() || compiled_with_toolkit++ == 0 || nvrtc.version < NvrtcVersion{12, 8})
+    return options;
+  options.insert(options.end(), {"--pch", "--pch-messages=false", "--pch-verbose=false"});
+  return options;
+}
+
+// How NVRTC's log says that a header is missing.
+bool lacks_header(std::string_view log) { return log.find("open source file") != std::string_view::npos; }
+
 CompiledKernel compile_anew(const Nvrtc& nvrtc, const Program& program, const std::string& keep_folder) {
   check_architecture(nvrtc, program.architecture);
   NvrtcProgram compiler(nvrtc, program);
   compiler.add_name(program.kernel);
   if (!program.description.empty()) compiler.add_name(program.description);
-  const nvrtcResult result = compiler.compile(program.options);
+  const nvrtcResult result = compiler.compile(options_of(nvrtc, program));
 
   CompiledKernel compiled;
   compiled.log = compiler.log();
@@ -160,12 +175,39 @@ CompiledKernel compile_anew(const Nvrtc& nvrtc, const Program& program, const st
   }
   if (result != NVRTC_SUCCESS) {
     const std::string lines = source_lines(compiled.log, program.text, program.headers);
-    throw Error(fmt::format("compiling {} for compute capability {}.{} with NVRTC: {}\n{}{}{}",
-                            program.kernel, program.architecture / 10, program.architecture % 10,
-                            nvrtc.nvrtcGetErrorString(result), compiled.log,
-                            lines.empty() ? "" : "The source lines it names:\n", lines));
+    throw Error(
+        fmt::format("compiling {} for compute capability {}.{} with NVRTC: {}\n{}{}{}{}", program.kernel,
+                    program.architecture / 10, program.architecture % 10, nvrtc.nvrtcGetErrorString(result),
+                    compiled.log, lines.empty() ? "" : "The source lines it names:\n", lines,
+                    lacks_header(compiled.log) ? explain_toolkit_search(nvrtc.version.major) + "\n" : ""));
   }
   return compiled;
+}
+
+// Gives `program`, whose actors include `outside`, the toolkit's headers, where they are found.
+void add_toolkit(Program& program, const std::vector<OutsideHeader>& outside) {
+  const ToolkitHeaders toolkit = find_toolkit_headers(nvrtc_version().major);
+  // What may lead does: NVRTC precompiles the headers before nv_hdrstop.
+  std::string leading;
+  bool found = false, cooperative_groups = false, standard_library = false;
+  for (const auto& [name, leads] : outside) {
+    if (!toolkit.has(name)) continue;
+    found = true;
+    if (leads) leading += fmt::format("#include <{}>\n", name);
+    if (name.substr(0, 18) == "cooperative_groups") cooperative_groups = true;
+    if (name.substr(0, 5) == "cuda/") standard_library = true;
+  }
+  if (!found) return;
+  program.toolkit = toolkit.version;
+  program.text = leading + "#pragma nv_hdrstop\n" + program.text;
+  // The toolkit's headers include each other by names relative to their own folders.
+  std::erase(program.options, "--no-source-include");
+  for (const std::string& folder : toolkit.folders) program.options.push_back("-I" + folder);
+  program.options.push_back("-DGYRE_CUDA_TOOLKIT");
+  if (!cooperative_groups) return;
+  program.options.push_back("-DGYRE_COOPERATIVE_GROUPS");
+  // Without libcu++, which takes ten times as long as they; their functions with cuda::atomic need it.
+  if (!standard_library) program.options.push_back("-D_CG_LIMIT_INCLUDED_DEPENDENCIES");
 }
 
 }  // namespace
@@ -191,6 +233,8 @@ Program program_of(const ActorSet& actors, int architecture, uint32_t block) {
   program.description = fmt::format("&gyre::description<{}>", actors.type_list());
   program.architecture = architecture;
   program.headers = actors.sources().files;
+  const std::vector<OutsideHeader> outside = outside_headers(program.text, program.headers);
+  if (!outside.empty()) add_toolkit(program, outside);
   return program;
 }
 
@@ -212,6 +256,7 @@ std::string inputs_of(const Program& program, std::string_view compiler) {
     add("header", header.name);
     add("of text", header.text);
   }
+  if (!program.toolkit.empty()) add("toolkit", program.toolkit);
   return inputs;
 }
 

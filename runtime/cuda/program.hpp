@@ -14,12 +14,14 @@ namespace gyre::cuda {
 
 /// All that NVRTC is given. Refers to the headers, which must outlive it.
 struct Program {
-  std::string text;                     ///< the main file: includes and nothing else
-  std::vector<std::string> options;     ///< compiler options
-  std::string kernel;                   ///< name expression of the kernel
-  std::string description;              ///< name expression of the actors' description; empty: none
-  int architecture = 0;                 ///< compute capability, 90 for 9.0
-  std::span<const SourceFile> headers;  ///< what #include may find, and nothing else is found
+  std::string text;                          ///< the main file: includes and nothing else
+  std::vector<std::string> options;          ///< compiler options
+  std::string kernel;                        ///< name expression of the kernel
+  std::string description = {};              ///< name expression of the actors' description; empty: none
+  int architecture = 0;                      ///< compute capability, 90 for 9.0
+  std::span<const SourceFile> headers = {};  ///< what #include may find, besides the toolkit's
+  /// The version of the CUDA toolkit whose headers #include finds too; empty: none, the text needs none.
+  std::string toolkit = {};
 };
 
 /// How a program is compiled.
@@ -40,7 +42,9 @@ struct CompiledKernel {
 };
 
 /// The program that instantiates `actors`' kernel for `block` threads on compute capability `architecture`
-/// (90: 9.0). Refers to the sources of `actors`.
+/// (90: 9.0). Refers to the sources of `actors`. Where they include headers of the CUDA toolkit that are
+/// found, NVRTC is given their folders. Throws EngineUnavailable where they include headers that are not
+/// theirs and NVRTC is not installed.
 Program program_of(const ActorSet& actors, int architecture, uint32_t block);
 
 /// Everything that the result of compiling `program` depends on, as one text: what the cache compares.
@@ -77,6 +81,7 @@ bool nvrtc_available() noexcept;
 struct NvrtcVersion {
   int major = 0;
   int minor = 0;
+  auto operator<=>(const NvrtcVersion&) const = default;
 };
 NvrtcVersion nvrtc_version();
 

@@ -13,6 +13,7 @@
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
+#include <gyre/runtime/cuda/toolkit.hpp>
 #include <gyre/runtime/process/engine_process.hpp>
 #include <gyre/runtime/process/mps.hpp>
 
@@ -80,8 +81,16 @@ Finding check_device_files() {
 Finding check_nvrtc(int driver_version) {
   try {
     const cuda::NvrtcVersion version = cuda::nvrtc_version();
-    const std::string found = fmt::format("NVRTC {}.{}; Gyre was built with the headers of CUDA {}",
-                                          version.major, version.minor, version_text(CUDA_VERSION));
+    const cuda::ToolkitHeaders headers = cuda::find_toolkit_headers(version.major);
+    const std::string found = fmt::format(
+        "NVRTC {}.{}; Gyre was built with the headers of CUDA {}; {}", version.major, version.minor,
+        version_text(CUDA_VERSION),
+        headers.folders.empty()
+            ? fmt::format(
+                  "actors that include the toolkit do not compile: no headers of CUDA {} in $CUDA_HOME, "
+                  "/usr/local/cuda or $GYRE_CUDA_PATH",
+                  version.major)
+            : fmt::format("actors find those of {} in {}", headers.version, headers.folders.front()));
     if (driver_version != 0 && version.major > driver_version / 1000) {
       return {"toolkit", Health::warn, found,
               fmt::format(

@@ -1,6 +1,7 @@
 """Declares the structs and functions of the C interface <gyre/gyre.h> for ctypes."""
 
 import ctypes
+import importlib.util
 import os
 import pathlib
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
@@ -237,6 +238,22 @@ FUNCTIONS = {
 }
 
 
+def _name_cuda_folders():
+    """Names the folders of the nvidia-* packages in $GYRE_CUDA_PATH, unless it is set: NVRTC and the toolkit's headers."""
+    try:
+        packages = importlib.util.find_spec("nvidia")
+    except (ImportError, ValueError):
+        return
+    folders = [
+        str(folder)
+        for packages_folder in (packages.submodule_search_locations or [] if packages else [])
+        for folder in sorted(pathlib.Path(packages_folder).glob("*"))
+        if (folder / "include").is_dir() or (folder / "lib").is_dir()
+    ]
+    if folders:
+        os.environ.setdefault("GYRE_CUDA_PATH", ":".join(folders))
+
+
 def _load():
     """$GYRE_LIBRARY, the library that was installed with the package, or the system's."""
     own = pathlib.Path(__file__).parent / "libgyre.so"
@@ -255,4 +272,5 @@ def _load():
     return library
 
 
+_name_cuda_folders()
 lib = _load()

@@ -38,6 +38,7 @@
 #include "support/fake_vulkan.hpp"
 #endif
 #include "support/rounds.hpp"
+#include "support/source_actors.hpp"
 #include "support/stepped.hpp"
 #include "support/without_nvrtc.hpp"
 
@@ -438,6 +439,20 @@ TEST_CASE("everything that is wrong with a launch is said at once, through an en
   CHECK(says(text, "--block 33"));
   CHECK(says(text, "choosing CUDA device 3"));
   CHECK(engines_of(getpid()).empty());
+}
+
+TEST_CASE("an engine process finds the CUDA toolkit where the program's environment says") {
+  if (without_nvrtc()) return;
+  const TemporaryFolder folder;
+  const std::filesystem::path include = folder.path() / "include";
+  std::filesystem::create_directories(include);
+  write_file(include / "cuda_runtime_api.h",
+             "#define CUDART_VERSION " + std::to_string(cuda::nvrtc_version().major) + "000\n");
+  write_file(include / "cuda_fp16.h", "#error this is the test's toolkit\n");
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  const Environment home("CUDA_HOME", folder.path().c_str());
+  const ActorSet actors = counter_from_source("#include <cuda_fp16.h>\n" + std::string(counter_text));
+  CHECK_THROWS_WITH(Runtime::launch(actors, in_a_process()), containing("this is the test's toolkit"));
 }
 
 TEST_CASE("a failed runtime launched again serves its old clients, and its counts add up") {
