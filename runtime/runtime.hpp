@@ -77,7 +77,8 @@ class Runtime {
   /// itself from then on.
   ///
   /// Blocks at most for the timeout, raised to 250 ms if it is shorter, while workers run and while threads
-  /// send, take replies, or allocate or free buffers; then at most as long again for callbacks. The report
+  /// send, take replies, or allocate or free buffers; then at most as long again for callbacks, and for a
+  /// relaunch on another thread with what on_restart() was given (`callback_stuck`). The report
   /// names what did not finish in time; the books count messages of unknown outcome as inferred.
   /// @returns       the report; later calls return the report of the first
   /// @throws Error  in a forked child
@@ -86,7 +87,8 @@ class Runtime {
   /// Launches the engine again after it failed. Messages sent before have their outcome; those of unknown
   /// outcome count as inferred. Clients and addresses stay valid and reach the new engine; buffers of the
   /// failed one are lost, and actors' state begins anew. Counts add up. Blocks as launch() does, and first at
-  /// most for `timeout` while another thread relaunches.
+  /// most for `timeout` while another thread relaunches. Options::restart gives way to it: it does not
+  /// relaunch after the same failure.
   /// @throws Error  if the engine has not failed, the runtime was terminated, or the launch fails: the
   ///                runtime stays failed then, and this may be called again
   void relaunch(std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {

@@ -29,6 +29,20 @@ TransferStats sum(const TransferStats& a, const TransferStats& b) {
 
 constinit std::array<EntryMark, thread_numbers> entry_marks{};
 
+// Says which core its thread replaces. That thread waits for the core's watcher: it must give way.
+class Incarnations::Replacing {
+ public:
+  Replacing(std::atomic<const Core*>& replaced, const Core& core) : replaced_(replaced) {
+    replaced_.store(&core, std::memory_order_release);  // pairs with the load in gives_way()
+  }
+  ~Replacing() { replaced_.store(nullptr, std::memory_order_relaxed); }
+  Replacing(const Replacing&) = delete;
+  Replacing& operator=(const Replacing&) = delete;
+
+ private:
+  std::atomic<const Core*>& replaced_;
+};
+
 Incarnations::Incarnations(std::shared_ptr<Core> first)
     : actors_(first->actors()),
       options_(first->options()),
@@ -44,8 +58,9 @@ std::shared_ptr<Core> Incarnations::present() const {
 
 void Incarnations::allow_restarts() {
   if (options_.restart.times == 0) return;
-  present()->on_failure([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->restart();
+  const std::shared_ptr<Core> core = present();
+  core->on_failure([weak = weak_from_this(), failed = core.get()] {
+    if (const auto self = weak.lock()) self->restart(*failed);
   });
 }
 
@@ -55,25 +70,20 @@ void Incarnations::on_restart(std::function<void(const Restart&)> callback) {
 }
 
 // On the thread that watches the engine which failed.
-void Incarnations::restart() noexcept {
-  for (uint32_t attempt = 0; !ended_.load(std::memory_order_acquire);) {  // pairs with terminate()
-    const int64_t now_ns = host_now_ns();
-    {
-      const std::lock_guard lock(mutex_);
-      const int64_t within_ns = std::chrono::nanoseconds(options_.restart.within).count();
-      std::erase_if(restarted_at_ns_, [&](int64_t at_ns) { return now_ns - at_ns > within_ns; });
-      if (restarted_at_ns_.size() >= options_.restart.times) break;
-      attempt = uint32_t(restarted_at_ns_.size());
-      restarted_at_ns_.push_back(now_ns);
-    }
-    if (!back_off(attempt)) return;
+void Incarnations::restart(const Core& failed) noexcept {
+  for (size_t attempts = attempts_made(); attempts < options_.restart.times; attempts = attempts_made()) {
+    if (!back_off(failed, attempts) || !lock_to_restart(failed)) return;
+    const std::lock_guard lock(relaunching_, std::adopt_lock);
+    if (present().get() != &failed) return;
     try {
-      relaunch(options_.timeout);
+      note_attempt();
+      replace(options_.timeout);
       return;
     } catch (const std::exception& error) {
       log(LogLevel::error, [&] { return fmt::format("restarting the engine: {}", error.what()); });
     }
   }
+  if (ended_.load(std::memory_order_acquire)) return;  // pairs with terminate()
   log(LogLevel::error, [&] {
     return fmt::format(
         "restarting the engine: {} times within {} ms are the most (Options::restart); it stays failed",
@@ -81,15 +91,42 @@ void Incarnations::restart() noexcept {
   });
 }
 
-// The first attempt comes at once, each other after twice the pause. False where the runtime ends meanwhile.
-bool Incarnations::back_off(uint32_t attempt) const {
-  if (attempt == 0) return true;
-  const auto pause =
-      std::min<std::chrono::milliseconds>(first_pause * (1 << std::min(attempt - 1, 10u)), longest_pause);
+// Within Options::restart.within.
+size_t Incarnations::attempts_made() {
+  const int64_t now_ns = host_now_ns(), within_ns = std::chrono::nanoseconds(options_.restart.within).count();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(restarted_at_ns_, [&](int64_t at_ns) { return now_ns - at_ns > within_ns; });
+  return restarted_at_ns_.size();
+}
+
+void Incarnations::note_attempt() {
+  const std::lock_guard lock(mutex_);
+  restarted_at_ns_.push_back(host_now_ns());
+}
+
+// True where another thread replaces this core, or ends the runtime: it waits until this thread has ended.
+bool Incarnations::gives_way(const Core& failed) const {
+  // Pair with the stores in terminate() and Replacing.
+  return ended_.load(std::memory_order_acquire) || replaced_.load(std::memory_order_acquire) == &failed;
+}
+
+// The first attempt comes at once, each other after twice the pause. False where it is not to be made.
+bool Incarnations::back_off(const Core& failed, size_t attempts) const {
+  if (attempts == 0) return true;
+  const auto pause = std::min<std::chrono::milliseconds>(
+      first_pause * (1 << std::min<size_t>(attempts - 1, 10)), longest_pause);
   const int64_t until_ns = host_now_ns() + std::chrono::nanoseconds(pause).count();
   while (host_now_ns() < until_ns) {
-    if (ended_.load(std::memory_order_acquire)) return false;  // pairs with terminate()
+    if (gives_way(failed)) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// Waits while the thread that launched this core still calls what on_restart() was given.
+bool Incarnations::lock_to_restart(const Core& failed) {
+  while (!relaunching_.try_lock_until(std::chrono::steady_clock::now() + std::chrono::milliseconds(1))) {
+    if (gives_way(failed)) return false;
   }
   return true;
 }
@@ -120,6 +157,7 @@ void Incarnations::replace(std::chrono::nanoseconds timeout) {
                     name(old->state())));
   }
   const int64_t began_ns = host_now_ns();
+  const Replacing replacing(replaced_, *old);
   const Termination report = old->terminate(std::max<std::chrono::nanoseconds>(timeout, ending_timeout));
   std::unique_ptr<Engine> engine = make_engine(actors_, options_);
   const double compile_ms = engine->compile_ms();
@@ -130,6 +168,10 @@ void Incarnations::replace(std::chrono::nanoseconds timeout) {
   restart.cause = old->failure();
   {
     const std::lock_guard lock(mutex_);
+    // terminate() may not have waited for this core.
+    if (ended_.load(std::memory_order_relaxed)) {  // mutex_ orders it after the store in terminate()
+      throw Error("relaunching a runtime: it was terminated meanwhile; launch another", Status::terminated);
+    }
     add_former(report, *old);
     former_.push_back(std::move(present_));
     present_ = next;
@@ -160,7 +202,7 @@ void Incarnations::add_former(const Termination& report, Core& core) {
   }
   counted_.writes = sum(counted_.writes, stats.writes);
   counted_.reads = sum(counted_.reads, stats.reads);
-  keep_last(counted_.dead_letters, core.take_dead_letters());
+  keep_last(dead_letters_, core.take_dead_letters());
 }
 
 // Frees the former cores that no thread uses any more. The others wait for the next relaunch, or the end.
@@ -194,34 +236,51 @@ void Incarnations::tell(const Restart& restart) noexcept {
 }
 
 Termination Incarnations::terminate(std::chrono::nanoseconds timeout) {
-  const std::shared_ptr<Core> now = present();
-  now->refuse_if_forked("terminating a runtime");
-  ended_.store(true, std::memory_order_release);  // pairs with the loads in restart() and replace()
-  // A relaunch on its way ends before, or not at all: its core would outlive the runtime.
-  const std::lock_guard lock(relaunching_);
+  present()->refuse_if_forked("terminating a runtime");
+  ended_.store(true, std::memory_order_release);  // pairs with the loads in gives_way() and replace()
+  // A relaunch on its way ends before, or replaces nothing any more.
+  const int64_t deadline_ns =
+      after(host_now_ns(), std::max<std::chrono::nanoseconds>(timeout, Core::terminate_grace));
+  std::unique_lock lock(relaunching_, std::defer_lock);
+  const bool alone = lock.try_lock_until(steady_time(deadline_ns));
   Termination report = present()->terminate(timeout);
+  if (!alone) report.callback_stuck = true;
   const std::lock_guard counts(mutex_);
   report.books += counted_.books;
   return report;
 }
 
+// Present core and former counts are of one moment: a relaunch in between would count a core twice.
 Books Incarnations::books() const {
-  Books books = present()->books();
-  const std::lock_guard lock(mutex_);
-  return books += counted_.books;
+  std::shared_ptr<Core> now = present();
+  now->refuse_if_forked("reading the books");
+  Books former;
+  {
+    const std::lock_guard lock(mutex_);
+    now = present_;
+    former = counted_.books;
+  }
+  return former += now->books();
 }
 
 Stats Incarnations::stats() const {
-  Stats stats = present()->stats();
-  const std::lock_guard lock(mutex_);
-  stats.restarts = counted_.restarts;
-  stats.books += counted_.books;
-  stats.writes = sum(stats.writes, counted_.writes);
-  stats.reads = sum(stats.reads, counted_.reads);
-  for (size_t worker = 0; worker < std::min(stats.workers.size(), counted_.workers.size()); ++worker) {
+  std::shared_ptr<Core> now = present();
+  now->refuse_if_forked("reading the stats");
+  Former former;
+  {
+    const std::lock_guard lock(mutex_);
+    now = present_;
+    former = counted_;
+  }
+  Stats stats = now->stats();
+  stats.restarts = former.restarts;
+  stats.books += former.books;
+  stats.writes = sum(stats.writes, former.writes);
+  stats.reads = sum(stats.reads, former.reads);
+  for (size_t worker = 0; worker < std::min(stats.workers.size(), former.workers.size()); ++worker) {
     auto& handlers = stats.workers[worker].handlers;
-    const auto& former = counted_.workers[worker];
-    for (size_t n = 0; n < std::min(handlers.size(), former.size()); ++n) handlers[n] += former[n];
+    const auto& more = former.workers[worker];
+    for (size_t n = 0; n < std::min(handlers.size(), more.size()); ++n) handlers[n] += more[n];
   }
   return stats;
 }
@@ -232,8 +291,8 @@ std::vector<DeadLetter> Incarnations::take_dead_letters() {
   now->refuse_if_forked("taking dead letters");
   {
     const std::lock_guard lock(mutex_);
-    letters = std::move(counted_.dead_letters);
-    counted_.dead_letters.clear();
+    letters = std::move(dead_letters_);
+    dead_letters_.clear();
   }
   keep_last(letters, now->take_dead_letters());
   return letters;

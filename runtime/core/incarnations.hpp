@@ -54,18 +54,22 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
 
  private:
   friend class Entered;
+  class Replacing;
 
-  // What former incarnations counted, and left.
+  // What former incarnations counted.
   struct Former {
     Books books;
     std::vector<std::vector<HandlerStats>> workers;  // by worker and handler
     TransferStats writes, reads;
-    std::vector<DeadLetter> dead_letters;
     uint32_t restarts = 0;
   };
 
-  void restart() noexcept;
-  bool back_off(uint32_t attempt) const;
+  void restart(const Core& failed) noexcept;
+  size_t attempts_made();
+  void note_attempt();
+  bool gives_way(const Core& failed) const;
+  bool back_off(const Core& failed, size_t attempts) const;
+  bool lock_to_restart(const Core& failed);
   void replace(std::chrono::nanoseconds timeout);
   void add_former(const Termination& report, Core& core);
   void free_former();
@@ -76,11 +80,13 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
   const Options options_;
   std::atomic<Core*> entered_;  // the present core, for Entered
   std::atomic<bool> ended_{false};
-  TimedMutex relaunching_;    // held while a core is replaced or ended
-  mutable std::mutex mutex_;  // of what follows; held for moments
+  TimedMutex relaunching_;                      // held while a core is replaced or ended
+  std::atomic<const Core*> replaced_{nullptr};  // the failed core that a thread is replacing
+  mutable std::mutex mutex_;                    // of what follows; held for moments
   std::shared_ptr<Core> present_;
   std::vector<std::shared_ptr<Core>> former_;  // that a thread may still use
   Former counted_;
+  std::vector<DeadLetter> dead_letters_;  // that they left
   std::vector<int64_t> restarted_at_ns_;
   std::function<void(const Restart&)> on_restart_;
 };

@@ -31,14 +31,20 @@ MalformedMessage::MalformedMessage(std::string_view why)
                         "else may write there",
                         why)) {}
 
-Received::Received(std::vector<uint64_t> words, std::vector<Descriptor> descriptors)
+Received::Received(std::vector<uint64_t> words, std::vector<Descriptor> descriptors, bool lost)
     : words_(std::move(words)),
       reader_(std::make_unique<capnp::FlatArrayMessageReader>(
           kj::ArrayPtr<const capnp::word>(reinterpret_cast<const capnp::word*>(words_.data()), words_.size()),
           limits(words_.size()))),
-      descriptors_(std::move(descriptors)) {}
+      descriptors_(std::move(descriptors)),
+      lost_(lost) {}
 
 Descriptor Received::take_descriptor() {
+  if (taken_ == descriptors_.size() && lost_) {
+    throw Error(
+        "receiving a descriptor of another process: the system has no room for it; close descriptors, or "
+        "raise their limit (ulimit -n)");
+  }
   if (taken_ == descriptors_.size())
     throw MalformedMessage(fmt::format("it came with {} descriptors, too few", taken_));
   return std::move(descriptors_[taken_++]);
@@ -127,7 +133,9 @@ bool Channel::read_some(void* to, size_t bytes, size_t& done, int flags) {
       incoming_.descriptors.emplace_back(number);
     }
   }
-  if ((header.msg_flags & MSG_CTRUNC) != 0 || incoming_.descriptors.size() > most_descriptors)
+  // No room here, or in the system: too few descriptors may be open. The frame says how many there are.
+  if ((header.msg_flags & MSG_CTRUNC) != 0) incoming_.lost = true;
+  if (incoming_.descriptors.size() > most_descriptors)
     throw MalformedMessage("more descriptors came with it than there is room for");
   done += size_t(got);
   return true;
@@ -160,12 +168,12 @@ std::optional<Received> Channel::receive_message(int flags) {
       return std::nullopt;
   }
   Incoming message = std::exchange(incoming_, Incoming{});
-  if (message.descriptors.size() != message.frame.descriptors) {
-    throw MalformedMessage(fmt::format("it came with {} descriptors instead of {}",
-                                       message.descriptors.size(), message.frame.descriptors));
+  const size_t came = message.descriptors.size(), sent = message.frame.descriptors;
+  if (message.lost ? came >= sent || sent > most_descriptors : came != sent) {
+    throw MalformedMessage(fmt::format("it came with {} descriptors instead of {}", came, sent));
   }
   try {
-    return Received(std::move(message.words), std::move(message.descriptors));
+    return Received(std::move(message.words), std::move(message.descriptors), message.lost);
   } catch (const kj::Exception& error) {
     throw MalformedMessage(error);
   }

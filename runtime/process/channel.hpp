@@ -30,14 +30,16 @@ class MalformedMessage : public Error {
 class Received {
  public:
   /// @param words  a message in Cap'n Proto's stream format
-  Received(std::vector<uint64_t> words, std::vector<Descriptor> descriptors);
+  /// @param lost   the system had no room for all descriptors that came
+  Received(std::vector<uint64_t> words, std::vector<Descriptor> descriptors, bool lost);
 
   /// Returns the message's root. Throws kj::Exception if the message is malformed.
   template <class Root>
   typename Root::Reader root() {
     return reader_->getRoot<Root>();
   }
-  /// Passes the next descriptor that came with the message. Throws MalformedMessage if there is none.
+  /// Passes the next descriptor that came with the message. Throws MalformedMessage if there is none, Error
+  /// if it was lost.
   Descriptor take_descriptor();
 
  private:
@@ -45,6 +47,7 @@ class Received {
   std::unique_ptr<capnp::MessageReader> reader_;
   std::vector<Descriptor> descriptors_;
   size_t taken_ = 0;
+  bool lost_ = false;
 };
 
 /// One end of the socket pair. send() is thread-safe; one thread at a time receives.
@@ -93,6 +96,7 @@ class Channel {
     std::vector<uint64_t> words;  // grows with what comes: the frame may claim much
     size_t bytes = 0;             // of the words
     std::vector<Descriptor> descriptors;
+    bool lost = false;  // some of them
   };
 
   static void check(const Frame& frame);

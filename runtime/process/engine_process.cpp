@@ -48,8 +48,8 @@ std::string because(int error) { return std::generic_category().message(error); 
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-Descriptor above_fixed(Descriptor descriptor, const char* what) {
-  const int copy = fcntl(descriptor.get(), F_DUPFD_CLOEXEC, first_own_descriptor);
+Descriptor above_fixed(int descriptor, const char* what) {
+  const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, first_own_descriptor);
   if (copy < 0)
     not_started(fmt::format("{}: {}; close descriptors, or raise their limit", what, because(errno)));
   return Descriptor(copy);
@@ -67,6 +67,14 @@ std::vector<char*> environment_with(std::string& percentage) {
   variables.push_back(percentage.data());
   variables.push_back(nullptr);
   return variables;
+}
+
+SharedMemory make_page() {
+  try {
+    return SharedMemory("gyre-engine", sizeof(EnginePage), sizeof(EnginePage));
+  } catch (const Error& error) {
+    not_started(error.what());
+  }
 }
 
 std::string how_it_ended(const siginfo_t& info) {
@@ -99,9 +107,7 @@ std::vector<std::string> engine_paths() {
 }
 
 EngineProcess::EngineProcess(milliseconds heartbeat_timeout, uint32_t mps_percentage)
-    : heartbeat_timeout_(heartbeat_timeout),
-      mps_(mps_runs()),
-      page_("gyre-engine", sizeof(EnginePage), sizeof(EnginePage)) {
+    : heartbeat_timeout_(heartbeat_timeout), mps_(mps_runs()), page_(make_page()) {
   const std::vector<std::string> paths = engine_paths();
   const auto found = std::find_if(paths.begin(), paths.end(),
                                   [](const std::string& path) { return access(path.c_str(), X_OK) == 0; });
@@ -144,10 +150,10 @@ void EngineProcess::spawn(uint32_t mps_percentage) {
                             because(errno)));
   }
   Descriptor ours(sockets[0]);
-  const Descriptor theirs = above_fixed(Descriptor(sockets[1]), "copying its socket");
-  const Descriptor page = above_fixed(Descriptor(dup(page_.descriptor())), "copying its page");
+  const Descriptor theirs = above_fixed(Descriptor(sockets[1]).get(), "copying its socket");
+  const Descriptor page = above_fixed(page_.descriptor(), "copying its page");
   Descriptor program(open_pidfd(getpid()));  // none before Linux 5.3
-  if (program) program = above_fixed(std::move(program), "copying the program's pidfd");
+  if (program) program = above_fixed(program.get(), "copying the program's pidfd");
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -301,10 +307,12 @@ void EngineProcess::kill() noexcept {
 
 void EngineProcess::kill_now() noexcept {
   if (process_) {
-    syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
-  } else if (!gone()) {
-    ::kill(id_, SIGKILL);
+    // A filter for system calls may refuse it (seccomp).
+    if (syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0) == 0 || errno == ESRCH) return;
   }
+  if (gone() || ::kill(id_, SIGKILL) == 0) return;
+  // The program has given up its rights since: the process ends itself.
+  static_cast<EnginePage*>(page_.address())->stop.store(1, std::memory_order_relaxed);
 }
 
 void EngineProcess::kill(std::string_view cause) noexcept {

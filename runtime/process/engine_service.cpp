@@ -24,8 +24,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace gyre::process {
 
@@ -72,13 +75,25 @@ void guard(int socket, int program, EnginePage& page, pid_t parent) {
   }
 }
 
+void close_from(int first) {
+  if (syscall(SYS_close_range, first, ~0u, 0) == 0) return;
+  // Before Linux 5.9, or refused by a filter for system calls.
+  std::vector<int> open;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none))
+    open.push_back(std::atoi(entry.path().filename().c_str()));
+  for (const int descriptor : open) {
+    if (descriptor >= first) close(descriptor);
+  }
+}
+
 // Standard error stays: what a crash prints must not be lost.
 bool keep_own_descriptors() {
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0) return false;
   dup2(nowhere, STDIN_FILENO);
   dup2(nowhere, STDOUT_FILENO);
-  syscall(SYS_close_range, page_descriptor + 1, ~0u, 0);
+  close_from(page_descriptor + 1);
   for (const int own : {socket_descriptor, program_descriptor, page_descriptor})
     fcntl(own, F_SETFD, FD_CLOEXEC);
   return fcntl(socket_descriptor, F_GETFD) >= 0 && fcntl(page_descriptor, F_GETFD) >= 0;

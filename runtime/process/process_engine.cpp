@@ -97,28 +97,23 @@ MemoryBlock ProcessBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
         return answer.getAllocated();
       });
   if (kind != MemoryKind::pinned) return {kind, bytes, address, nullptr};
-  try {
-    SharedMemory memory(std::move(file), bytes);
-    void* const host = memory.address();
-    const std::lock_guard lock(mutex_);
-    // The block that is there is in use: its mapping must stay.
-    if (!blocks_.try_emplace(address, std::move(memory)).second)
-      throw process_.condemned(fmt::format("it gave address {:#x} to two blocks", address));
-    return {kind, bytes, address, host};
-  } catch (...) {
-    post_release({kind, bytes, address, nullptr});
-    throw;
-  }
+  // Where there is no room to map it, the process keeps it to its end: freeing it would wait for the workers.
+  SharedMemory memory(std::move(file), bytes);
+  void* const host = memory.address();
+  const std::lock_guard lock(mutex_);
+  // The block that is there is in use: its mapping must stay.
+  if (!blocks_.try_emplace(address, std::move(memory)).second)
+    throw process_.condemned(fmt::format("it gave address {:#x} to two blocks", address));
+  return {kind, bytes, address, host};
 }
 
 void ProcessBufferMemory::release(const MemoryBlock& block) noexcept {
   if (fork_.forked()) return;  // it is the parent's
-  post_release(block);
-  const std::lock_guard lock(mutex_);
-  blocks_.erase(block.address);
-}
-
-void ProcessBufferMemory::post_release(const MemoryBlock& block) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    blocks_.erase(block.address);
+  }
+  // Last: the next block that the process makes may lie at this address.
   Request request;
   auto to = request.to.initRelease();
   to.setKind(uint32_t(block.kind));

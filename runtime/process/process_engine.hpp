@@ -43,7 +43,6 @@ class ProcessBufferMemory final : public BufferMemory {
   const BufferEntry* table() const override { return nullptr; }  // the engine process has it
 
  private:
-  void post_release(const MemoryBlock& block) noexcept;
   void refuse_if_lost() const;
   uint64_t pinned_address_of(const void* host, uint64_t bytes) const;
   void* half_of_staging(uint32_t half) const;

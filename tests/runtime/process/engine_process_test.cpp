@@ -1,12 +1,17 @@
 // An engine process and its program: what each sees of the other's end. The engine runs on the fake driver.
+#include <fcntl.h>
 #include <gyre/runtime/c/gyre.h>
 #include <gyre/runtime/process/control.capnp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -372,6 +377,110 @@ TEST_CASE("an engine process that is not there, or does not start, is refused by
   CHECK(says(refusal(in_a_process()), "it begins with"));
 }
 
+namespace {
+
+// Makes the system refuse these calls to this thread, and to the threads and processes that it starts.
+void refuse_calls(std::initializer_list<long> calls, int error) {
+  std::vector<sock_filter> filter;
+  filter.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
+  for (const long call : calls) {
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, uint32_t(call), 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | uint32_t(error)));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog program{uint16_t(filter.size()), filter.data()};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    throw Error("refusing system calls: " + std::generic_category().message(errno));
+}
+
+void with_calls_refused(std::initializer_list<long> calls, int error, const std::function<void()>& then) {
+  std::thread([&] {
+    refuse_calls(calls, error);
+    then();
+  }).join();
+}
+
+}  // namespace
+
+TEST_CASE("an engine process has no descriptor of the program's, where close_range is refused too") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);  // not close-on-exec
+  const Descriptor reader(ends[0]), writer(ends[1]);
+  const std::string pipe = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(ends[0]));
+  for (const long refused : {long(-1), long(SYS_close_range)}) {
+    with_calls_refused({refused}, ENOSYS, [&] {
+      const Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+      const std::string folder = "/proc/" + std::to_string(engines_of(getpid()).at(0)) + "/fd";
+      for (const auto& entry : std::filesystem::directory_iterator(folder))
+        CHECK(std::filesystem::read_symlink(entry.path()) != pipe);
+    });
+  }
+}
+
+TEST_CASE("an engine process is killed where the system refuses signals by pidfd") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  with_calls_refused({SYS_pidfd_send_signal}, EPERM, [] {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process({.heartbeat_timeout = 300ms}));
+    kill(engines_of(getpid()).at(0), SIGSTOP);
+    CHECK(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
+  });
+  CHECK(engines_of(getpid()).empty());
+}
+
+TEST_CASE("an engine process that the program may not signal any more ends when it is to be killed") {
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  const NoMps no_mps;
+  with_calls_refused({SYS_pidfd_send_signal, SYS_kill}, EPERM, [] {
+    process::EngineProcess engine(2s);
+    engine.kill();
+    CHECK(within_a_minute([&] { return engine.gone(); }));
+    CHECK(says(engine.failure().value(), "ended with exit code 0"));
+  });
+}
+
+TEST_CASE("a launch that gets no shared memory names the other isolation") {
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  with_calls_refused({SYS_memfd_create}, EPERM, [] {
+    const std::string text = refusal(in_a_process());
+    CHECK(says(text, "starting the engine process: making shared memory (memfd_create): "));
+    CHECK(says(text, "--isolation in_process"));
+  });
+}
+
+TEST_CASE("a program without a free descriptor gets no pinned buffer, and its engine goes on") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    rlimit before{};
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit few{200, before.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    std::vector<Descriptor> taken;
+    while (Descriptor one{open("/dev/null", O_RDONLY | O_CLOEXEC)}) taken.push_back(std::move(one));
+    std::string why;
+    try {
+      (void)runtime.allocate<float>(MemoryKind::pinned, 1000);
+    } catch (const Error& error) {
+      why = error.what();
+    }
+    const bool answered =
+        runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().has_value();
+    taken.clear();
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK_THAT(why, containing("the system has no room for it") && containing("ulimit -n"));
+    CHECK(answered);
+    CHECK(runtime.failure().empty());
+    CHECK(runtime.allocate<float>(MemoryKind::pinned, 1000).size() == 1000);
+    CHECK(runtime.terminate().books.balanced());
+  }
+  CHECK(processes.reports().empty());
+}
+
 TEST_CASE("unified memory is refused beside an engine process") {
   const std::string text = refusal(in_a_process({.transport = TransportKind::unified}));
   CHECK(says(text, "--transport unified: managed memory cannot be shared with the engine's process"));
@@ -523,6 +632,106 @@ TEST_CASE(
   CHECK(runtime.stats().restarts == 2);
   CHECK(runtime.terminate().books.balanced());
   CHECK(engines_of(getpid()).empty());
+}
+
+TEST_CASE("a relaunch by hand takes the place of the one that Options::restart would make later") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Logged logged;
+  Options options = in_a_process({.timeout = 60s});
+  options.restart = {8, 60s};
+  Runtime runtime = Runtime::launch(probe_actors(), options);
+  const auto die = [&] {
+    kill(engines_of(getpid()).at(0), SIGKILL);
+    REQUIRE(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
+  };
+  const auto answers = [&] {
+    return runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().has_value();
+  };
+  for (uint32_t restarts = 1; restarts <= 2; ++restarts) {  // the second comes after a pause, and so on
+    kill(engines_of(getpid()).at(0), SIGKILL);
+    REQUIRE(within_a_minute([&] { return runtime.stats().restarts == restarts; }));
+  }
+  for (uint32_t restarts = 3; restarts <= 4; ++restarts) {
+    die();
+    runtime.relaunch();
+    CHECK(runtime.stats().restarts == restarts);
+    CHECK(answers());
+  }
+  CHECK(says(logged.text(), "(restart 4)"));
+  CHECK_FALSE(says(logged.text(), "restarting the engine: "));
+  // Neither counted as one of those that may come by themselves.
+  kill(engines_of(getpid()).at(0), SIGKILL);
+  REQUIRE(within_a_minute([&] { return runtime.stats().restarts == 5; }));
+  CHECK(answers());
+  CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("a relaunch by itself that fails is tried again after a pause") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Logged logged;
+  Options options = in_a_process();
+  options.restart = {8, 60s};
+  Runtime runtime = Runtime::launch(probe_actors(), options);
+  {
+    const Environment environment("GYRE_ENGINE", "/nowhere/gyre-engine");
+    kill(engines_of(getpid()).at(0), SIGKILL);
+    REQUIRE(within_a_minute([&] { return says(logged.text(), "restarting the engine: "); }));
+  }
+  REQUIRE(within_a_minute([&] { return runtime.stats().restarts == 1; }));
+  CHECK(runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().value()->getValue() == 9);
+}
+
+TEST_CASE("terminate does not wait longer than its timeout for what on_restart was given, and says so") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+  kill(engines_of(getpid()).at(0), SIGKILL);
+  REQUIRE(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
+  std::atomic<bool> called{false}, ended{false};
+  runtime.on_restart([&](const Restart&) {
+    called = true;
+    while (!ended) std::this_thread::sleep_for(1ms);
+  });
+  std::thread relaunching([&] { runtime.relaunch(); });
+  REQUIRE(within_a_minute([&] { return called.load(); }));
+  const Termination report = runtime.terminate(1ms);
+  ended = true;
+  relaunching.join();
+  CHECK(report.callback_stuck);
+  CHECK(report.books.balanced());
+  CHECK_FALSE(runtime.terminate().callback_stuck);
+  CHECK_THROWS_WITH(runtime.relaunch(), containing("it was terminated"));
+}
+
+TEST_CASE("counts never go down while failed engines are launched again") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+  Client client = runtime.client();
+  std::atomic<bool> ending{false};
+  std::atomic<uint64_t> downs{0};
+  std::thread reader([&] {
+    for (uint64_t books = 0, stats = 0; !ending;) {
+      const uint64_t last_books = std::exchange(books, runtime.books().asks.accepted);
+      const uint64_t last_stats = std::exchange(stats, runtime.stats().books.asks.accepted);
+      downs += uint64_t(books < last_books) + uint64_t(stats < last_stats);
+    }
+  });
+  constexpr uint64_t asks = 50;
+  const uint64_t relaunches = uint64_t(rounds(20));
+  for (uint64_t relaunch = 0; relaunch < relaunches; ++relaunch) {
+    for (uint64_t n = 0; n < asks; ++n)
+      REQUIRE(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, n)).get());
+    kill(engines_of(getpid()).at(0), SIGKILL);
+    REQUIRE(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
+    runtime.relaunch();
+  }
+  ending = true;
+  reader.join();
+  CHECK(downs == 0);
+  CHECK(runtime.books().asks.accepted == asks * relaunches);
 }
 
 TEST_CASE("threads that ask while engines die and are launched again get each outcome once") {
