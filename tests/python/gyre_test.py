@@ -6,6 +6,9 @@ import math
 import os
 import signal
 import struct
+import subprocess
+import sys
+import tempfile
 import threading
 import unittest
 
@@ -576,6 +579,25 @@ class Runtimes(unittest.TestCase):
         with gyre.launch(self.load(), engine=ENGINE, timeout_ms=60_000) as runtime:
             asyncio.run(cancels(runtime.client()))
             self.assertEqual(runtime.stats()["asks_cancelled"], 1)
+
+
+class CudaToolkit(unittest.TestCase):
+    def path_of(self, folder, **environment):
+        program = "import gyre, os; print(os.environ.get('GYRE_CUDA_PATH'))"
+        environment = {**os.environ, "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}", **environment}
+        return subprocess.run(
+            [sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def test_the_folders_of_nvidia_packages_are_named_unless_the_environment_names_some(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for below in ("nvidia/cuda_runtime/include", "nvidia/cuda_nvrtc/lib", "nvidia/other/share"):
+                os.makedirs(os.path.join(folder, below))
+            named = self.path_of(folder).split(":")
+            self.assertIn(f"{folder}/nvidia/cuda_nvrtc", named)
+            self.assertIn(f"{folder}/nvidia/cuda_runtime", named)
+            self.assertNotIn(f"{folder}/nvidia/other", named)
+            self.assertEqual(self.path_of(folder, GYRE_CUDA_PATH="/opt/cuda"), "/opt/cuda")
 
 
 if __name__ == "__main__":
