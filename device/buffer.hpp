@@ -17,6 +17,7 @@ enum class BufferFault : uint32_t {
   stale = 3,          ///< the buffer was freed; asked and there: generations
   wrong_type = 4,     ///< asked: the handler's ElementType; there: the buffer's ElementType
   too_short = 5,      ///< asked and there: numbers of elements
+  read_only = 6,      ///< the handler wants to write; asked and there: the buffer's ElementType
 };
 
 /// Holds a fault with its numbers, and packs it into the 12 bytes of ErrorBody::detail and
@@ -54,8 +55,9 @@ class BufferSpan {
   /// Refers to `size` elements at `data`. Handlers call Context::buffer() and Context::scratch().
   GYRE_DEVICE BufferSpan(T* data, uint64_t size) : data_(data), size_(size) {}
 
-  /// Returns the first element, aligned to 256 bytes in a buffer and to 16 bytes in scratch memory. Null
-  /// if the handle was bad or scratch memory was short.
+  /// Returns the first element, aligned to 256 bytes in a buffer that Gyre allocated, to the element's size
+  /// in an imported one, and to 16 bytes in scratch memory. Null if the handle was bad or scratch memory was
+  /// short.
   GYRE_DEVICE T* data() const { return data_; }
   /// Returns the number of elements; 0 if data() is null.
   GYRE_DEVICE uint64_t size() const { return size_; }
@@ -68,6 +70,17 @@ class BufferSpan {
 };
 
 namespace detail {
+
+template <class T>
+struct Elements {
+  using Type = T;
+  static constexpr bool read_only = false;
+};
+template <class T>
+struct Elements<const T> {
+  using Type = T;
+  static constexpr bool read_only = true;
+};
 
 /// Returns the enumerant of T in `Element`, a view of the schema's ElementType.
 template <class T, class Element>
@@ -95,6 +108,8 @@ struct HandleFields {
 };
 
 /// Returns the address of the handle's first element; 0 if the handle is bad, with the reason in `bad`.
+/// @tparam reads_only  the handler does not write: read-only buffers will do
+template <bool reads_only>
 GYRE_DEVICE inline uint64_t find_buffer(const EngineMemory& memory, const HandleFields& handle,
                                         uint32_t element, uint32_t element_bytes, uint64_t at_least,
                                         BadHandle& bad) {
@@ -111,10 +126,13 @@ GYRE_DEVICE inline uint64_t find_buffer(const EngineMemory& memory, const Handle
   // handled.
   const uint64_t* const entry = reinterpret_cast<const uint64_t*>(memory.buffers + handle.index);
   const uint64_t use = Memory::load_acquire(entry[2]);
-  const uint32_t generation = uint32_t(use), element_there = uint32_t(use >> 32);
+  const uint32_t generation = uint32_t(use), element_and_access = uint32_t(use >> 32);
   if (generation != handle.generation || generation == 0)
     return refuse(BufferFault::stale, handle.generation, generation);
-  if (element_there != element) return refuse(BufferFault::wrong_type, element, element_there);
+  if ((reads_only ? element_and_access & ~BufferEntry::read_only : element_and_access) != element) {
+    const uint32_t there = element_and_access & ~BufferEntry::read_only;
+    return refuse(there == element ? BufferFault::read_only : BufferFault::wrong_type, element, there);
+  }
   if (handle.element != element) return refuse(BufferFault::wrong_type, element, handle.element);
   const uint64_t length_there = Memory::load_relaxed(entry[1]) / element_bytes;
   if (handle.length > length_there) return refuse(BufferFault::too_short, handle.length, length_there);

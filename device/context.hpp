@@ -75,14 +75,16 @@ class Context {
   /// Finds the elements of the buffer that a messages::BufferHandle in the request names. The handler sees
   /// what the host wrote before sending the message; the host sees what the handler writes once it has the
   /// reply. Each thread calls it for itself; it has no barrier.
-  /// @tparam T        the buffer's element type: int8_t … uint64_t, float or double
+  /// @tparam T        the buffer's element type: int8_t … uint64_t, float or double; const, if the handler
+  ///                  only reads: a read-only buffer is refused otherwise
   /// @param at_least  the number of elements that the handler needs
   /// @returns         the elements. If the handle is bad, an empty span: the message fails with
   ///                  Status::bad_buffer and the reason; return from the handler.
   template <class T, class Handle>
   GYRE_DEVICE BufferSpan<T> buffer(const Handle& handle, uint64_t at_least = 0) {
     using Element = decltype(handle.getElement());
-    constexpr Element element = detail::element_of<T, Element>();
+    using Elements = detail::Elements<T>;
+    constexpr Element element = detail::element_of<typename Elements::Type, Element>();
     static_assert(element != Element::NONE,
                   "a buffer's elements are integers of 8 to 64 bits, float or double");
     if (!fenced_) {
@@ -94,7 +96,8 @@ class Context {
     }
     BadHandle bad;
     const uint64_t length = handle.getLength();
-    const uint64_t address = detail::find_buffer(shared_->memory,
+    const uint64_t address =
+        detail::find_buffer<Elements::read_only>(shared_->memory,
                                                  {handle.getIndex(), handle.getGeneration(),
                                                   handle.getRuntime(), uint32_t(handle.getElement()), length},
                                                  uint32_t(element), uint32_t(sizeof(T)), at_least, bad);

@@ -158,13 +158,17 @@ GYRE_DEVICE void transform(const Context& ctx, const BufferSpan<Out>& out, F f, 
   uint64_t count = out.size();
   ((count = in.size() < count ? in.size() : count), ...);
   uint64_t done = 0;
+  // Imported buffers begin at any multiple of an element's size.
+  const uintptr_t addresses =
+      (reinterpret_cast<uintptr_t>(out.data()) | ... | reinterpret_cast<uintptr_t>(in.data()));
   if constexpr (((sizeof(In) == sizeof(Out)) && ...)) {
     constexpr uint32_t size = 16 / sizeof(Out), far = detail::FarChunks<Out>::count;
-    const uint64_t chunks = count / size, step = ctx.size();
+    const uint64_t chunks = addresses % 16 == 0 ? count / size : 0, step = ctx.size();
     uint64_t c = ctx.rank();
     for (; c + (far - 1) * step < chunks; c += far * step) {
-      detail::transform_far_chunks(out.data(), c, step, f,
-                                   detail::FarChunks<In>::load(in.data(), c, step)...);
+      detail::transform_far_chunks(
+          out.data(), c, step, f,
+          detail::FarChunks<typename detail::Elements<In>::Type>::load(in.data(), c, step)...);
     }
     for (; c < chunks; c += step) {
       detail::chunk_of<16, Out>(c * size, f, in.data()...).store(out.data() + c * size);

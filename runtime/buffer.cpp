@@ -13,6 +13,25 @@ uint64_t bytes_of(MemoryKind kind, uint64_t elements, uint64_t element_bytes) {
   }
   return elements * element_bytes;
 }
+
+ForeignMemory foreign(const void* there, uint64_t element_bytes, uint64_t elements,
+                      std::shared_ptr<void> owner) {
+  const uint64_t address = reinterpret_cast<uintptr_t>(there);
+  const auto refuse = [&](const std::string& why) {
+    return Error(
+        fmt::format("importing {} elements of {} bytes at {:#x}: {}", elements, element_bytes, address, why));
+  };
+  if (address == 0) throw refuse("the pointer is null; give the address of device memory");
+  if (elements == 0) throw refuse("a buffer has an element at least; import more");
+  if (address % element_bytes != 0) {
+    throw refuse(
+        fmt::format("the address is no multiple of {}; import from an element's address on", element_bytes));
+  }
+  if (elements > (std::numeric_limits<uint64_t>::max() - address) / element_bytes)
+    throw refuse("there are not as many bytes");
+  return {address, elements * element_bytes, std::move(owner)};
+}
+
 }  // namespace
 
 BufferOwner::BufferOwner(std::shared_ptr<Core> core, MemoryKind kind, messages::view::ElementType element,
@@ -20,6 +39,14 @@ BufferOwner::BufferOwner(std::shared_ptr<Core> core, MemoryKind kind, messages::
     : core_(std::move(core)),
       record_((core_->refuse_if_forked("allocating a buffer"),
                core_->buffers().allocate(kind, element, bytes_of(kind, elements, element_bytes)))) {}
+
+BufferOwner::BufferOwner(std::shared_ptr<Core> core, const void* elements_there,
+                         messages::view::ElementType element, uint64_t element_bytes, uint64_t elements,
+                         std::shared_ptr<void> owner, BufferAccess access)
+    : core_(std::move(core)),
+      record_((core_->refuse_if_forked("importing memory"),
+               core_->buffers().import(foreign(elements_there, element_bytes, elements, std::move(owner)),
+                                       element, access))) {}
 
 BufferOwner& BufferOwner::operator=(BufferOwner&& other) noexcept {
   if (this != &other) {
@@ -56,6 +83,8 @@ void BufferOwner::check_range(const char* doing, uint64_t offset, uint64_t bytes
 void BufferOwner::copy_in(uint64_t offset, const void* from, uint64_t bytes) {
   core_->refuse_if_forked("writing a buffer");
   check_range("writing", offset, bytes);
+  if (record_.access == BufferAccess::read_only)
+    throw Error("writing a buffer: it is read-only; import its memory with BufferAccess::read_write");
   if (bytes == 0) return;
   const int64_t begin_ns = host_now_ns();
   core_->buffers().memory().copy_in(record_.block, offset, from, bytes);

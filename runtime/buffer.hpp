@@ -18,11 +18,15 @@ class BufferOwner {
   /// Allocates the buffer; throws Error.
   BufferOwner(std::shared_ptr<Core> core, MemoryKind kind, messages::view::ElementType element,
               uint64_t element_bytes, uint64_t elements);
+  /// Imports memory of the program; throws Error.
+  BufferOwner(std::shared_ptr<Core> core, const void* elements_there, messages::view::ElementType element,
+              uint64_t element_bytes, uint64_t elements, std::shared_ptr<void> owner, BufferAccess access);
   BufferOwner(BufferOwner&& other) noexcept = default;
   BufferOwner& operator=(BufferOwner&& other) noexcept;
   ~BufferOwner() { free(); }
 
   MemoryKind kind() const { return record_.block.kind; }
+  BufferAccess access() const { return record_.access; }
   uint64_t bytes() const { return record_.bytes; }
   void set(messages::BufferHandle::Builder handle, uint64_t elements) const;
   void copy_in(uint64_t offset, const void* from, uint64_t bytes);
@@ -58,7 +62,14 @@ class Buffer {
   Buffer(std::shared_ptr<detail::Core> core, MemoryKind kind, uint64_t elements)
       : owner_(std::move(core), kind, element, sizeof(T), elements) {}
 
+  /// Imports memory of the program; programs call Runtime::import_memory().
+  Buffer(std::shared_ptr<detail::Core> core, const T* elements_there, uint64_t elements,
+         std::shared_ptr<void> owner, BufferAccess access)
+      : owner_(std::move(core), elements_there, element, sizeof(T), elements, std::move(owner), access) {}
+
   MemoryKind kind() const { return owner_.kind(); }
+  /// Returns whether handlers, and write(), may change the elements.
+  BufferAccess access() const { return owner_.access(); }
   /// Returns the number of elements.
   uint64_t size() const { return owner_.bytes() / sizeof(T); }
 
@@ -69,7 +80,7 @@ class Buffer {
   /// Copies elements into the buffer and blocks until they are there. Works for every MemoryKind. Does not
   /// wait for workers.
   /// @param offset  the first element to write
-  /// @throws Error  if the range exceeds the buffer, or the engine failed
+  /// @throws Error  if the range exceeds the buffer, the buffer is read-only, or the engine failed
   void write(std::span<const T> from, uint64_t offset = 0) {
     owner_.copy_in(offset * sizeof(T), from.data(), from.size_bytes());
   }

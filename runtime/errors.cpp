@@ -89,6 +89,10 @@ std::string bad_buffer_text(const Failure& failure) {
       return handle +
              fmt::format("is of {} elements, and the handler wants {}; allocate a buffer of that type",
                          name_of(there), name_of(asked));
+    case BufferFault::read_only:
+      return handle + fmt::format(
+                          "is of a read-only buffer, and the handler may write; ask for "
+                          "Context::buffer<const T> in the handler, or copy the elements to a buffer");
     case BufferFault::too_short:
       return handle + fmt::format(
                           "is too short: {} elements are wanted, and there are {}; allocate a larger buffer, "
@@ -213,7 +217,8 @@ std::string text_of(const Failure& failure) {
           "needs {}; have the actor say a larger scratch_bytes",
           failure.asked, failure.limit);
     case Status::buffer_lost:
-      return "using a buffer: the engine process that had it is gone, and its content with it; allocate another "
+      return "using a buffer: the engine process that had it is gone, and its content with it; allocate "
+             "another "
              "after Runtime::relaunch()";
     case Status::cancelled:
       return "waiting for a reply: its sender cancelled the ask; a worker may handle it all the same";

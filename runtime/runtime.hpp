@@ -59,6 +59,34 @@ class Runtime {
                                uint64_t elements) {
     return detail::BufferOwner(core(), kind, element, element_bytes, elements);
   }
+  /// Imports device memory that the program allocated, without a copy: handlers use it in place. Works while
+  /// workers run. Makes CUDA calls in this thread, in the memory's own context, and makes no context.
+  ///
+  /// Memory of cudaMalloc, or of cuMemCreate with a descriptor as handle type. The program orders its own
+  /// work on the memory: what a stream writes must be done before a message is sent.
+  /// @param there     the first element, aligned to its size, of the engine's device
+  /// @param elements  number of elements, at least 1, all in one allocation
+  /// @param owner     keeps the memory allocated. Released once the buffer is freed and the workers are past
+  ///                  the messages sent before; by any thread of Gyre. May be null.
+  /// @param access    read_only: a handler must ask for Context::buffer<const T>
+  /// @throws Error    with the numbers, and what to do: host or managed memory, memory of a stream-ordered
+  ///                  pool, of another device, past the allocation's end, or on the CPU engine
+  template <class T>
+  Buffer<T> import_memory(T* there, uint64_t elements, std::shared_ptr<void> owner,
+                          BufferAccess access = BufferAccess::read_write) requires(!std::is_const_v<T>) {
+    return Buffer<T>(core(), there, elements, std::move(owner), access);
+  }
+  /// Imports device memory that handlers may only read.
+  template <class T>
+  Buffer<T> import_memory(const T* there, uint64_t elements, std::shared_ptr<void> owner) {
+    return Buffer<T>(core(), there, elements, std::move(owner), BufferAccess::read_only);
+  }
+  /// Imports memory of elements whose type is known only at run time; Buffer is made of the result.
+  detail::BufferOwner import_memory(const void* there, messages::view::ElementType element,
+                                    uint64_t element_bytes, uint64_t elements, std::shared_ptr<void> owner,
+                                    BufferAccess access) {
+    return detail::BufferOwner(core(), there, element, element_bytes, elements, std::move(owner), access);
+  }
   /// Returns why this engine has no memory of `kind`; empty if it has.
   std::string refusal(MemoryKind kind) const { return core()->buffers().memory().refusal(kind); }
   /// Counts the memory of all buffers. Ledger::empty() holds after terminate(), once the buffers are gone.

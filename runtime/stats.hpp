@@ -75,8 +75,8 @@ struct MemoryStats {
   uint64_t actors = 0;        ///< actor tables and handler counts: device memory on CUDA
   uint64_t modules = 0;       ///< code of the compiled actors that were loaded on the device
   uint64_t buffer_table = 0;  ///< table of buffer handles; on CUDA including the staging block of copies
-  std::array<uint64_t, 3> buffers{};        ///< buffers in use, by MemoryKind: Ledger::in_use
-  std::array<uint64_t, 3> buffers_freed{};  ///< freed memory kept for later buffers: Ledger::retired
+  std::array<uint64_t, 4> buffers{};        ///< buffers in use, by MemoryKind: Ledger::in_use
+  std::array<uint64_t, 4> buffers_freed{};  ///< freed memory kept for later buffers: Ledger::retired
   /// Total and free memory of the device, read at most 100 ms ago. 0 if unknown: on the CPU engine, and
   /// after a device fault.
   uint64_t device_total = 0, device_free = 0;

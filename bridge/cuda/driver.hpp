@@ -64,7 +64,19 @@ namespace gyre::cuda {
   X(cuDeviceGetUuid)                             \
   X(cuImportExternalMemory)                      \
   X(cuExternalMemoryGetMappedBuffer)             \
-  X(cuDestroyExternalMemory)
+  X(cuDestroyExternalMemory)                      \
+  X(cuIpcGetMemHandle)                            \
+  X(cuIpcOpenMemHandle)                           \
+  X(cuIpcCloseMemHandle)                          \
+  X(cuMemRetainAllocationHandle)                  \
+  X(cuMemExportToShareableHandle)                 \
+  X(cuMemImportFromShareableHandle)               \
+  X(cuMemAddressReserve)                          \
+  X(cuMemAddressFree)                             \
+  X(cuMemMap)                                     \
+  X(cuMemUnmap)                                   \
+  X(cuMemSetAccess)                               \
+  X(cuMemRelease)
 
 // Functions that not every driver has, each with the CUDA version that brought it and its type there (which the
 // toolkit's headers may lack, or have changed): null where the driver lacks it.

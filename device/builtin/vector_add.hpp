@@ -81,8 +81,8 @@ struct VectorAdd {
                                       view::VectorAddResponse::Builder out) {
     const uint64_t length = in.getLength();
     const view::Operation operation = in.getOperation();
-    const auto a = ctx.buffer<float>(in.getABuffer(), length);
-    const auto b = ctx.buffer<float>(in.getBBuffer(), length);
+    const auto a = ctx.buffer<const float>(in.getABuffer(), length);
+    const auto b = ctx.buffer<const float>(in.getBBuffer(), length);
     const auto result = ctx.buffer<float>(in.getResultBuffer(), length);
     if (ctx.status() != gyre::Status::ok) return;
     if (operation == view::Operation::ADD) {

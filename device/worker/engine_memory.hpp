@@ -12,7 +12,10 @@ struct BufferEntry {
   uint64_t address;     ///< the engine's own address of the first element; 0: no buffer
   uint64_t bytes;       ///< of all elements
   uint32_t generation;  ///< of the handles that are good for it
-  uint32_t element;     ///< an ElementType
+  uint32_t element;     ///< an ElementType, and read_only
+
+  /// A bit of `element`: handlers may only read the buffer.
+  static constexpr uint32_t read_only = uint32_t(1) << 31;
 };
 static_assert(sizeof(BufferEntry) == 24, "a buffer's entry lies alike on both sides");
 

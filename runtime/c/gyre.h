@@ -391,6 +391,8 @@ typedef struct gyre_stats {
   /** Dead letters that a worker may have handled; part of the dead letters. 0 unless the device had a
      fault, or a worker or thread did not finish in time (gyre_termination). */
   uint64_t asks_inferred, tells_inferred;
+  /** Imported buffers and their bytes: in use, and freed while a worker may still use them. */
+  uint64_t imported_in_use, imported_bytes_in_use, imported_freed, imported_bytes_freed;
 } gyre_stats;
 /** Reads the stats. */
 GYRE_API gyre_status gyre_runtime_stats(gyre_runtime runtime, gyre_stats* stats);

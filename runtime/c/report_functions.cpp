@@ -33,7 +33,7 @@ gyre_stats stats_of(const Runtime& runtime) {
   stats.corrupt_slots = books.corrupt_slots;
   stats.asks_inferred = books.asks.inferred;
   stats.tells_inferred = books.tells.inferred;
-  for (uint32_t kind = 0; kind < memory_kinds; ++kind) {
+  for (uint32_t kind = 0; kind < std::size(stats.buffers_in_use); ++kind) {
     stats.buffers_in_use[kind] = ledger.in_use[kind].buffers;
     stats.buffer_bytes_in_use[kind] = ledger.in_use[kind].bytes;
     stats.buffers_freed[kind] = ledger.retired[kind].buffers;
@@ -47,9 +47,15 @@ gyre_stats stats_of(const Runtime& runtime) {
   stats.buffer_table_bytes = memory.buffer_table;
   stats.device_bytes = memory.device_total;
   stats.device_free_bytes = memory.device_free;
+  const Ledger::Count& imported = ledger.used(MemoryKind::imported);
+  const Ledger::Count& released_later = ledger.freed(MemoryKind::imported);
+  stats.imported_in_use = imported.buffers;
+  stats.imported_bytes_in_use = imported.bytes;
+  stats.imported_freed = released_later.buffers;
+  stats.imported_bytes_freed = released_later.bytes;
   return stats;
 }
-static_assert(memory_kinds == 3);
+static_assert(memory_kinds == 4);
 
 std::string json_of(const gyre_stats& stats) {
   std::string text = "{";
@@ -87,6 +93,10 @@ std::string json_of(const gyre_stats& stats) {
   GYRE_C_ADD(buffer_table_bytes);
   GYRE_C_ADD(device_bytes);
   GYRE_C_ADD(device_free_bytes);
+  GYRE_C_ADD(imported_in_use);
+  GYRE_C_ADD(imported_bytes_in_use);
+  GYRE_C_ADD(imported_freed);
+  GYRE_C_ADD(imported_bytes_freed);
 #undef GYRE_C_ADD
   return text + "}";
 }

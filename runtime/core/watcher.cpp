@@ -41,6 +41,7 @@ void Watcher::run() {
           *worker, core_.options().stall_after.count()));
     }
     core_.engine_failure().check();
+    core_.buffers().release_past_imports();
     if (core_.state() == Lifecycle::failed) break;
   }
   lock.unlock();

@@ -19,6 +19,12 @@ HostBufferMemory::~HostBufferMemory() {
   if (leaked_) (void)table_.release();
 }
 
+std::string HostBufferMemory::refusal(MemoryKind kind) const {
+  if (kind != MemoryKind::imported) return {};
+  return "the workers of the CPU engine have no device memory; allocate a buffer and copy the elements, or "
+         "launch with --engine cuda";
+}
+
 MemoryBlock HostBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
   void* const memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (memory == nullptr) {

@@ -13,7 +13,7 @@ class HostBufferMemory final : public BufferMemory {
   explicit HostBufferMemory(uint32_t entries);
   ~HostBufferMemory() override;
 
-  std::string refusal(MemoryKind) const override { return {}; }
+  std::string refusal(MemoryKind kind) const override;
   MemoryBlock allocate(MemoryKind kind, uint64_t bytes) override;
   void release(const MemoryBlock& block) noexcept override;
   void copy_in(const MemoryBlock& block, uint64_t offset, const void* from, uint64_t bytes) override;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/cuda/foreign_memory.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 #include <gyre/runtime/cuda/memory.hpp>
 
@@ -13,6 +14,7 @@ CudaBufferMemory::CudaBufferMemory(const Context& context, uint32_t entries, uin
     : BufferMemory(entries, served_runtime),
       context_(context),
       driver_(context.driver()),
+      imports_(context),
       shared_(served_runtime != 0),
       managed_(context.attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) != 0 &&
                context.attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0) {
@@ -36,7 +38,9 @@ CudaBufferMemory::CudaBufferMemory(const Context& context, uint32_t entries, uin
 }
 
 CudaBufferMemory::~CudaBufferMemory() {
+  if (leaked_ || fork_.forked()) leak_owners();
   if (leaked_) return;
+  imports_.unmap_all();
   const Context::Current current(context_, std::nothrow);
   free_own();
 }
@@ -126,8 +130,18 @@ MemoryBlock CudaBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
   return {kind, bytes, reinterpret_cast<uint64_t>(host), host};
 }
 
+MemoryBlock CudaBufferMemory::import(ForeignMemory memory) {
+  const ForeignAllocation allocation = find_allocation(driver_, memory);
+  check_device(memory, allocation, uuid_of(driver_, context_.device()));
+  return keep({MemoryKind::imported, memory.bytes, memory.address, nullptr, 0}, std::move(memory.owner));
+}
+
 void CudaBufferMemory::release(const MemoryBlock& block) noexcept {
   if (fork_.forked()) return;  // it is the parent's
+  if (block.kind == MemoryKind::imported) {
+    (void)take_owner(block);
+    return;
+  }
   // Where the context is dead the call fails, and the memory went with it.
   const Context::Current current(context_, std::nothrow);
   if (block.kind == MemoryKind::pinned && shared_) {

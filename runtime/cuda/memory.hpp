@@ -5,6 +5,7 @@
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/bridge/fork.hpp>
 #include <gyre/bridge/shared_memory.hpp>
+#include <gyre/runtime/cuda/imported_memory.hpp>
 #include <gyre/runtime/memory/buffer_memory.hpp>
 
 #include <array>
@@ -24,6 +25,8 @@ class CudaBufferMemory final : public BufferMemory {
   uint64_t own_bytes() const override { return BufferMemory::own_bytes() + shared_staging_.bytes(); }
   std::string refusal(MemoryKind kind) const override;
   MemoryBlock allocate(MemoryKind kind, uint64_t bytes) override;
+  /// For memory of this process: it is used as it is.
+  MemoryBlock import(ForeignMemory memory) override;
   void release(const MemoryBlock& block) noexcept override;
   void copy_in(const MemoryBlock& block, uint64_t offset, const void* from, uint64_t bytes) override;
   void copy_out(const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) override;
@@ -40,6 +43,8 @@ class CudaBufferMemory final : public BufferMemory {
   void begin_copy_out(const MemoryBlock& block, void* to, uint32_t half, bool last);
   /// Returns the descriptor of a pinned block's memory; -1 unless another process is served.
   int descriptor_of(const MemoryBlock& block);
+  /// Returns the memory of the served process that is mapped here.
+  ImportedMemory& imports() { return imports_; }
 
  protected:
   const BufferEntry* table() const override { return reinterpret_cast<const BufferEntry*>(table_); }
@@ -63,6 +68,7 @@ class CudaBufferMemory final : public BufferMemory {
   std::array<CUstream, staging_halves> streams_{};  // of copies
   SharedMemory shared_staging_;                     // where another process is served
   std::map<uint64_t, SharedMemory> shared_blocks_;  // by address, likewise; guarded by mutex_
+  ImportedMemory imports_;
   const bool shared_;
   CUdeviceptr table_ = 0;
   bool managed_ = false;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/memory/buffer_memory.hpp>
 
 #include <atomic>
@@ -13,6 +15,8 @@ std::string_view name(MemoryKind kind) {
       return "pinned";
     case MemoryKind::unified:
       return "unified";
+    case MemoryKind::imported:
+      return "imported";
   }
   return "?";
 }
@@ -30,6 +34,26 @@ uint32_t next_runtime_tag() {
 
 BufferMemory::BufferMemory(uint32_t entries, uint32_t runtime_tag)
     : entries_(entries), runtime_tag_(runtime_tag != 0 ? runtime_tag : next_runtime_tag()) {}
+
+MemoryBlock BufferMemory::import(ForeignMemory memory) {
+  throw Error(fmt::format("importing {} bytes at {:#x}: {}", memory.bytes, memory.address,
+                          refusal(MemoryKind::imported)));
+}
+
+MemoryBlock BufferMemory::keep(MemoryBlock block, std::shared_ptr<void> owner) {
+  const std::lock_guard lock(owners_mutex_);
+  block.import = ++imports_;
+  owners_->emplace(block.import, std::move(owner));
+  return block;
+}
+
+std::shared_ptr<void> BufferMemory::take_owner(const MemoryBlock& block) noexcept {
+  const std::lock_guard lock(owners_mutex_);
+  const auto node = owners_->extract(block.import);
+  return node.empty() ? nullptr : std::move(node.mapped());
+}
+
+void BufferMemory::leak_owners() noexcept { (void)owners_.release(); }
 
 void BufferMemory::describe(EngineMemory& memory) const {
   memory.buffers = table();

@@ -5,6 +5,9 @@
 #include <gyre/device/worker/engine_memory.hpp>
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -12,11 +15,12 @@ namespace gyre {
 
 /// Selects where a buffer's memory lies.
 enum class MemoryKind {
-  device,   ///< the engine's memory: fastest for workers; the host copies in and out
-  pinned,   ///< page-locked host memory: host and workers read and write it, workers over the bus
-  unified,  ///< memory managed by the driver: host and workers read and write it; on CUDA in process only
+  device,    ///< the engine's memory: fastest for workers; the host copies in and out
+  pinned,    ///< page-locked host memory: host and workers read and write it, workers over the bus
+  unified,   ///< memory managed by the driver: host and workers read and write it; on CUDA in process only
+  imported,  ///< device memory that the program allocated: Runtime::import_memory
 };
-inline constexpr uint32_t memory_kinds = 3;
+inline constexpr uint32_t memory_kinds = 4;
 /// Returns the kind's name, for example "pinned".
 std::string_view name(MemoryKind kind);
 
@@ -26,12 +30,23 @@ std::string_view name(MemoryKind kind);
 inline constexpr uint64_t copy_chunk_bytes = uint64_t(4) << 20;
 inline constexpr uint32_t staging_halves = 2;
 
+/// Says what handlers, and Buffer::write, may do to a buffer.
+enum class BufferAccess { read_write, read_only };
+
+/// Device memory that the program allocated, to be imported.
+struct ForeignMemory {
+  uint64_t address = 0;         ///< of the first byte, in this process
+  uint64_t bytes = 0;           ///< at least 1
+  std::shared_ptr<void> owner;  ///< released once no worker can use the memory any more; may be null
+};
+
 /// A block of buffer memory. A plain value; owns nothing.
 struct MemoryBlock {
   MemoryKind kind = MemoryKind::device;
   uint64_t bytes = 0;
-  uint64_t address = 0;  ///< the engine's own, a multiple of 256
+  uint64_t address = 0;  ///< the engine's own; a multiple of 256 unless imported
   void* host = nullptr;  ///< the host's address; null if it has none
+  uint64_t import = 0;   ///< of imported memory: a number that no other import has
 };
 
 /// Allocates buffers and keeps their table. Thread-safe, unless the engine says otherwise. Only release()
@@ -57,8 +72,11 @@ class BufferMemory {
   virtual std::string refusal(MemoryKind kind) const = 0;
   /// Allocates a block, not zeroed. Throws Error with the numbers if there is no room.
   virtual MemoryBlock allocate(MemoryKind kind, uint64_t bytes) = 0;
-  /// Frees a block; on CUDA in process waits until no worker runs. Never throws: a block that cannot be freed
-  /// stays allocated.
+  /// Makes memory of the program usable by workers, and keeps its owner until release(). Throws Error with
+  /// the numbers if the memory is not there, of another device, or of a kind that cannot be imported.
+  virtual MemoryBlock import(ForeignMemory memory);
+  /// Frees a block; on CUDA in process waits until no worker runs, unless it is imported. Releases the owner
+  /// of an imported one. Never throws: a block that cannot be freed stays allocated.
   virtual void release(const MemoryBlock& block) noexcept = 0;
   /// Copies `bytes` bytes into the block from its byte `offset` on, or out of it; returns when the copy is
   /// done. The range must lie in the block. Both throw Error.
@@ -75,10 +93,21 @@ class BufferMemory {
  protected:
   /// Returns the table's address for workers.
   virtual const BufferEntry* table() const = 0;
+  /// Keeps the owner of imported memory, and returns `block` with its number. Throws std::bad_alloc.
+  MemoryBlock keep(MemoryBlock block, std::shared_ptr<void> owner);
+  /// Returns the owner of imported memory, and keeps it no longer.
+  std::shared_ptr<void> take_owner(const MemoryBlock& block) noexcept;
+  /// Never releases the owners that are still kept: workers may use their memory.
+  void leak_owners() noexcept;
 
  private:
+  using Owners = std::map<uint64_t, std::shared_ptr<void>>;
+
   const uint32_t entries_;
   const uint32_t runtime_tag_;
+  std::mutex owners_mutex_;  // of what follows; never held while an owner is released
+  uint64_t imports_ = 0;     // so far
+  std::unique_ptr<Owners> owners_ = std::make_unique<Owners>();  // by MemoryBlock::import
 };
 
 }  // namespace gyre

@@ -37,6 +37,7 @@ Buffers::Buffers(BufferMemory& memory, const std::deque<HostBridge>& bridges)
 Buffers::~Buffers() {
   if (workers_.load(std::memory_order_acquire) == Workers::stuck) return;
   for (const Retired& one : retired_) memory_.release(one.block);
+  for (const Retired& one : retired_imports_) memory_.release(one.block);
 }
 
 Tickets Buffers::sent() const {
@@ -106,7 +107,7 @@ MemoryBlock Buffers::allocate_or_reuse(MemoryKind kind, uint64_t bytes) {
 }
 
 Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType element, uint64_t bytes) {
-  if (uint32_t(kind) >= memory_kinds) {
+  if (kind > MemoryKind::unified) {
     throw Error(fmt::format(
         "allocating a buffer of memory kind {}: must be device, pinned or unified (0 to 2)", int(kind)));
   }
@@ -126,13 +127,8 @@ Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType e
                            (bytes % granularity != 0 ? granularity : 0);
   {
     const std::lock_guard lock(mutex_);
-    if (workers_.load(std::memory_order_acquire) != Workers::live) {
-      throw Error(doing(kind, bytes) + "the runtime has terminated; launch a new one");
-    }
-    record.index = take_index();
+    begin(doing(kind, bytes), record);
     record.block = reuse_retired(kind, rounded, 2);
-    if (++generations_[record.index] == 0) ++generations_[record.index];
-    record.generation = generations_[record.index];
   }
   try {
     if (record.block.bytes == 0) record.block = allocate_or_reuse(kind, rounded);
@@ -148,8 +144,44 @@ Buffers::Record Buffers::allocate(MemoryKind kind, messages::view::ElementType e
   return record;
 }
 
+// With the lock: gives a record its place in the table.
+void Buffers::begin(const std::string& doing, Record& record) {
+  if (workers_.load(std::memory_order_acquire) != Workers::live) {
+    throw Error(doing + "the runtime has terminated; launch a new one");
+  }
+  record.index = take_index();
+  if (++generations_[record.index] == 0) ++generations_[record.index];
+  record.generation = generations_[record.index];
+}
+
+Buffers::Record Buffers::import(ForeignMemory memory, messages::view::ElementType element,
+                                BufferAccess access) {
+  release_past_imports();
+  Record record{{}, 0, 0, element, memory.bytes, access};
+  {
+    const std::lock_guard lock(mutex_);
+    begin(fmt::format("importing {} bytes at {:#x}: ", memory.bytes, memory.address), record);
+  }
+  try {
+    record.block = memory_.import(std::move(memory));
+    const uint32_t flags = access == BufferAccess::read_only ? BufferEntry::read_only : 0;
+    memory_.set_entry(record.index,
+                      {record.block.address, record.bytes, record.generation, uint32_t(element) | flags});
+  } catch (...) {
+    {
+      const std::lock_guard lock(mutex_);
+      free_indices_.push_back(record.index);
+    }
+    if (record.block.bytes != 0) memory_.release(record.block);  // nobody has its handle
+    throw;
+  }
+  in_use_[uint32_t(MemoryKind::imported)].add(record.block);
+  return record;
+}
+
 void Buffers::retire(const MemoryBlock& block, std::shared_ptr<const Tickets> sent_before) {
-  retired_.push_back({block, std::move(sent_before)});
+  (block.kind == MemoryKind::imported ? retired_imports_ : retired_)
+      .push_back({block, std::move(sent_before)});
   retired_counts_[uint32_t(block.kind)].add(block);
 }
 
@@ -176,6 +208,31 @@ void Buffers::free(const Record& record) noexcept {
     return;  // nowhere to note that it is free: it stays in use, in the ledger too
   }
   if (release) memory_.release(record.block);
+  release_past_imports();
+}
+
+// With the lock.
+std::vector<Buffers::Retired> Buffers::take_past_imports() {
+  const auto first = std::stable_partition(retired_imports_.begin(), retired_imports_.end(),
+                                           [this](const Retired& one) { return !past(*one.sent_before); });
+  std::vector<Retired> taken(std::make_move_iterator(first), std::make_move_iterator(retired_imports_.end()));
+  retired_imports_.erase(first, retired_imports_.end());
+  for (const Retired& one : taken) retired_counts_[uint32_t(MemoryKind::imported)].take(one.block);
+  return taken;
+}
+
+void Buffers::release_past_imports() noexcept {
+  if (retired_counts_[uint32_t(MemoryKind::imported)].read().buffers == 0) return;
+  try {
+    std::vector<Retired> past;
+    {
+      const std::unique_lock lock(mutex_, std::try_to_lock);
+      if (!lock || workers_.load(std::memory_order_acquire) == Workers::stuck) return;
+      past = take_past_imports();
+    }
+    for (const Retired& one : past) memory_.release(one.block);
+  } catch (const std::bad_alloc&) {  // later, then
+  }
 }
 
 Ledger Buffers::ledger() const {
@@ -194,6 +251,8 @@ bool Buffers::workers_ended(int64_t deadline_ns) {
     std::unique_lock lock(mutex_, std::defer_lock);
     if (!lock.try_lock_until(steady_time(deadline_ns))) return false;
     retired.swap(retired_);
+    for (Retired& one : retired_imports_) retired.push_back(std::move(one));
+    retired_imports_.clear();
     for (const Retired& one : retired) retired_counts_[uint32_t(one.block.kind)].take(one.block);
   }
   for (const Retired& one : retired) memory_.release(one.block);

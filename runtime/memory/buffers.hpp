@@ -52,6 +52,7 @@ class Buffers {
     uint32_t generation = 0;
     messages::view::ElementType element = messages::view::ElementType::NONE;
     uint64_t bytes = 0;  // asked for; the block may have more
+    BufferAccess access = BufferAccess::read_write;
   };
 
   /// Managed memory is for small buffers: the driver moves it by pages.
@@ -63,9 +64,15 @@ class Buffers {
 
   /// Zeroed memory of `bytes` bytes, and an entry in the workers' table. Throws Error.
   Record allocate(MemoryKind kind, messages::view::ElementType element, uint64_t bytes);
+  /// An entry in the workers' table for memory of the program. Throws Error.
+  Record import(ForeignMemory memory, messages::view::ElementType element, BufferAccess access);
   /// The handles are stale from now on. While workers live the memory waits until each is past what was sent
-  /// before; it is used again then.
+  /// before; it is used again then, or its owner released.
   void free(const Record& record) noexcept;
+
+  /// Releases the owners of freed imports that no worker can use any more. Costs one load if there is none;
+  /// does not wait for other threads. An owner may do anything but end the runtime in it.
+  void release_past_imports() noexcept;
 
   BufferMemory& memory() { return memory_; }
   /// Takes no lock: while another thread allocates or frees, numbers may be of times that far apart.
@@ -116,10 +123,12 @@ class Buffers {
     Ledger::Count read() const;
   };
 
+  void begin(const std::string& doing, Record& record);
   uint32_t take_index();
   MemoryBlock reuse_retired(MemoryKind kind, uint64_t bytes, uint64_t times);
   MemoryBlock allocate_or_reuse(MemoryKind kind, uint64_t bytes);
   void retire(const MemoryBlock& block, std::shared_ptr<const Tickets> sent_before);
+  std::vector<Retired> take_past_imports();
 
   BufferMemory& memory_;
   const std::deque<HostBridge>& bridges_;
@@ -130,6 +139,7 @@ class Buffers {
   std::vector<uint32_t> free_indices_;  // no worker can be at
   std::deque<FreedIndex> freed_indices_;
   std::vector<Retired> retired_;
+  std::vector<Retired> retired_imports_;
   Count in_use_[memory_kinds];          // by MemoryKind
   Count retired_counts_[memory_kinds];  // likewise
   Transfers transfers_[2];              // by Transfer

@@ -23,6 +23,8 @@ struct ToEngine {
     barStored @10 :UInt32; # the program stored the test's lines, by this LineStore; answered by `done` or `refused`
     end @11 :Void;         # not answered: the process ends
     devices @12 :Void;     # answered by `devices` or `refused`
+    import @13 :Import;    # memory of the program's, by the descriptor beside it or an IPC handle; answered by
+                           # `imported` or `refused`
   }
 }
 
@@ -37,6 +39,7 @@ struct FromEngine {
     failed @6 :Text;       # by itself: why the workers died
     log @7 :LogLine;       # by itself
     devices @8 :List(UInt32);  # the multiprocessors of each CUDA device; empty also where there is no driver
+    imported @9 :UInt64;   # the address of the first byte on the engine's side
   }
 }
 
@@ -119,6 +122,15 @@ struct Block {
   kind @0 :UInt32;         # a gyre::MemoryKind
   address @1 :UInt64;
   bytes @2 :UInt64;
+}
+
+struct Import {
+  base @0 :UInt64;         # the allocation's address in the program
+  id @1 :UInt64;           # tells it from an earlier allocation at that address
+  allocationBytes @2 :UInt64;
+  offset @3 :UInt64;       # of what is imported, in the allocation
+  bytes @4 :UInt64;
+  ipcHandle @5 :Data;      # a CUipcMemHandle; empty: a descriptor is beside the message
 }
 
 struct Copy {

@@ -45,8 +45,9 @@ class EngineProcess {
                 std::initializer_list<int> descriptors = {});
   /// Likewise, and returns what `read(root, received)` makes of the answer. A malformed one ends the process.
   template <class Read>
-  auto call(capnp::MessageBuilder& request, control::FromEngine::Which expected, Read read) {
-    Received received = call(request, expected);
+  auto call(capnp::MessageBuilder& request, control::FromEngine::Which expected, Read read,
+            std::initializer_list<int> descriptors = {}) {
+    Received received = call(request, expected, descriptors);
     try {
       return read(received.root<control::FromEngine>(), received);
     } catch (const kj::Exception& error) {

@@ -199,6 +199,8 @@ MemoryBlock EngineService::part_of(MemoryKind kind, const char* doing, uint64_t 
       return {kind, bytes, address,
               block.host == nullptr ? nullptr : static_cast<char*>(block.host) + offset};
   }
+  if (kind == MemoryKind::device && engine_ && engine_->cuda_buffers().imports().has(address, bytes))
+    return {MemoryKind::device, bytes, address, nullptr, 0};
   throw Error(fmt::format("{} a buffer for a program: {} bytes at {:#x} are of no buffer in {} memory", doing,
                           bytes, address, name(kind)));
 }
@@ -246,6 +248,9 @@ void EngineService::take(control::ToEngine::Reader message, Received& received) 
         break;
       case control::ToEngine::ALLOCATE:
         return allocate(message.getAllocate());
+      case control::ToEngine::IMPORT:
+        answer.from.setImported(import(message.getImport(), received));
+        break;
       case control::ToEngine::COPY_IN: {
         const auto copy = message.getCopyIn();
         buffers().begin_copy_in(part_of_block("writing", copy), pinned_side(copy), copy.getHalf(),
@@ -340,7 +345,8 @@ void EngineService::set_entry(control::Entry::Reader entry) {
   }
   std::memcpy(static_cast<void*>(&bytes), entry.getBytes().begin(), sizeof bytes);
   const auto found = blocks_.find(bytes.address);
-  if (bytes.address != 0 && (found == blocks_.end() || bytes.bytes > found->second.bytes)) {
+  if (bytes.address != 0 && (found == blocks_.end() || bytes.bytes > found->second.bytes) &&
+      !buffers().imports().has(bytes.address, bytes.bytes)) {
     throw Error(fmt::format("setting entry {} of the buffers' table: {} bytes at {:#x} are of no buffer",
                             entry.getIndex(), bytes.bytes, bytes.address));
   }
@@ -395,7 +401,27 @@ void EngineService::allocate(control::Block::Reader asked) {
   }
 }
 
+uint64_t EngineService::import(control::Import::Reader asked, Received& received) {
+  cuda::PeerAllocation allocation;
+  allocation.base = asked.getBase();
+  allocation.id = asked.getId();
+  allocation.bytes = asked.getAllocationBytes();
+  if (const auto handle = asked.getIpcHandle(); handle.size() == 0) {
+    allocation.descriptor = received.take_descriptor();
+  } else if (handle.size() == sizeof(CUipcMemHandle)) {
+    std::memcpy(&allocation.ipc.emplace(), handle.begin(), sizeof(CUipcMemHandle));
+  } else {
+    throw Error(fmt::format("importing memory of a program: an IPC handle has {} bytes, and this one {}",
+                            sizeof(CUipcMemHandle), handle.size()));
+  }
+  return buffers().imports().import(allocation, asked.getOffset(), asked.getBytes());
+}
+
 void EngineService::release(control::Block::Reader block) {
+  if (block.getKind() == uint32_t(MemoryKind::imported) &&
+      buffers().imports().release(block.getAddress(), block.getBytes())) {
+    return;
+  }
   const auto found = blocks_.find(block.getAddress());
   if (found == blocks_.end() || found->second.bytes != block.getBytes() ||
       uint32_t(found->second.kind) != block.getKind()) {

@@ -52,6 +52,7 @@ class EngineService {
   void launch(control::Launch::Reader message);
   void start(bool over_bar);
   void allocate(control::Block::Reader asked);
+  uint64_t import(control::Import::Reader asked, Received& received);
   void release(control::Block::Reader block);
   void set_entry(control::Entry::Reader entry);
   void map_bar(uint64_t bytes, Descriptor memory);

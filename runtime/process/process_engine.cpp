@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <kj/exception.h>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/cuda/foreign_memory.hpp>
 #include <gyre/runtime/errors.hpp>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/memory/parallel_copy.hpp>
@@ -67,9 +68,22 @@ CopyPart part_of(uint64_t address, uint64_t bytes, uint64_t done) {
           done + share == bytes};
 }
 
+cuda::DeviceUuid uuid_in(control::Launched::Reader launched) {
+  cuda::DeviceUuid uuid{};
+  const auto bytes = launched.getDeviceUuid();
+  std::copy_n(bytes.begin(), std::min(bytes.size(), uuid.size()), uuid.begin());
+  return uuid;
+}
+
 }  // namespace
 
-void ProcessBufferMemory::launched(SharedMemory staging, uint64_t own_bytes) {
+// The process has ended, and what it had of the program's memory.
+ProcessBufferMemory::~ProcessBufferMemory() {
+  if (fork_.forked()) leak_owners();
+}
+
+void ProcessBufferMemory::launched(SharedMemory staging, uint64_t own_bytes, const cuda::DeviceUuid& device) {
+  device_ = device;
   staging_ = std::move(staging);
   own_bytes_ = own_bytes;
 }
@@ -107,13 +121,53 @@ MemoryBlock ProcessBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
   return {kind, bytes, address, host};
 }
 
+const cuda::Driver& ProcessBufferMemory::driver() {
+  const std::lock_guard lock(mutex_);
+  if (!driver_) driver_ = std::make_unique<const cuda::Driver>(cuda::Driver::load());
+  return *driver_;
+}
+
+MemoryBlock ProcessBufferMemory::import(ForeignMemory memory) {
+  refuse_if_lost();
+  cuda::Driver::refuse_after_fork();
+  const cuda::ForeignAllocation allocation = cuda::find_allocation(driver(), memory);
+  cuda::check_device(memory, allocation, device_);
+  const cuda::ExportedAllocation exported = cuda::export_allocation(driver(), memory, allocation);
+  Request request;
+  auto to = request.to.initImport();
+  to.setBase(allocation.base);
+  to.setId(allocation.id);
+  to.setAllocationBytes(allocation.bytes);
+  to.setOffset(memory.address - allocation.base);
+  to.setBytes(memory.bytes);
+  if (allocation.ipc)
+    to.setIpcHandle({reinterpret_cast<const kj::byte*>(&exported.ipc), sizeof exported.ipc});
+  const auto address = [](From::Reader answer, Received&) { return answer.getImported(); };
+  const MemoryBlock block{
+      MemoryKind::imported, memory.bytes,
+      allocation.ipc ? process_.call(request.message, From::IMPORTED, address)
+                     : process_.call(request.message, From::IMPORTED, address, {exported.descriptor.get()}),
+      nullptr, 0};
+  try {
+    return keep(block, std::move(memory.owner));
+  } catch (...) {
+    post_release(block);
+    throw;
+  }
+}
+
 void ProcessBufferMemory::release(const MemoryBlock& block) noexcept {
   if (fork_.forked()) return;  // it is the parent's
-  {
+  if (block.kind != MemoryKind::imported) {
     const std::lock_guard lock(mutex_);
     blocks_.erase(block.address);
   }
   // Last: the next block that the process makes may lie at this address.
+  post_release(block);
+  if (block.kind == MemoryKind::imported) (void)take_owner(block);
+}
+
+void ProcessBufferMemory::post_release(const MemoryBlock& block) noexcept {
   Request request;
   auto to = request.to.initRelease();
   to.setKind(uint32_t(block.kind));
@@ -237,7 +291,7 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
           fmt::format("it launched a staging block of {} bytes", launched.getStagingBytes()));
     region_ = SharedMemory(answer.take_descriptor(), launched.getRegionBytes());
     buffers_.launched(SharedMemory(answer.take_descriptor(), launched.getStagingBytes()),
-                      launched.getBufferTableBytes());
+                      launched.getBufferTableBytes(), uuid_in(launched));
     if (opened.valid())
       choose_transport(options.transport, std::move(opened), launched, layout.inbound_bytes_elsewhere());
     memory_.bar = bar_ ? bar_->bytes() : 0;
@@ -279,10 +333,7 @@ void ProcessEngine::choose_transport(TransportKind asked,
                                      std::future<std::shared_ptr<cuda::VulkanDevice>> opened,
                                      control::Launched::Reader launched, uint64_t bar_bytes) {
   try {
-    cuda::DeviceUuid uuid{};
-    const auto bytes = launched.getDeviceUuid();
-    std::copy_n(bytes.begin(), std::min(bytes.size(), uuid.size()), uuid.begin());
-    bar_ = std::make_unique<cuda::BarMemory>(opened.get(), uuid, bar_bytes);
+    bar_ = std::make_unique<cuda::BarMemory>(opened.get(), uuid_in(launched), bar_bytes);
     Request request;
     request.to.setMapBar(bar_->bytes());
     const Descriptor exported = bar_->export_memory();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/bridge/cuda/bar.hpp>
+#include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/runtime/core/engine.hpp>
 #include <gyre/runtime/process/engine_process.hpp>
 
@@ -25,13 +26,17 @@ class ProcessBufferMemory final : public BufferMemory {
  public:
   /// `process` must outlive this.
   ProcessBufferMemory(EngineProcess& process, uint32_t entries) : BufferMemory(entries), process_(process) {}
+  ~ProcessBufferMemory() override;
 
   /// @param staging    the staging block
   /// @param own_bytes  see own_bytes()
-  void launched(SharedMemory staging, uint64_t own_bytes);
+  /// @param device     the engine's
+  void launched(SharedMemory staging, uint64_t own_bytes, const cuda::DeviceUuid& device);
   uint64_t own_bytes() const override { return own_bytes_; }
   std::string refusal(MemoryKind kind) const override;
   MemoryBlock allocate(MemoryKind kind, uint64_t bytes) override;
+  /// Makes CUDA calls in this process.
+  MemoryBlock import(ForeignMemory memory) override;
   void release(const MemoryBlock& block) noexcept override;
   void copy_in(const MemoryBlock& block, uint64_t offset, const void* from, uint64_t bytes) override;
   void copy_out(const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) override;
@@ -43,18 +48,22 @@ class ProcessBufferMemory final : public BufferMemory {
   const BufferEntry* table() const override { return nullptr; }  // the engine process has it
 
  private:
+  void post_release(const MemoryBlock& block) noexcept;
   void refuse_if_lost() const;
   uint64_t pinned_address_of(const void* host, uint64_t bytes) const;
   void* half_of_staging(uint32_t half) const;
   void ask_to_copy(control::ToEngine::Which which, const CopyPart& part);
+  const cuda::Driver& driver();
 
   const ForkGuard fork_;
   EngineProcess& process_;
   SharedMemory staging_;
   uint64_t own_bytes_ = 0;
-  std::mutex staging_mutex_;                 // held while a copy uses the staging block
-  mutable std::mutex mutex_;                 // of blocks_
-  std::map<uint64_t, SharedMemory> blocks_;  // pinned ones, by address
+  cuda::DeviceUuid device_{};
+  std::unique_ptr<const cuda::Driver> driver_;  // of this process, once memory was imported; by mutex_
+  std::mutex staging_mutex_;                    // held while a copy uses the staging block
+  mutable std::mutex mutex_;                    // of blocks_ and driver_
+  std::map<uint64_t, SharedMemory> blocks_;     // pinned ones, by address
 };
 
 /// What an engine process asks MPS for.

@@ -185,9 +185,11 @@ void add_memory(std::vector<MetricFamily>& families, const MemoryStats& memory) 
   add_kind("device_buffers", memory.buffers[0]);
   add_kind("pinned_buffers", memory.buffers[1]);
   add_kind("unified_buffers", memory.buffers[2]);
+  add_kind("imported_buffers", memory.buffers[3]);
   add_kind("freed_device_buffers", memory.buffers_freed[0]);
   add_kind("freed_pinned_buffers", memory.buffers_freed[1]);
   add_kind("freed_unified_buffers", memory.buffers_freed[2]);
+  add_kind("freed_imported_buffers", memory.buffers_freed[3]);
   if (memory.device_total == 0) return;
   gauge(add(families, "gyre_device_memory_bytes", "Memory that the device has.", MetricType::Gauge),
         double(memory.device_total));

@@ -32,7 +32,7 @@ constexpr uint64_t largest_file = uint64_t(1) << 30;
 // meets half written has another checksum.
 struct Header {
   static constexpr uint64_t expected_magic = 0x31746174536579ull << 8 | 'G';  // "GyeStat1"
-  static constexpr uint64_t expected_version = 4;
+  static constexpr uint64_t expected_version = 5;
   static constexpr uint64_t first_locked_version = 3;  // from then on their writers lock them
   uint64_t magic = expected_magic;
   uint64_t version = expected_version;

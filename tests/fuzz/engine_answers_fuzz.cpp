@@ -110,7 +110,11 @@ void add_answer(Answers& answers, Input& input) {
       record.sealed = changed(1) != 0;
       break;
     case 3:
-      from.setDone();
+      if (which >= 248) {
+        from.setImported(input.take<uint64_t>());
+      } else {
+        from.setDone();
+      }
       break;
     case 4: {
       auto refusal = from.initRefused();

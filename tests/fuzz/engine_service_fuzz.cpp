@@ -56,7 +56,7 @@ class Session {
     capnp::MallocMessageBuilder message;
     auto to = message.initRoot<ToEngine>();
     const auto which = input.take<uint8_t>();
-    switch (which % 12) {
+    switch (which % 13) {
       case 0:
       case 1: {
         auto asked = to.initAllocate();
@@ -105,6 +105,29 @@ class Session {
         std::vector<Descriptor> descriptors;
         if (input.take<uint8_t>() % 8 != 0) descriptors.push_back(std::move(memory));
         return serve(words_of(message), std::move(descriptors)) && expect_answer();
+      }
+      case 11: {
+        auto asked = to.initImport();
+        asked.setBase(input.take<uint8_t>() % 4);
+        asked.setId(input.take<uint8_t>() % 4);
+        const uint64_t file_bytes = input.take<uint8_t>() % 4 * 4096;
+        asked.setAllocationBytes(file_bytes + input.take<uint8_t>() / 250);
+        asked.setOffset(input.take<uint16_t>());
+        asked.setBytes(input.take<uint16_t>());
+        const auto handle = input.take<uint8_t>() % 4;
+        if (handle == 1) asked.initIpcHandle(sizeof(CUipcMemHandle));
+        if (handle == 2) asked.initIpcHandle(input.take<uint8_t>());
+        Descriptor memory(memfd_create("of the program", MFD_CLOEXEC));
+        if (ftruncate(memory.get(), off_t(file_bytes)) != 0) found("no memory");
+        const uint64_t bytes = asked.getBytes();
+        std::vector<Descriptor> descriptors;
+        if (input.take<uint8_t>() % 8 != 0) descriptors.push_back(std::move(memory));
+        if (!serve(words_of(message), std::move(descriptors))) return false;
+        if (auto answer = receive(); answer && answer->root<FromEngine>().isImported()) {
+          blocks_.push_back(
+              {uint32_t(MemoryKind::imported), answer->root<FromEngine>().getImported(), bytes});
+        }
+        return true;
       }
       case 8:
         to.setDevices();

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -68,13 +69,48 @@ struct Allocation {
   Kind kind;
   size_t bytes;
   CUcontext context;
+  // Of what the program allocated.
+  bool programs = false, pool = false, virtual_memory = false, shareable = false;
+  int ordinal = 0;
+  uint64_t id = 0;
+  int file = -1;  // its memory, once another process may open it
 };
+size_t in_pages(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+// Puts the content into a file that other processes can map.
+bool put_in_file(uintptr_t address, Allocation& allocation) {
+  if (allocation.file >= 0) return true;
+  void* const memory = reinterpret_cast<void*>(address);
+  const size_t bytes = in_pages(allocation.bytes);
+  const int file = memfd_create("fake device memory", MFD_CLOEXEC);
+  if (file < 0) return false;
+  if (ftruncate(file, off_t(bytes)) != 0 || pwrite(file, memory, bytes, 0) != ssize_t(bytes) ||
+      mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+    close(file);
+    return false;
+  }
+  allocation.file = file;
+  return true;
+}
+// A fake CUipcMemHandle.
+struct IpcHandle {
+  char magic[8];
+  pid_t process;
+  int file;
+  uint64_t bytes, id;
+};
+static_assert(sizeof(IpcHandle) <= sizeof(CUipcMemHandle));
+constexpr char ipc_magic[8] = {'f', 'a', 'k', 'e', ' ', 'i', 'p', 'c'};
 // Frees what a program has given back, or left.
 void give_back(uintptr_t address, const Allocation& allocation) {
   if (allocation.kind == Kind::registered) return;  // it is the program's
   if (allocation.kind == Kind::imported) {
     munmap(reinterpret_cast<void*>(address), allocation.bytes);
   } else {
+    if (allocation.file >= 0) {
+      close(allocation.file);
+      mmap(reinterpret_cast<void*>(address), in_pages(allocation.bytes), PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    }
     std::free(reinterpret_cast<void*>(address));
   }
 }
@@ -155,6 +191,11 @@ struct FakeDriver::State {
   std::vector<std::unique_ptr<Kernel>> orphans;  // kernels whose stream is gone
   std::map<uintptr_t, Allocation> retired;       // freed while a kernel lived
   std::set<std::unique_ptr<Import>> imports;
+  uint64_t ids = 0;                         // of allocations for the program, so far
+  std::map<std::string, uintptr_t> opened;  // by IPC handle
+  std::map<uint64_t, int> handles;          // of virtual memory: files
+  uint64_t last_handle = 0;
+  std::map<uintptr_t, size_t> reservations;    // of addresses
   std::map<CUcontext, CUdevice> own_contexts;  // by names that are never used again
 
   CUcontext primary() { return reinterpret_cast<CUcontext>(this); }
@@ -487,10 +528,40 @@ struct FakeCalls {
     return CUDA_SUCCESS;
   }
   static CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr memory) {
-    GYRE_FAKE_CALL(true);
+    GYRE_FAKE_CALL(false);
     const auto at = s.find_allocation(memory, 1);
     if (at == s.allocations.end() || at->second.kind == Kind::imported) return CUDA_ERROR_INVALID_VALUE;
+    const Allocation& about = at->second;
     switch (attribute) {
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *static_cast<unsigned int*>(value) = about.kind == Kind::managed;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *static_cast<CUcontext*>(value) = about.pool || about.virtual_memory ? nullptr : about.context;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *static_cast<unsigned long long*>(value) = about.id;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *static_cast<int*>(value) = about.ordinal;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *static_cast<unsigned int*>(value) =
+            about.kind == Kind::device && !about.pool && !about.virtual_memory;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        *static_cast<CUmemoryPool*>(value) = about.pool ? reinterpret_cast<CUmemoryPool>(&s) : nullptr;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+        *static_cast<unsigned long long*>(value) =
+            about.shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+        *static_cast<uintptr_t*>(value) = at->first;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+        *static_cast<size_t*>(value) = about.bytes;
+        return CUDA_SUCCESS;
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *static_cast<unsigned int*>(value) =
             at->second.kind == Kind::pinned || at->second.kind == Kind::registered ? CU_MEMORYTYPE_HOST
@@ -525,9 +596,172 @@ struct FakeCalls {
     return CUDA_SUCCESS;
   }
 
-  static CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice) {
+  // Memory of other processes.
+  static CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr memory) {
+    GYRE_FAKE_CALL(true);
+    const auto at = s.find_allocation(memory, 1);
+    if (at == s.allocations.end() || at->second.kind != Kind::device || at->second.pool ||
+        at->second.virtual_memory || !put_in_file(at->first, at->second)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    IpcHandle filled{{}, getpid(), at->second.file, at->second.bytes, at->second.id};
+    std::memcpy(filled.magic, ipc_magic, sizeof ipc_magic);
+    std::memset(handle, 0, sizeof *handle);
+    std::memcpy(handle, &filled, sizeof filled);
+    return CUDA_SUCCESS;
+  }
+  // The file may be closed here.
+  static CUresult map_file(FakeDriver::State& s, int file, size_t bytes, CUdeviceptr& address) {
+    struct stat about;
+    if (fstat(file, &about) != 0 || size_t(about.st_size) < bytes || bytes == 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    void* const mapped = mmap(nullptr, in_pages(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    address = reinterpret_cast<CUdeviceptr>(mapped);
+    s.allocations[address] = {Kind::imported, in_pages(bytes), s.current()};
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuIpcOpenMemHandle(CUdeviceptr* result, CUipcMemHandle handle, unsigned int) {
+    GYRE_FAKE_CALL(true);
+    const std::string name(handle.reserved, sizeof handle.reserved);
+    if (const auto at = s.opened.find(name); at != s.opened.end()) {
+      *result = at->second;
+      return CUDA_SUCCESS;
+    }
+    IpcHandle asked;
+    std::memcpy(&asked, &handle, sizeof asked);
+    if (std::memcmp(asked.magic, ipc_magic, sizeof ipc_magic) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (asked.process == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+    const std::string path = "/proc/" + std::to_string(asked.process) + "/fd/" + std::to_string(asked.file);
+    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (file < 0) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult mapped = map_file(s, file, asked.bytes, *result);
+    close(file);
+    if (mapped == CUDA_SUCCESS) s.opened[name] = *result;
+    return mapped;
+  }
+  static CUresult cuIpcCloseMemHandle(CUdeviceptr memory) {
+    GYRE_FAKE_CALL(true);
+    s.blocks("cuIpcCloseMemHandle");
+    const auto opened = std::find_if(s.opened.begin(), s.opened.end(),
+                                     [memory](const auto& each) { return each.second == memory; });
+    if (opened == s.opened.end()) {
+      s.note("cuIpcCloseMemHandle of what is not open");
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    s.opened.erase(opened);
+    give_back(memory, s.allocations[memory]);
+    s.allocations.erase(memory);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* memory) {
+    GYRE_FAKE_CALL(false);
+    const auto at = s.find_allocation(reinterpret_cast<uintptr_t>(memory), 1);
+    if (at == s.allocations.end() || !at->second.virtual_memory || !put_in_file(at->first, at->second))
+      return CUDA_ERROR_INVALID_VALUE;
+    s.handles[*handle = ++s.last_handle] = at->second.shareable ? dup(at->second.file) : -1;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemExportToShareableHandle(void* descriptor, CUmemGenericAllocationHandle handle,
+                                               CUmemAllocationHandleType type, unsigned long long) {
+    GYRE_FAKE_CALL(false);
+    const auto at = s.handles.find(handle);
+    if (at == s.handles.end() || at->second < 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+      return CUDA_ERROR_INVALID_VALUE;
+    *static_cast<int*>(descriptor) = fcntl(at->second, F_DUPFD_CLOEXEC, 0);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* descriptor,
+                                                 CUmemAllocationHandleType type) {
+    GYRE_FAKE_CALL(true);
+    struct stat about;
+    const int file = fcntl(int(reinterpret_cast<intptr_t>(descriptor)), F_DUPFD_CLOEXEC, 0);
+    if (file < 0) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fstat(file, &about) != 0 ||
+        !S_ISREG(about.st_mode)) {
+      close(file);
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    s.handles[*handle = ++s.last_handle] = file;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    GYRE_FAKE_CALL(false);
+    const auto at = s.handles.find(handle);
+    if (at == s.handles.end()) {
+      s.note("cuMemRelease of what is no handle");
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (at->second >= 0) close(at->second);
+    s.handles.erase(at);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr,
+                                      unsigned long long) {
+    GYRE_FAKE_CALL(true);
+    if (bytes == 0 || bytes % 4096 != 0) return CUDA_ERROR_INVALID_VALUE;
+    void* const reserved =
+        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = reinterpret_cast<CUdeviceptr>(reserved);
+    s.reservations[*address] = bytes;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+    GYRE_FAKE_CALL(true);
+    const auto at = s.reservations.find(address);
+    if (at == s.reservations.end() || at->second != bytes || s.allocations.contains(address)) {
+      s.note("cuMemAddressFree of what is not reserved, or mapped");
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    munmap(reinterpret_cast<void*>(address), bytes);
+    s.reservations.erase(at);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
+                           CUmemGenericAllocationHandle handle, unsigned long long) {
+    GYRE_FAKE_CALL(true);
+    const auto reserved = s.reservations.find(address);
+    const auto at = s.handles.find(handle);
+    struct stat about;
+    if (reserved == s.reservations.end() || reserved->second != bytes || at == s.handles.end() ||
+        offset != 0 || s.allocations.contains(address) || fstat(at->second, &about) != 0 ||
+        size_t(about.st_size) != bytes ||
+        mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, at->second, 0) ==
+            MAP_FAILED) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    s.allocations[address] = {Kind::imported, bytes, s.current()};
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access,
+                                 size_t count) {
+    GYRE_FAKE_CALL(true);
+    if (count != 1 || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+        !s.reservations.contains(address) || !s.allocations.contains(address)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    mprotect(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE);
+    return CUDA_SUCCESS;
+  }
+  // At once, also beside a live kernel.
+  static CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+    GYRE_FAKE_CALL(true);
+    const auto at = s.allocations.find(address);
+    if (!s.reservations.contains(address) || at == s.allocations.end() || at->second.bytes != bytes) {
+      s.note("cuMemUnmap of what is not mapped");
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    s.allocations.erase(at);
+    return CUDA_SUCCESS;
+  }
+
+  static CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
     GYRE_FAKE_CALL(false);
     std::memcpy(uuid->bytes, FakeDriver::uuid().data(), sizeof uuid->bytes);
+    uuid->bytes[15] = char(uuid->bytes[15] + device);
     return CUDA_SUCCESS;
   }
   static CUresult cuImportExternalMemory(CUexternalMemory* result,
@@ -877,6 +1111,9 @@ FakeDriver::~FakeDriver() {
   for (const auto& [address, allocation] : state_->allocations) give_back(address, allocation);
   for (const auto& [address, allocation] : state_->retired) give_back(address, allocation);
   for (const auto& [module, functions] : state_->modules) delete module;
+  for (const auto& [handle, file] : state_->handles) {
+    if (file >= 0) close(file);
+  }
   gyre::cuda::forget_contexts();
   active = nullptr;
 }
@@ -888,7 +1125,7 @@ FakeDriver::Live FakeDriver::live() const {
   live.streams = state_->streams.size();
   live.modules = state_->modules.size();
   live.retains = state_->retains;
-  live.imports = state_->imports.size();
+  live.imports = state_->imports.size() + state_->handles.size() + state_->reservations.size();
   live.contexts = state_->own_contexts.size();
   for (const auto& [address, allocation] : state_->allocations) live.bytes += allocation.bytes;
   for (const auto& stream : state_->streams) {
@@ -903,6 +1140,41 @@ std::string FakeDriver::Live::text() const {
          std::to_string(streams) + " streams, " + std::to_string(modules) + " modules, " +
          std::to_string(retains) + " retains, " + std::to_string(contexts) + " own contexts, " +
          std::to_string(imports) + " imports, " + std::to_string(workers) + " workers";
+}
+
+uintptr_t FakeDriver::allocate_for_program(ProgramMemory kind, size_t bytes, int ordinal) {
+  const std::lock_guard lock(state_->mutex);
+  state_->initialised = true;
+  Allocation about{};
+  about.programs = true;
+  about.bytes = bytes;
+  about.kind = kind == ProgramMemory::managed  ? Kind::managed
+               : kind == ProgramMemory::pinned ? Kind::pinned
+                                               : Kind::device;
+  about.pool = kind == ProgramMemory::pool;
+  about.shareable = kind == ProgramMemory::mapped_shareable;
+  about.virtual_memory = kind == ProgramMemory::mapped || about.shareable;
+  if (about.virtual_memory) about.bytes = in_pages(bytes);  // cuMemCreate has a granularity
+  about.ordinal = ordinal;
+  about.id = ++state_->ids;
+  about.context = state_->primary();
+  ++state_->retains;
+  void* const memory = std::aligned_alloc(4096, in_pages(bytes));
+  std::memset(memory, 0, in_pages(bytes));
+  state_->allocations[reinterpret_cast<uintptr_t>(memory)] = about;
+  return reinterpret_cast<uintptr_t>(memory);
+}
+
+void FakeDriver::free_for_program(uintptr_t address) {
+  const std::lock_guard lock(state_->mutex);
+  const auto at = state_->allocations.find(address);
+  if (at == state_->allocations.end() || !at->second.programs) {
+    state_->note("freeing memory of the program that there is not");
+    return;
+  }
+  give_back(at->first, at->second);
+  state_->allocations.erase(at);
+  --state_->retains;
 }
 
 bool FakeDriver::threads_take_signals() const { return state_->threads_take_signals; }

@@ -49,6 +49,12 @@ class FakeDriver {
     std::string text() const;
   };
   Live live() const;
+  /// Device memory of the program, not of an engine, as CUDA has it in the primary context of a device. The
+  /// fake gives each its file once another process opens it.
+  enum class ProgramMemory { malloc, pool, mapped, mapped_shareable, managed, pinned };
+  uintptr_t allocate_for_program(ProgramMemory kind, size_t bytes, int ordinal = 0);
+  /// As cudaFree: mappings of other processes keep the memory, and the next at this address is another.
+  void free_for_program(uintptr_t address);
   /// Objects that were there when their context was ended, which took them along.
   size_t reclaimed() const;
   /// Of each of its devices.

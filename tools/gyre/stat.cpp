@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <numeric>
 #include <thread>
 
 #include "common_options.hpp"
@@ -62,7 +63,7 @@ void print_handlers(const std::string& who, const std::vector<HandlerStats>& han
 
 std::string memory_line(const MemoryStats& memory) {
   const auto mib = [](uint64_t bytes) { return fmt::format("{:.1f} MiB", double(bytes) / (1 << 20)); };
-  const auto sum = [](const std::array<uint64_t, 3>& bytes) { return bytes[0] + bytes[1] + bytes[2]; };
+  const auto sum = [](const auto& bytes) { return std::accumulate(bytes.begin(), bytes.end(), uint64_t(0)); };
   std::string line = fmt::format(
       "  memory region {}, BAR {}, actors {}, modules {}, buffers {} (and {} freed, {} for their table)",
       mib(memory.region), mib(memory.bar), mib(memory.actors), mib(memory.modules), mib(sum(memory.buffers)),

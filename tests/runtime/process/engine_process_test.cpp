@@ -1306,6 +1306,45 @@ TEST_CASE("an engine process refuses memory that it did not allocate") {
   set_entry(0, 0);
   CHECK_THROWS_WITH(set_entry(block, 10'001), containing("are of no buffer"));
   CHECK_THROWS_WITH(set_entry(block + 8, 8), containing("are of no buffer"));
+  // Memory of the program that it does not have, or describes wrongly.
+  const Descriptor file(memfd_create("of the program", MFD_CLOEXEC));
+  REQUIRE(ftruncate(file.get(), 8192) == 0);
+  const auto import = [&](uint64_t allocation_bytes, uint64_t offset, uint64_t bytes, size_t handle_bytes) {
+    capnp::MallocMessageBuilder message;
+    auto asked = message.initRoot<ToEngine>().initImport();
+    asked.setBase(4096);
+    asked.setId(7);
+    asked.setAllocationBytes(allocation_bytes);
+    asked.setOffset(offset);
+    asked.setBytes(bytes);
+    asked.initIpcHandle(uint32_t(handle_bytes));
+    if (handle_bytes != 0)
+      return process.call(message, FromEngine::IMPORTED).root<FromEngine>().getImported();
+    return process.call(message, FromEngine::IMPORTED, {file.get()}).root<FromEngine>().getImported();
+  };
+  CHECK_THROWS_WITH(import(8192, 0, 8192, 64), containing("opening memory of a program by its IPC handle"));
+  CHECK_THROWS_WITH(import(8192, 0, 8192, 63), containing("an IPC handle has 64 bytes, and this one 63"));
+  CHECK_THROWS_WITH(import(16384, 0, 8192, 0), containing("mapping memory of a program"));
+  CHECK_THROWS_WITH(import(8191, 0, 8191, 0), containing("reserving addresses for memory of a program"));
+  CHECK_THROWS_WITH(import(8192, 1, 8192, 0),
+                    containing("8192 bytes from byte 1 on, and the allocation has"));
+  CHECK_THROWS_WITH(import(8192, 8193, 1, 0), containing("1 bytes from byte 8193 on"));
+  CHECK_THROWS_WITH(import(8192, 0, 0, 0), containing("0 bytes from byte 0 on"));
+  const uint64_t imported = import(8192, 4096, 100, 0);
+  copy(&ToEngine::Builder::initCopyIn, imported, 100);
+  set_entry(imported, 100);
+  CHECK_THROWS_WITH(copy(&ToEngine::Builder::initCopyIn, imported, 101), containing("are of no buffer"));
+  CHECK_THROWS_WITH(copy(&ToEngine::Builder::initCopyIn, imported - 1, 2), containing("are of no buffer"));
+  CHECK_THROWS_WITH(set_entry(imported, 101), containing("are of no buffer"));
+  // What is mapped is as large as it was said to be at first, whatever is claimed of it later.
+  CHECK_THROWS_WITH(import(1 << 20, 0, 8193, 0), containing("and the allocation has 8192"));
+  capnp::MallocMessageBuilder given_back;
+  auto part = given_back.initRoot<ToEngine>().initRelease();
+  part.setKind(uint32_t(MemoryKind::imported));
+  part.setAddress(imported);
+  part.setBytes(100);
+  process.post(given_back);
+  CHECK_THROWS_WITH(copy(&ToEngine::Builder::initCopyIn, imported, 1), containing("are of no buffer"));
   CHECK(!process.failure());
   capnp::MallocMessageBuilder message;
   auto released = message.initRoot<ToEngine>().initRelease();

@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+#include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/cuda/imported_memory.hpp>
+
+#include <cstdint>
+
+namespace gyre::cuda {
+
+CUdeviceptr ImportedMemory::import(const PeerAllocation& allocation, uint64_t offset, uint64_t bytes) {
+  const auto refuse_past = [&](uint64_t end) {
+    if (bytes == 0 || offset > end || bytes > end - offset) {
+      throw Error(
+          fmt::format("importing memory of a program: {} bytes from byte {} on, and the allocation has "
+                      "{}",
+                      bytes, offset, end));
+    }
+  };
+  refuse_past(allocation.bytes);
+  const Context::Current current(context_);
+  auto found = mappings_.find({allocation.base, allocation.id});
+  if (found == mappings_.end()) {
+    const Mapping mapping = map(allocation);
+    try {
+      found = mappings_.emplace(Key{allocation.base, allocation.id}, mapping).first;
+    } catch (...) {
+      unmap(mapping);
+      throw;
+    }
+  }
+  refuse_past(found->second.bytes);  // it is the first description's
+  const CUdeviceptr address = found->second.address + offset;
+  ++found->second.parts[{address, bytes}];
+  return address;
+}
+
+ImportedMemory::Mapping ImportedMemory::map(const PeerAllocation& allocation) const {
+  if (!allocation.ipc) return map_descriptor(allocation);
+  Mapping mapping;
+  driver_.check(
+      driver_.cuIpcOpenMemHandle(&mapping.address, *allocation.ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+      "opening memory of a program by its IPC handle");
+  mapping.bytes = allocation.bytes;
+  // The allocation's true size, where the driver says it.
+  CUdeviceptr base = 0;
+  size_t bytes = 0;
+  if (driver_.cuMemGetAddressRange(&base, &bytes, mapping.address) == CUDA_SUCCESS && bytes < mapping.bytes)
+    mapping.bytes = bytes;
+  return mapping;
+}
+
+ImportedMemory::Mapping ImportedMemory::map_descriptor(const PeerAllocation& allocation) const {
+  Mapping mapping;
+  mapping.bytes = allocation.bytes;
+  const auto descriptor = reinterpret_cast<void*>(intptr_t(allocation.descriptor.get()));
+  driver_.check(driver_.cuMemImportFromShareableHandle(&mapping.handle, descriptor,
+                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                "importing memory of a program by its descriptor");
+  CUresult result = driver_.cuMemAddressReserve(&mapping.address, mapping.bytes, 0, 0, 0);
+  const char* doing = "reserving addresses for memory of a program";
+  bool mapped = false;
+  if (result == CUDA_SUCCESS) {
+    doing = "mapping memory of a program";
+    result = driver_.cuMemMap(mapping.address, mapping.bytes, 0, mapping.handle, 0);
+    mapped = result == CUDA_SUCCESS;
+  }
+  if (result == CUDA_SUCCESS) {
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = context_.device();
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    doing = "allowing the workers to use memory of a program";
+    result = driver_.cuMemSetAccess(mapping.address, mapping.bytes, &access, 1);
+  }
+  if (result == CUDA_SUCCESS) return mapping;
+  if (mapped) driver_.check_or_log(driver_.cuMemUnmap(mapping.address, mapping.bytes), "unmapping memory");
+  if (mapping.address != 0) {
+    driver_.check_or_log(driver_.cuMemAddressFree(mapping.address, mapping.bytes),
+                         "giving addresses back (cuMemAddressFree)");
+  }
+  driver_.check_or_log(driver_.cuMemRelease(mapping.handle), "releasing memory (cuMemRelease)");
+  driver_.check(result, doing);
+  return mapping;
+}
+
+bool ImportedMemory::has(CUdeviceptr address, uint64_t bytes) const {
+  for (const auto& [key, mapping] : mappings_) {
+    for (const auto& [part, imports] : mapping.parts) {
+      const uint64_t offset = address - part.first;  // wraps below the part
+      if (offset <= part.second && bytes <= part.second - offset) return true;
+    }
+  }
+  return false;
+}
+
+bool ImportedMemory::release(CUdeviceptr address, uint64_t bytes) noexcept {
+  for (auto each = mappings_.begin(); each != mappings_.end(); ++each) {
+    Mapping& mapping = each->second;
+    const auto part = mapping.parts.find({address, bytes});
+    if (part == mapping.parts.end()) continue;
+    if (--part->second == 0) mapping.parts.erase(part);
+    if (mapping.parts.empty() && mapping.handle != 0) {
+      const Context::Current current(context_, std::nothrow);
+      unmap(mapping);
+      mappings_.erase(each);
+    }
+    return true;
+  }
+  return false;
+}
+
+void ImportedMemory::unmap(const Mapping& mapping) const noexcept {
+  if (mapping.handle == 0) {
+    driver_.check_or_log(driver_.cuIpcCloseMemHandle(mapping.address),
+                         "closing memory of a program (cuIpcCloseMemHandle)");
+    return;
+  }
+  driver_.check_or_log(driver_.cuMemUnmap(mapping.address, mapping.bytes),
+                       "unmapping memory of a program (cuMemUnmap)");
+  driver_.check_or_log(driver_.cuMemAddressFree(mapping.address, mapping.bytes),
+                       "giving addresses back (cuMemAddressFree)");
+  driver_.check_or_log(driver_.cuMemRelease(mapping.handle), "releasing memory of a program (cuMemRelease)");
+}
+
+void ImportedMemory::unmap_all() noexcept {
+  const Context::Current current(context_, std::nothrow);
+  for (const auto& [key, mapping] : mappings_) unmap(mapping);
+  mappings_.clear();
+}
+
+}  // namespace gyre::cuda
