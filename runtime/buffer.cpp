@@ -15,7 +15,7 @@ uint64_t bytes_of(MemoryKind kind, uint64_t elements, uint64_t element_bytes) {
 }
 
 ForeignMemory foreign(const void* there, uint64_t element_bytes, uint64_t elements,
-                      std::shared_ptr<void> owner) {
+                      std::shared_ptr<void> owner, int64_t stream) {
   const uint64_t address = reinterpret_cast<uintptr_t>(there);
   const auto refuse = [&](const std::string& why) {
     return Error(
@@ -29,7 +29,7 @@ ForeignMemory foreign(const void* there, uint64_t element_bytes, uint64_t elemen
   }
   if (elements > (std::numeric_limits<uint64_t>::max() - address) / element_bytes)
     throw refuse("there are not as many bytes");
-  return {address, elements * element_bytes, std::move(owner)};
+  return {address, elements * element_bytes, std::move(owner), stream};
 }
 
 }  // namespace
@@ -42,11 +42,12 @@ BufferOwner::BufferOwner(std::shared_ptr<Core> core, MemoryKind kind, messages::
 
 BufferOwner::BufferOwner(std::shared_ptr<Core> core, const void* elements_there,
                          messages::view::ElementType element, uint64_t element_bytes, uint64_t elements,
-                         std::shared_ptr<void> owner, BufferAccess access)
+                         std::shared_ptr<void> owner, BufferAccess access, int64_t stream)
     : core_(std::move(core)),
-      record_((core_->refuse_if_forked("importing memory"),
-               core_->buffers().import(foreign(elements_there, element_bytes, elements, std::move(owner)),
-                                       element, access))) {}
+      record_(
+          (core_->refuse_if_forked("importing memory"),
+           core_->buffers().import(foreign(elements_there, element_bytes, elements, std::move(owner), stream),
+                                   element, access))) {}
 
 BufferOwner& BufferOwner::operator=(BufferOwner&& other) noexcept {
   if (this != &other) {

@@ -20,7 +20,8 @@ class BufferOwner {
               uint64_t element_bytes, uint64_t elements);
   /// Imports memory of the program; throws Error.
   BufferOwner(std::shared_ptr<Core> core, const void* elements_there, messages::view::ElementType element,
-              uint64_t element_bytes, uint64_t elements, std::shared_ptr<void> owner, BufferAccess access);
+              uint64_t element_bytes, uint64_t elements, std::shared_ptr<void> owner, BufferAccess access,
+              int64_t stream = -1);
   BufferOwner(BufferOwner&& other) noexcept = default;
   BufferOwner& operator=(BufferOwner&& other) noexcept;
   ~BufferOwner() { free(); }

@@ -82,10 +82,13 @@ class Runtime {
     return Buffer<T>(core(), there, elements, std::move(owner), BufferAccess::read_only);
   }
   /// Imports memory of elements whose type is known only at run time; Buffer is made of the result.
+  /// @param stream  a CUstream whose work so far is waited for; 1: the default stream, 2: the thread's; -1:
+  /// none
   detail::BufferOwner import_memory(const void* there, messages::view::ElementType element,
                                     uint64_t element_bytes, uint64_t elements, std::shared_ptr<void> owner,
-                                    BufferAccess access) {
-    return detail::BufferOwner(core(), there, element, element_bytes, elements, std::move(owner), access);
+                                    BufferAccess access, int64_t stream = -1) {
+    return detail::BufferOwner(core(), there, element, element_bytes, elements, std::move(owner), access,
+                               stream);
   }
   /// Returns why this engine has no memory of `kind`; empty if it has.
   std::string refusal(MemoryKind kind) const { return core()->buffers().memory().refusal(kind); }

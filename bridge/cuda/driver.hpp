@@ -28,6 +28,7 @@ namespace gyre::cuda {
   X(cuDeviceTotalMem)                            \
   X(cuDevicePrimaryCtxRetain)                    \
   X(cuDevicePrimaryCtxRelease)                   \
+  X(cuDevicePrimaryCtxGetState)                  \
   X(cuCtxDestroy)                                \
   X(cuCtxGetDevice)                              \
   X(cuCtxPushCurrent)                            \

@@ -18,13 +18,27 @@ static_assert(GYRE_INT8 == int(ElementType::INT8) && GYRE_UINT8 == int(ElementTy
               GYRE_FLOAT32 == int(ElementType::FLOAT32) && GYRE_FLOAT64 == int(ElementType::FLOAT64));
 static_assert(GYRE_MEMORY_DEVICE == int(MemoryKind::device) &&
               GYRE_MEMORY_PINNED == int(MemoryKind::pinned) &&
-              GYRE_MEMORY_UNIFIED == int(MemoryKind::unified));
+              GYRE_MEMORY_UNIFIED == int(MemoryKind::unified) &&
+              GYRE_MEMORY_IMPORTED == int(MemoryKind::imported) && memory_kinds == 4);
+static_assert(GYRE_READ_WRITE == int(BufferAccess::read_write) &&
+              GYRE_READ_ONLY == int(BufferAccess::read_only));
 static_assert(sizeof(gyre_buffer_handle) == 8 * messages::view::BufferHandle::data_words &&
                   offsetof(gyre_buffer_handle, element) == 12 && offsetof(gyre_buffer_handle, length) == 16,
               "it is the struct's data section");
 
 // By gyre_element.
 constexpr uint64_t bytes_of_element[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
+
+// What gyre_import says keeps the memory. The caller's until the import is done.
+struct ImportOwner {
+  gyre_release_owner release;
+  void* owner;
+  bool imported = false;
+
+  ~ImportOwner() {
+    if (imported && release != nullptr) release(owner);
+  }
+};
 
 }  // namespace
 
@@ -46,6 +60,38 @@ gyre_status gyre_buffer_create(gyre_runtime runtime, gyre_memory memory, gyre_el
     *buffer = BufferObjects::table().add(
         {used->runtime.allocate(MemoryKind(memory), ElementType(element), bytes, elements), element, bytes,
          std::chrono::nanoseconds(used->runtime.options().timeout).count()});
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_buffer_import(gyre_runtime runtime, const gyre_import* import, gyre_buffer* buffer) {
+  const char* const doing = "gyre_buffer_import";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<Runtimes> used;
+    GYRE_C_TRY(use<Runtimes>(doing, runtime, used));
+    gyre_import asked{};
+    GYRE_C_TRY(read_struct(doing, "import", import, asked));
+    if (asked.element < GYRE_INT8 || asked.element > GYRE_FLOAT64) {
+      return invalid(doing,
+                     fmt::format("element is {}; give GYRE_INT8 to GYRE_FLOAT64 (1 to 10)", asked.element));
+    }
+    if (asked.access != GYRE_READ_WRITE && asked.access != GYRE_READ_ONLY) {
+      return invalid(
+          doing, fmt::format("access is {}; give GYRE_READ_WRITE or GYRE_READ_ONLY (0 or 1)", asked.access));
+    }
+    if (asked.stream < -1 || asked.stream == 0) {
+      return invalid(doing, fmt::format("stream is {}; give a CUstream, 1 or 2 for a default stream, or -1 "
+                                        "for none",
+                                        asked.stream));
+    }
+    if (buffer == nullptr) return invalid(doing, "buffer is null");
+    const uint64_t bytes = bytes_of_element[asked.element];
+    const auto owner = std::make_shared<ImportOwner>(ImportOwner{asked.release, asked.owner});
+    *buffer = BufferObjects::table().add(
+        {used->runtime.import_memory(asked.elements, ElementType(asked.element), bytes, asked.count, owner,
+                                     BufferAccess(asked.access), asked.stream),
+         asked.element, bytes, std::chrono::nanoseconds(used->runtime.options().timeout).count()});
+    owner->imported = true;
     return GYRE_OK;
   });
 }

@@ -520,7 +520,8 @@ typedef int32_t gyre_memory;
 enum {
   GYRE_MEMORY_DEVICE = 0, /**< the engine's memory: fastest for workers; the host copies in and out */
   GYRE_MEMORY_PINNED = 1, /**< page-locked host memory: host and workers use it, workers over the bus */
-  GYRE_MEMORY_UNIFIED = 2 /**< memory managed by the driver; on CUDA only with GYRE_ISOLATION_IN_PROCESS */
+  GYRE_MEMORY_UNIFIED = 2, /**< memory managed by the driver; on CUDA only with GYRE_ISOLATION_IN_PROCESS */
+  GYRE_MEMORY_IMPORTED = 3 /**< device memory of the program: gyre_buffer_import */
 };
 /** Selects a buffer's element type. */
 typedef int32_t gyre_element;
@@ -542,6 +543,35 @@ typedef uint64_t gyre_buffer;
    Fails with GYRE_FAILED, and the numbers, if there is no room or no memory of this kind. */
 GYRE_API gyre_status gyre_buffer_create(gyre_runtime runtime, gyre_memory memory, gyre_element element,
                                         uint64_t elements, gyre_buffer* buffer);
+/** Selects what handlers and gyre_buffer_write may do to a buffer. */
+typedef int32_t gyre_buffer_access;
+enum {
+  GYRE_READ_WRITE = 0,
+  GYRE_READ_ONLY = 1 /**< a handler must ask for Context::buffer<const T> */
+};
+/** Frees what keeps imported memory allocated. Called once, by any thread; must not end the runtime. */
+typedef void (*gyre_release_owner)(void* owner);
+/** Describes device memory that the program allocated, and that workers are to use in place. */
+typedef struct gyre_import {
+  size_t struct_size;
+  void* elements; /**< the first one, aligned to its size, of the engine's device */
+  gyre_element element;
+  gyre_buffer_access access;
+  uint64_t count; /**< of elements, at least 1, all in one allocation */
+  /** A CUstream whose work so far is waited for; 1: the default stream, 2: the thread's default stream;
+     -1: none. */
+  int64_t stream;
+  /** Called with `owner` once the buffer is released and the workers are past the messages sent before.
+     Null: nothing is called. */
+  gyre_release_owner release;
+  void* owner;
+} gyre_import;
+/** Imports device memory without a copy: memory of cudaMalloc, or of cuMemCreate with a descriptor as
+   handle type. Makes CUDA calls in this thread, in the memory's own context, and makes no context. Where it
+   fails nothing is kept, and `release` is not called. Fails with GYRE_FAILED, the numbers and what to do:
+   host or managed memory, memory of a stream-ordered pool, of another device, past the allocation's end, or
+   on the CPU engine. */
+GYRE_API gyre_status gyre_buffer_import(gyre_runtime runtime, const gyre_import* import, gyre_buffer* buffer);
 /** Describes a buffer. */
 typedef struct gyre_buffer_info {
   size_t struct_size;

@@ -90,10 +90,35 @@ ForeignAllocation find_allocation(const Driver& driver, const ForeignMemory& mem
   found.id = attribute(driver, CU_POINTER_ATTRIBUTE_BUFFER_ID, address, 0ull);
   const int ordinal = attribute(driver, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address, -1);
   if (ordinal >= 0) found.device = uuid_of(driver, find_device(driver, ordinal));
+  found.ordinal = ordinal;
   found.ipc = attribute(driver, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, address, 0u) != 0;
   const auto types = attribute(driver, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, address, 0ull);
   found.shareable = !found.pool && (types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
   return found;
+}
+
+void wait_for_stream(const Driver& driver, const ForeignMemory& memory, const ForeignAllocation& allocation) {
+  if (memory.stream < 0) return;
+  // Memory of no context: the default streams are those of the primary context, where the program has one.
+  CUcontext primary = nullptr;
+  CUdevice device = 0;
+  unsigned int flags = 0;
+  int active = 0;
+  if (allocation.context == nullptr && driver.cuDeviceGet(&device, allocation.ordinal) == CUDA_SUCCESS &&
+      driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active != 0 &&
+      driver.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) {
+    primary = nullptr;
+  }
+  CUresult result = CUDA_SUCCESS;
+  {
+    const MaybeCurrent current(driver, primary != nullptr ? primary : allocation.context);
+    result = driver.cuStreamSynchronize(reinterpret_cast<CUstream>(memory.stream));
+  }
+  if (primary != nullptr) {
+    driver.check_or_log(driver.cuDevicePrimaryCtxRelease(device),
+                        "releasing the primary context (cuDevicePrimaryCtxRelease)");
+  }
+  driver.check(result, import_error(memory, fmt::format("waiting for stream {:#x}", memory.stream)).what());
 }
 
 void check_device(const ForeignMemory& memory, const ForeignAllocation& allocation,

@@ -15,6 +15,7 @@ struct ForeignAllocation {
   uint64_t bytes = 0;
   uint64_t id = 0;  ///< CU_POINTER_ATTRIBUTE_BUFFER_ID: tells it from an earlier allocation at this address
   DeviceUuid device{};
+  int ordinal = -1;             ///< of the device, in this process
   CUcontext context = nullptr;  ///< null: of no context (virtual memory management, pools)
   bool ipc = false;             ///< cuIpcGetMemHandle works
   bool pool = false;            ///< of a stream-ordered pool
@@ -24,6 +25,8 @@ struct ForeignAllocation {
 /// Returns the allocation that has the memory. Makes no context, and waits for nothing.
 /// @throws Error  with the numbers: not device memory, managed, or past the allocation's end
 ForeignAllocation find_allocation(const Driver& driver, const ForeignMemory& memory);
+/// Blocks until the work so far of the memory's stream is done. Throws Error.
+void wait_for_stream(const Driver& driver, const ForeignMemory& memory, const ForeignAllocation& allocation);
 /// Throws Error unless the allocation is of this device.
 void check_device(const ForeignMemory& memory, const ForeignAllocation& allocation, const DeviceUuid& device);
 

@@ -133,6 +133,7 @@ MemoryBlock CudaBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
 MemoryBlock CudaBufferMemory::import(ForeignMemory memory) {
   const ForeignAllocation allocation = find_allocation(driver_, memory);
   check_device(memory, allocation, uuid_of(driver_, context_.device()));
+  wait_for_stream(driver_, memory, allocation);
   return keep({MemoryKind::imported, memory.bytes, memory.address, nullptr, 0}, std::move(memory.owner));
 }
 

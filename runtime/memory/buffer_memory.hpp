@@ -38,6 +38,7 @@ struct ForeignMemory {
   uint64_t address = 0;         ///< of the first byte, in this process
   uint64_t bytes = 0;           ///< at least 1
   std::shared_ptr<void> owner;  ///< released once no worker can use the memory any more; may be null
+  int64_t stream = -1;          ///< a CUstream whose work is waited for, 1: the default one; -1: none
 };
 
 /// A block of buffer memory. A plain value; owns nothing.

@@ -133,6 +133,7 @@ MemoryBlock ProcessBufferMemory::import(ForeignMemory memory) {
   const cuda::ForeignAllocation allocation = cuda::find_allocation(driver(), memory);
   cuda::check_device(memory, allocation, device_);
   const cuda::ExportedAllocation exported = cuda::export_allocation(driver(), memory, allocation);
+  cuda::wait_for_stream(driver(), memory, allocation);
   Request request;
   auto to = request.to.initImport();
   to.setBase(allocation.base);

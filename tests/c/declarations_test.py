@@ -24,6 +24,8 @@ def read_header(path):
     # The structs' typedefs name themselves, and are matched first.
     basic = {"size_t": "size", "int32_t": "int32", "uint32_t": "uint32", "uint64_t": "uint64", "int64_t": "int64",
              "uint16_t": "uint16", "double": "double", "char": "char", "void": "void"}
+    for name in re.findall(r"typedef \w+ \(\*(gyre_\w+)\)\(", text):
+        basic[name] = "function"
     structs = {}
     bodies = re.findall(r"typedef struct (\w+) \{(.*?)\} (\w+);", text, flags=re.S)
     for tag, _, name in bodies:
@@ -75,6 +77,8 @@ def check_python(path, functions, structs):
             return said == "pointer to void"
         if declared is ctypes.c_size_t and said == "size":
             return True
+        if issubclass(declared, ctypes._CFuncPtr):
+            return said == "function"
         if declared in struct_names:
             return said == struct_names[declared]
         if hasattr(declared, "_type_") and not isinstance(declared._type_, str):

@@ -558,6 +558,8 @@ static void calls(gyre_runtime runtime, uint64_t request) {
   EXPECT_STATUS(GYRE_STALE_HANDLE, gyre_call_release(call));
 }
 
+static void count_release(void* owner) { ++*(int*)owner; }
+
 static void buffers(gyre_runtime runtime, const Wrong wrong_runtime) {
   gyre_buffer buffer = 92;
   EXPECT_HANDLES_REFUSED(wrong_runtime, gyre_buffer_create(h, GYRE_MEMORY_PINNED, GYRE_INT8, 1, &buffer));
@@ -573,6 +575,30 @@ static void buffers(gyre_runtime runtime, const Wrong wrong_runtime) {
                 gyre_buffer_create(runtime, GYRE_MEMORY_PINNED, GYRE_INT64, UINT64_MAX, &buffer));
   EXPECT_STATUS(GYRE_FAILED,
                 gyre_buffer_create(runtime, GYRE_MEMORY_DEVICE, GYRE_FLOAT64, UINT64_MAX / 8, &buffer));
+  int owner = 0;
+  gyre_import import = {sizeof import, &owner, GYRE_INT32, GYRE_READ_WRITE, 1, -1, count_release, &owner};
+  EXPECT_HANDLES_REFUSED(wrong_runtime, gyre_buffer_import(h, &import, &buffer));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_import(runtime, NULL, &buffer));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_import(runtime, &import, NULL));
+  EXPECT_STATUS(GYRE_FAILED, gyre_buffer_import(runtime, &import, &buffer)); /* the CPU engine */
+#define EXPECT_IMPORT_REFUSED(status, change)                             \
+  do {                                                                    \
+    const gyre_import good = import;                                      \
+    change;                                                               \
+    EXPECT_STATUS(status, gyre_buffer_import(runtime, &import, &buffer)); \
+    import = good;                                                        \
+  } while (0)
+  EXPECT_IMPORT_REFUSED(GYRE_INVALID_ARGUMENT, import.struct_size = 8);
+  EXPECT_IMPORT_REFUSED(GYRE_INVALID_ARGUMENT, import.element = 0);
+  EXPECT_IMPORT_REFUSED(GYRE_INVALID_ARGUMENT, import.element = 11);
+  EXPECT_IMPORT_REFUSED(GYRE_INVALID_ARGUMENT, import.access = 2);
+  EXPECT_IMPORT_REFUSED(GYRE_INVALID_ARGUMENT, import.stream = 0);
+  EXPECT_IMPORT_REFUSED(GYRE_INVALID_ARGUMENT, import.stream = -2);
+  EXPECT_IMPORT_REFUSED(GYRE_FAILED, import.elements = NULL);
+  EXPECT_IMPORT_REFUSED(GYRE_FAILED, import.count = 0);
+  EXPECT_IMPORT_REFUSED(GYRE_FAILED, import.count = UINT64_MAX);
+  EXPECT_IMPORT_REFUSED(GYRE_FAILED, import.elements = (char*)&owner + 1);
+  EXPECT(owner == 0); /* nothing was imported: the owner is the caller's */
   EXPECT(buffer == 92);
   gyre_buffer stale;
   REQUIRE_OK(gyre_buffer_create(runtime, GYRE_MEMORY_DEVICE, GYRE_INT8, 1, &stale));

@@ -191,6 +191,7 @@ struct FakeDriver::State {
   std::vector<std::unique_ptr<Kernel>> orphans;  // kernels whose stream is gone
   std::map<uintptr_t, Allocation> retired;       // freed while a kernel lived
   std::set<std::unique_ptr<Import>> imports;
+  size_t default_stream_waits = 0;
   uint64_t ids = 0;                         // of allocations for the program, so far
   std::map<std::string, uintptr_t> opened;  // by IPC handle
   std::map<uint64_t, int> handles;          // of virtual memory: files
@@ -396,6 +397,12 @@ struct FakeCalls {
     start_threads();
     ++s.retains;
     *context = s.primary();
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned int* flags, int* active) {
+    GYRE_FAKE_CALL(false);
+    *flags = 0;
+    *active = s.retains != 0;
     return CUDA_SUCCESS;
   }
   static CUresult cuDevicePrimaryCtxRelease(CUdevice) {
@@ -934,6 +941,10 @@ struct FakeCalls {
   }
   static CUresult cuStreamSynchronize(CUstream stream) {
     GYRE_FAKE_CALL(true);
+    if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+      ++s.default_stream_waits;
+      return CUDA_SUCCESS;
+    }
     const auto at = find_stream(stream);
     if (at == s.streams.end()) return CUDA_ERROR_INVALID_HANDLE;
     if ((*at)->kernel && (*at)->kernel->running != 0) {
@@ -1140,6 +1151,11 @@ std::string FakeDriver::Live::text() const {
          std::to_string(streams) + " streams, " + std::to_string(modules) + " modules, " +
          std::to_string(retains) + " retains, " + std::to_string(contexts) + " own contexts, " +
          std::to_string(imports) + " imports, " + std::to_string(workers) + " workers";
+}
+
+size_t FakeDriver::default_stream_waits() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->default_stream_waits;
 }
 
 uintptr_t FakeDriver::allocate_for_program(ProgramMemory kind, size_t bytes, int ordinal) {

@@ -53,6 +53,8 @@ class FakeDriver {
   /// fake gives each its file once another process opens it.
   enum class ProgramMemory { malloc, pool, mapped, mapped_shareable, managed, pinned };
   uintptr_t allocate_for_program(ProgramMemory kind, size_t bytes, int ordinal = 0);
+  /// How often a default stream's work was waited for.
+  size_t default_stream_waits() const;
   /// As cudaFree: mappings of other processes keep the memory, and the next at this address is another.
   void free_for_program(uintptr_t address);
   /// Objects that were there when their context was ended, which took them along.
