@@ -3,8 +3,9 @@
 import ctypes
 import weakref
 
-from ._errors import BadArgument, check, nanoseconds, shown
-from ._library import BufferHandle, Handle, lib
+from ._errors import BadArgument, Error, check, nanoseconds, shown
+from ._library import BufferHandle, Handle, Import, lib
+from ._tensor import describe, drop, keep, refusal, release_keeper
 
 MEMORIES = {"device": 0, "pinned": 1, "unified": 2}
 # Names of element types by their gyre_element numbers.
@@ -12,10 +13,13 @@ ELEMENTS = ["none", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int6
 
 
 class Buffer:
-    """Owns a typed block of device, pinned or unified memory. Runtime.buffer makes it.
+    """Owns a typed block of device, pinned or unified memory, or uses a tensor's. Runtime.buffer and
+    Runtime.import_tensor make it.
 
     Pass a Buffer for a BufferHandle field of a message. It is closed by `with`, close() or garbage collection. Used by
     one thread at a time."""
+
+    read_only = False  # True: handlers must ask for Context::buffer<const T>, and write() is refused
 
     def __init__(self, runtime, like, memory="device"):
         import numpy
@@ -37,6 +41,37 @@ class Buffer:
         self._handle = handle.value
         if array is not None:
             self.write(array)
+
+    @classmethod
+    def _of_tensor(cls, runtime, tensor, read_only):
+        import numpy
+
+        there = describe(tensor)
+        if there.dtype not in ELEMENTS[1:]:
+            raise refusal(tensor, f"it has elements of {there.dtype}, and a buffer has one of {', '.join(ELEMENTS[1:])}; "
+                          "view it as one of these with the same size")
+        if there.size == 0:
+            raise refusal(tensor, "it has no elements, and a buffer has one at least")
+        if not there.is_contiguous():
+            raise refusal(tensor, f"its strides are {there.strides}, and a buffer's elements lie one after the other; "
+                          "import a contiguous copy")
+        if there.read_only and read_only is False:
+            raise refusal(tensor, "it is immutable; import it with read_only=True, or a copy that may be changed")
+        self = cls.__new__(cls)
+        self.dtype, self.size, self.memory, self._views = numpy.dtype(there.dtype), there.size, "imported", []
+        self.read_only = there.read_only or bool(read_only)
+        asked = Import()
+        asked.elements, asked.element, asked.count = there.address, ELEMENTS.index(there.dtype), there.size
+        asked.access, asked.stream = int(self.read_only), there.stream
+        asked.release, asked.owner = release_keeper, keep(there.keeper)
+        handle = Handle()
+        try:
+            check(lib.gyre_buffer_import(runtime._handle, ctypes.byref(asked), ctypes.byref(handle)))
+        except Error as error:
+            drop(asked.owner)
+            raise type(error)(str(refusal(tensor, error)), error.status, error.name) from None
+        self._handle = handle.value
+        return self
 
     def __enter__(self):
         return self

@@ -127,6 +127,23 @@ class SendOptions(_Struct):
     ]
 
 
+#: Called with an owner that is not needed any more.
+ReleaseOwner = ctypes.CFUNCTYPE(None, c_void_p)
+
+
+class Import(_Struct):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("elements", c_void_p),
+        ("element", c_int32),
+        ("access", c_int32),
+        ("count", c_uint64),
+        ("stream", c_int64),
+        ("release", ReleaseOwner),
+        ("owner", c_void_p),
+    ]
+
+
 class BufferInfo(_Struct):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -172,6 +189,7 @@ STRUCTS = {
     "gyre_handler": Handler,
     "gyre_termination": Termination,
     "gyre_send_options": SendOptions,
+    "gyre_import": Import,
     "gyre_buffer_info": BufferInfo,
     "gyre_buffer_handle": BufferHandle,
     "gyre_dead_letter": DeadLetter,
@@ -227,6 +245,7 @@ FUNCTIONS = {
     "gyre_start_actor": (Status, _START),
     "gyre_stop_actor": (Status, _START),
     "gyre_buffer_create": (Status, [Handle, c_int32, c_int32, c_uint64, POINTER(Handle)]),
+    "gyre_buffer_import": (Status, [Handle, POINTER(Import), POINTER(Handle)]),
     "gyre_buffer_get_handle": (Status, [Handle, c_uint64, POINTER(BufferHandle)]),
     "gyre_buffer_write": (Status, [Handle, c_uint64, c_void_p, c_uint64]),
     "gyre_buffer_read": (Status, [Handle, c_uint64, c_void_p, c_uint64]),

@@ -210,6 +210,16 @@ class Runtime:
         "device", "pinned" or "unified"; on CUDA the last one needs isolation="in_process"."""
         return Buffer(self, like, memory)
 
+    def import_tensor(self, tensor, read_only=None):
+        """Imports a tensor of the GPU as a Buffer, without a copy: handlers use its elements in place.
+
+        tensor: any object with __dlpack__ or __cuda_array_interface__ (PyTorch, CuPy, JAX, Numba): contiguous, of a
+        buffer's element type, on the engine's device. Work on it in the producer's stream is waited for. Later work is
+        yours to order: synchronize before you send a message, and use the tensor again once the reply has come. It is
+        kept until the buffer is closed and the workers are past the messages sent before.
+        read_only: True: handlers may only read it. JAX arrays are immutable, and always imported so."""
+        return Buffer._of_tensor(self, tensor, read_only)
+
     def handlers(self):
         """Lists the message types that the actors take, each as (actor, request's type id, response's type id or 0)."""
         return [(actor, request, response) for (actor, request), response in self._responses.items()]
