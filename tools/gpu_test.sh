@@ -93,7 +93,7 @@ for transport in bar pinned; do
   steps+=("relaunch-$transport:quick" "kills-$transport:quick" "together-$transport:quick" "programs-$transport:quick")
 done
 for transport in "${transports[@]}"; do steps+=("against-cpu-$transport:quick"); done
-steps+=(beside-torch:quick against-cpu-finds-a-wrong-actor:quick suite-bar:quick suite-pinned: suite-unified: signals:quick
+steps+=(beside-torch:quick tensors:quick against-cpu-finds-a-wrong-actor:quick suite-bar:quick suite-pinned: suite-unified: signals:quick
   million-actors: grid-sums: grid-barriers: launch-time:quick memcheck-pinned:quick memcheck-bar: racecheck-pinned:
   racecheck-unified:)
 if [[ $list ]]; then
@@ -344,6 +344,18 @@ else  # the first run compiles
       python3 '$root/tests/gpu/beside_torch.py' --out \$order.json --order \$order
     done
     python3 '$root/tests/gpu/beside_torch.py' --compare alone.json torch-first.json gyre-first.json"
+fi
+
+# Device memory of the driver, and tensors of the packages that are installed, as buffers.
+if ! selected tensors; then
+  :
+elif [[ ! -f $bin/libgyre.so ]]; then
+  skip tensors "$bin has no libgyre.so; tools/gpu_test.sh --prepare makes it"
+elif ! python3 -c 'import numpy' 2>/dev/null; then
+  skip tensors 'NumPy is not installed'
+else
+  step tensors 600 env GYRE_LIBRARY="$bin/libgyre.so" GYRE_ENGINE="$bin/gyre-engine" \
+    LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" python3 "$root/tests/gpu/tensors.py"
 fi
 
 # The CPU's answers and CUDA's, of actors that read and write every kind of field, and of one that computes.

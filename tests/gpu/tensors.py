@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+"""Tensors of PyTorch, CuPy and JAX, and memory of the CUDA driver, as Gyre's buffers on a GPU, without a copy.
+
+    tensors.py [--isolation process|in_process] [--only driver,torch,cupy,jax]
+
+Shows by values changed on one side and seen on the other that nothing is copied. Packages that are not installed are
+skipped; the driver's memory needs none. Needs $GYRE_LIBRARY, the path of libgyre.so, and NumPy. Exit 77 where nothing
+could be run.
+"""
+import argparse
+import contextlib
+import ctypes
+import gc
+import importlib.util
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "runtime/python"))
+import gyre  # noqa: E402
+
+ADD = "gyre::actors::VectorAdd"
+LIMIT_S = 120
+
+
+def check(holds, what):
+    print(f"  {'ok' if holds else 'FAILED'}: {what}", flush=True)
+    if not holds:
+        check.failures += 1
+
+
+check.failures = 0
+
+
+@contextlib.contextmanager
+def refused(said, what):
+    try:
+        yield
+    except gyre.Error as error:
+        check(said in str(error), f"{what}: {error}")
+    else:
+        check(False, f"{what} was taken")
+
+
+def ask(runtime, a, b, result):
+    request = {"length": len(result), "aBuffer": a, "bBuffer": b, "resultBuffer": result}
+    return runtime.client().ask(ADD, 0, "VectorAddRequest", request)
+
+
+def soon(holds):
+    until = time.monotonic() + 30
+    while not holds() and time.monotonic() < until:
+        gc.collect()
+        time.sleep(0.001)
+    return holds()
+
+
+def nothing_is_imported(runtime):
+    def holds():
+        stats = runtime.stats()
+        return stats["imported_in_use"] == stats["imported_freed"] == 0
+
+    check(soon(holds), "the ledger has no imported buffer left")
+
+
+# ---- Memory of the driver
+
+
+class AllocationProp(ctypes.Structure):  # CUmemAllocationProp
+    _fields_ = [("type", ctypes.c_int), ("handles", ctypes.c_int), ("location", ctypes.c_int), ("id", ctypes.c_int),
+                ("windows", ctypes.c_void_p), ("flags", ctypes.c_ubyte * 8), ("spare", ctypes.c_ubyte * 64)]
+
+
+class Cuda:
+    """The driver's functions, in the primary context of device 0."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL("libcuda.so.1")
+        self.call("cuInit", 0)
+        self.context, self.device = ctypes.c_void_p(), ctypes.c_int()
+        self.call("cuDeviceGet", ctypes.byref(self.device), 0)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), self.device)
+        self.call("cuCtxSetCurrent", self.context)
+
+    def call(self, name, *arguments):
+        result = getattr(self.library, name)(*arguments)
+        if result != 0:
+            raise RuntimeError(f"{name}: {result}")
+
+    def malloc(self, size):
+        address = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+        return address.value
+
+    def malloc_async(self, size):
+        address = ctypes.c_uint64()
+        self.call("cuMemAllocAsync", ctypes.byref(address), ctypes.c_size_t(size), None)
+        self.call("cuStreamSynchronize", None)
+        return address.value
+
+    def managed(self, size):
+        address = ctypes.c_uint64()
+        self.call("cuMemAllocManaged", ctypes.byref(address), ctypes.c_size_t(size), 1)
+        return address.value
+
+    def pinned(self, size):
+        address = ctypes.c_void_p()
+        self.call("cuMemHostAlloc", ctypes.byref(address), ctypes.c_size_t(size), 0)
+        return address.value
+
+    def mapped(self, size, handles):
+        """By cuMemCreate; `handles`: 1 where another process may map it."""
+        size = (size + (2 << 20) - 1) // (2 << 20) * (2 << 20)
+        prop = AllocationProp(type=1, handles=handles, location=1, id=0)
+        handle, address = ctypes.c_uint64(), ctypes.c_uint64()
+        self.call("cuMemCreate", ctypes.byref(handle), ctypes.c_size_t(size), ctypes.byref(prop), ctypes.c_uint64(0))
+        self.call("cuMemAddressReserve", ctypes.byref(address), ctypes.c_size_t(size), ctypes.c_size_t(0),
+                  ctypes.c_uint64(0), ctypes.c_uint64(0))
+        self.call("cuMemMap", address, ctypes.c_size_t(size), ctypes.c_size_t(0), handle, ctypes.c_uint64(0))
+        access = (ctypes.c_int * 3)(1, 0, 3)
+        self.call("cuMemSetAccess", address, ctypes.c_size_t(size), access, ctypes.c_size_t(1))
+        return address.value
+
+    def free(self, address):
+        self.call("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def write(self, address, values):
+        self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), ctypes.c_void_p(values.ctypes.data),
+                  ctypes.c_size_t(values.nbytes))
+
+    def read(self, address, like):
+        values = numpy.empty_like(like)
+        self.call("cuMemcpyDtoH_v2", ctypes.c_void_p(values.ctypes.data), ctypes.c_uint64(address),
+                  ctypes.c_size_t(values.nbytes))
+        return values
+
+
+class Array:
+    """Memory of the driver, as Numba has it."""
+
+    def __init__(self, address, like, read_only=False):
+        self.shape, self.dtype = like.shape, like.dtype
+        self.__cuda_array_interface__ = {"shape": like.shape, "typestr": like.dtype.str, "version": 3,
+                                         "data": (address, read_only), "strides": None, "stream": 1}
+
+
+def test_driver(runtime, isolation):
+    cuda = Cuda()
+    values = numpy.arange(100_003, dtype="float32")
+
+    def changed_in_place(address, name, offset=0):
+        cuda.write(address + offset, values)
+        buffer = runtime.import_tensor(Array(address + offset, values))
+        ask(runtime, buffer, buffer, buffer)
+        check(numpy.array_equal(cuda.read(address + offset, values), 2 * values), f"{name}: the program sees the sums")
+        cuda.write(address + offset, values[::-1].copy())
+        check(numpy.array_equal(buffer.read(), values[::-1]), f"{name}: the engine sees what the program wrote")
+        buffer.close()
+
+    changed_in_place(cuda.malloc(values.nbytes), "cuMemAlloc")
+    changed_in_place(cuda.malloc(values.nbytes + 4), "cuMemAlloc, not at a multiple of 16", 4)
+    changed_in_place(cuda.mapped(values.nbytes, 1), "cuMemCreate with a descriptor")
+    if isolation == "in_process":
+        changed_in_place(cuda.mapped(values.nbytes, 0), "cuMemCreate without one")
+        changed_in_place(cuda.malloc_async(values.nbytes), "a stream-ordered pool")
+    else:
+        for address, said in ((cuda.mapped(values.nbytes, 0), "without a handle type"),
+                              (cuda.malloc_async(values.nbytes), "stream-ordered pool")):
+            with refused(said, "memory that no other process can map"):
+                runtime.import_tensor(Array(address, values))
+    for address, said in ((cuda.managed(values.nbytes), "managed memory"),
+                          (cuda.pinned(values.nbytes), "page-locked host memory"),
+                          (values.ctypes.data, "ordinary host memory")):
+        with refused(said, "no device memory"):
+            runtime.import_tensor(Array(address, values))
+    # Many allocations, each freed as soon as its buffer is.
+    began = time.perf_counter()
+    for _ in range(200):
+        address = cuda.malloc(values.nbytes)
+        cuda.write(address, values)
+        with runtime.import_tensor(Array(address, values)) as buffer:
+            ask(runtime, buffer, buffer, buffer)
+        check.failures += not numpy.array_equal(cuda.read(address, values), 2 * values)
+        cuda.free(address)
+    print(f"  200 times allocated, imported, asked, freed: {(time.perf_counter() - began) * 5:.2f} ms each")
+    nothing_is_imported(runtime)
+
+
+# ---- Packages
+
+
+def test_torch(runtime, isolation):
+    import torch
+
+    x = torch.arange(100_000, dtype=torch.float32, device="cuda")
+    buffer = runtime.import_tensor(x)
+    ask(runtime, buffer, buffer, buffer)
+    check(bool((x == 2 * torch.arange(100_000, dtype=torch.float32, device="cuda")).all()), "PyTorch sees the sums")
+    x.fill_(3)
+    torch.cuda.current_stream().synchronize()
+    check(bool((buffer.read() == 3).all()), "Gyre sees what PyTorch wrote")
+    part = runtime.import_tensor(x[1001:2002])
+    ask(runtime, part, part, part)
+    check(float(x.sum().item()) == 300_000 + 3 * 1001, "a slice is changed, and nothing beside it")
+    # Work of another stream is done before the import returns.
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)
+        y = torch.full((1000,), 7.0, device="cuda")
+        late = runtime.import_tensor(y)
+    check(bool((late.read() == 7).all()), "an import waits for the producer's stream")
+    frozen = runtime.import_tensor(y, read_only=True)
+    with refused("read-only", "writing a tensor that was imported as read-only"):
+        ask(runtime, frozen, frozen, frozen)
+    frozen.close()
+    for tensor, said in ((torch.zeros(10), "on the host"), (torch.zeros(10).pin_memory(), "host"),
+                         (torch.zeros(4, 6, device="cuda").T, "strides"), (torch.zeros(0, device="cuda"), "no elements"),
+                         (torch.zeros(4, dtype=torch.float16, device="cuda"), "float16"),
+                         (torch.zeros(4, dtype=torch.bfloat16, device="cuda"), "bfloat16")):
+        with refused(said, "PyTorch"):
+            runtime.import_tensor(tensor)
+    halves = torch.zeros(4, dtype=torch.bfloat16, device="cuda")
+    runtime.import_tensor(halves.view(torch.int16)).close()
+    check(True, "bfloat16 is imported as int16")
+    # Freed while asks are in flight: PyTorch may use the memory again only once the workers are past them.
+    client, wrong = runtime.client(), 0
+    for _ in range(200):
+        z = torch.ones(50_000, device="cuda")
+        b = runtime.import_tensor(z)
+        request = {"length": len(b), "aBuffer": b, "bBuffer": b, "resultBuffer": b}
+        client.tell(ADD, 0, "VectorAddRequest", request)
+        b.close()
+        del z
+        other = torch.zeros(50_000, device="cuda")
+        wrong += bool((other != 0).any())
+    check(wrong == 0, "200 tensors freed while asks are in flight disturb no other")
+    began = time.perf_counter()
+    torch.cuda.empty_cache()
+    torch.cuda.synchronize()
+    check(time.perf_counter() - began < 5, "empty_cache and synchronize wait for no worker")
+    for one in (buffer, part, late):
+        one.close()
+    nothing_is_imported(runtime)
+
+
+def test_cupy(runtime, isolation):
+    import cupy
+
+    x = cupy.arange(10_000, dtype=cupy.float64)
+    y = cupy.arange(10_000, dtype=cupy.float32)
+    doubles, floats = runtime.import_tensor(x), runtime.import_tensor(y)
+    ask(runtime, floats, floats, floats)
+    check(bool((y == 2 * cupy.arange(10_000, dtype=cupy.float32)).all()), "CuPy sees the sums")
+    x[:] = 5
+    cupy.cuda.Stream.null.synchronize()
+    check(bool((doubles.read() == 5).all()), "Gyre sees what CuPy wrote")
+    with refused("strides", "CuPy, not contiguous"):
+        runtime.import_tensor(cupy.zeros((4, 6), cupy.float32)[:, :3])
+    if isolation == "process":
+        with cupy.cuda.using_allocator(cupy.cuda.MemoryAsyncPool().malloc), refused("stream-ordered pool", "CuPy, a pool"):
+            runtime.import_tensor(cupy.zeros(1000, cupy.float32))
+    doubles.close()
+    floats.close()
+    nothing_is_imported(runtime)
+
+
+def test_jax(runtime, isolation):
+    import jax
+    import jax.numpy as jnp
+
+    if jax.devices()[0].platform != "gpu":
+        print("  skipped: JAX has no GPU here")
+        return
+    x = jnp.arange(10_000, dtype=jnp.float32)
+    buffer = runtime.import_tensor(x)
+    check(buffer.read_only, "a JAX array is read-only")
+    result = runtime.buffer(("float32", 10_000))
+    ask(runtime, buffer, buffer, result)
+    check(numpy.array_equal(result.read(), 2 * numpy.arange(10_000, dtype="float32")), "an actor reads a JAX array")
+    with refused("read-only", "writing a JAX array"):
+        ask(runtime, result, result, buffer)
+    with refused("immutable", "importing a JAX array to write it"):
+        runtime.import_tensor(x, read_only=False)
+    check(bool((x == jnp.arange(10_000, dtype=jnp.float32)).all()), "the JAX array is as it was")
+    buffer.close()
+    nothing_is_imported(runtime)
+
+
+TESTS = {"driver": test_driver, "torch": test_torch, "cupy": test_cupy, "jax": test_jax}
+
+
+def run(name, isolation):
+    """In a process of its own: each package has its own way with CUDA."""
+    print(f"{name}, {isolation}:", flush=True)
+    runtime = gyre.launch(engine="cuda", isolation=isolation)
+    TESTS[name](runtime, isolation)
+    ended = runtime.terminate()
+    check(ended["balanced"], "the books balance")
+    runtime.close()
+    return 1 if check.failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--isolation", choices=["process", "in_process"])
+    parser.add_argument("--only", default=",".join(TESTS))
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        signal.alarm(LIMIT_S)
+        return run(arguments.one, arguments.isolation)
+    codes = []
+    for name in arguments.only.split(","):
+        if name != "driver" and importlib.util.find_spec(name) is None:
+            print(f"{name}: skipped, not installed")
+            continue
+        for isolation in [arguments.isolation] if arguments.isolation else ["process", "in_process"]:
+            environment = dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false")
+            codes.append(subprocess.run([sys.executable, __file__, "--one", name, "--isolation", isolation],
+                                        env=environment).returncode)
+    return 77 if not codes else max(abs(code) for code in codes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
