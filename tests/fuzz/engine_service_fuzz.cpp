@@ -190,7 +190,7 @@ class Session {
 
   static bool starts(std::vector<uint64_t> words) {
     try {
-      return Received(std::move(words), {}).root<ToEngine>().isStart();
+      return Received(std::move(words), {}, false).root<ToEngine>().isStart();
     } catch (const kj::Exception&) {
       return false;
     }
@@ -206,7 +206,7 @@ class Session {
   }
   bool serve(std::vector<uint64_t> words, std::vector<Descriptor> descriptors = {}) {
     try {
-      return service_.serve(Received(std::move(words), std::move(descriptors)));
+      return service_.serve(Received(std::move(words), std::move(descriptors), false));
     } catch (const Error&) {
       return false;
     } catch (const kj::Exception&) {  // of Received
