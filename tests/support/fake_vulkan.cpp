@@ -78,6 +78,7 @@ VkResult vkEnumeratePhysicalDevices(VkInstance, uint32_t* count, VkPhysicalDevic
 void vkGetPhysicalDeviceProperties2(VkPhysicalDevice device, VkPhysicalDeviceProperties2* properties) {
   auto* const id = static_cast<VkPhysicalDeviceIDProperties*>(properties->pNext);
   std::memcpy(id->deviceUUID, FakeDriver::uuid().data(), VK_UUID_SIZE);
+  id->deviceUUID[VK_UUID_SIZE - 1] = uint8_t(id->deviceUUID[VK_UUID_SIZE - 1] + state().vulkan->device);
   if (device != handle<VkPhysicalDevice>(cuda_device)) id->deviceUUID[VK_UUID_SIZE - 1] ^= 1;
 }
 void vkGetPhysicalDeviceMemoryProperties(VkPhysicalDevice device, VkPhysicalDeviceMemoryProperties* memory) {

@@ -19,7 +19,8 @@ class FakeVulkan {
   FakeVulkan(const FakeVulkan&) = delete;
   FakeVulkan& operator=(const FakeVulkan&) = delete;
 
-  bool has_device = true;            ///< the device of CUDA's UUID is among its devices
+  bool has_device = true;            ///< a device of CUDA's is among its devices
+  uint8_t device = 0;                ///< which, by CUDA's number
   bool has_mappable_memory = true;   ///< that device has memory that the host can write
   uint64_t heap_bytes = 256u << 20;  ///< of that memory
   bool loses_stores = false;         ///< what the host stores there does not arrive

@@ -29,7 +29,7 @@ runtime = json.load(open(sys.argv[1]))[-1]
 assert runtime["pid"] == int(sys.argv[2]) and runtime["process_there"] and not runtime["stale"]
 assert runtime["engine"] == "cpu" and runtime["transport"] == "heap" and runtime["slots"] == 256
 assert runtime["memory"]["region"] > 1 << 20 and runtime["memory"]["actors"] > 0, runtime["memory"]
-assert runtime["memory"]["device_free"] is None and runtime["memory"]["buffers"] == [0, 0, 0], runtime["memory"]
+assert runtime["memory"]["device_free"] is None and runtime["memory"]["buffers"] == [0, 0, 0, 0], runtime["memory"]
 assert runtime["asks"]["accepted"] + runtime["tells"]["accepted"] > 0
 for worker in runtime["workers"]:
     assert worker["depth_high_water"] <= runtime["slots"]

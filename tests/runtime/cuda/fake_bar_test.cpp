@@ -257,6 +257,7 @@ TEST_CASE("a worker that does not stop keeps its device memory, and a device fau
   {
     Options options = over(TransportKind::bar);
     options.device = 3;
+    fakes.vulkan.device = 3;
     Runtime runtime = Runtime::launch(probe_actors(), options);
     CHECK(runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s).get());
     fakes.driver.hold(true);
