@@ -253,15 +253,15 @@ void EngineService::take(control::ToEngine::Reader message, Received& received) 
         break;
       case control::ToEngine::COPY_IN: {
         const auto copy = message.getCopyIn();
-        buffers().begin_copy_in(part_of_block("writing", copy), pinned_side(copy), copy.getHalf(),
-                                copy.getLast());
+        const MemoryBlock part = part_of_block("writing", copy);
+        buffers().begin_copy_in(part, pinned_side(copy), copy.getHalf(), copy.getLast());
         answer.from.setDone();
         break;
       }
       case control::ToEngine::COPY_OUT: {
         const auto copy = message.getCopyOut();
-        buffers().begin_copy_out(part_of_block("reading", copy), pinned_side(copy), copy.getHalf(),
-                                 copy.getLast());
+        const MemoryBlock part = part_of_block("reading", copy);
+        buffers().begin_copy_out(part, pinned_side(copy), copy.getHalf(), copy.getLast());
         answer.from.setDone();
         break;
       }
