@@ -2,7 +2,6 @@
 #include <gyre/bridge/errors/error.hpp>
 
 #if defined(GYRE_WITH_VULKAN)
-#include <unistd.h>
 #include <gyre/bridge/cuda/vulkan.hpp>
 
 #include <cstdio>
@@ -63,7 +62,7 @@ void touch_pages(void* host, uint64_t bytes, LineStore store) {
   HostMemory::store_fence();
 }
 
-// It is open for a runtime on another GPU at times.
+// Another runtime may have opened it for another GPU.
 std::shared_ptr<VulkanDevice> with_device(std::shared_ptr<VulkanDevice> opened, const DeviceUuid& uuid) {
   if (opened->open(uuid)) return opened;
   auto other = std::make_shared<VulkanDevice>();

@@ -52,7 +52,7 @@ class BarMemory {
 
  private:
   const uint64_t bytes_;
-  const LineStore store_;
+  [[maybe_unused]] const LineStore store_;
   std::unique_ptr<VulkanMemory> vulkan_;
 };
 

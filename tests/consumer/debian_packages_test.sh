@@ -19,6 +19,7 @@ declare -A wanted=(
   [gyre-dev]='/bin/capnpc-gyre /include/gyre/gyre.hpp /include/gyre/gyre.h /libgyre_runtime.a /libgyre.so
               /cmake/gyre/gyre-config.cmake /pkgconfig/gyre.pc /pkgconfig/gyre-c.pc'
 )
+[[ ! -x $build/bin/gyre-engine ]] || wanted[gyre-runtime]+=' /libexec/gyre/gyre-engine'  # built with CUDA
 for package in "${!wanted[@]}"; do
   deb="$(echo "$dir/${package}_${version}_"*.deb)"
   [[ -f $deb ]] || { fail "there is no package $package"; continue; }
