@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "baselines/copies.hpp"
+#include "bulk_rows.hpp"
 #include "common_options.hpp"
 #include "gyre_run.hpp"
 #include "machine.hpp"
@@ -30,6 +31,8 @@ struct PayloadSettings {
   uint32_t depth = 4;
   uint64_t total_bytes = uint64_t(4) << 30;
   bool arena_given = false;
+  bool only_bulk = false;
+  uint32_t rounds = 3;
   std::string json_file;
 };
 
@@ -295,6 +298,7 @@ int payload(const PayloadSettings& settings) {
       on_cuda ? "/cuMemcpy" : "/memcpy");
   tools::Json json_rows = tools::Json::array();
   for (const uint64_t bytes : settings.bytes) {
+    if (settings.only_bulk) break;
     Payload payload(settings, bytes);
     const PayloadRow reference = payload.copies(on_cuda);
     const auto report = [&](const PayloadRow& row) {
@@ -322,8 +326,17 @@ int payload(const PayloadSettings& settings) {
     if (!tools::interrupt_requested()) report(payload.through_device_buffers());
     if (tools::interrupt_requested()) break;
   }
+  if (!tools::interrupt_requested()) {
+    BulkPlan plan{settings.options,     settings.bytes,  settings.depth,
+                  settings.total_bytes, settings.rounds, settings.arena_given};
+    plan.options.engine = machine.engine;
+    const std::vector<BulkRow> rows = measure_bulk(plan);
+    print(out, rows);
+    add_to(json_rows, rows);
+  }
   tools::Json about = to_json(machine);
   about["depth"] = settings.depth;
+  about["rounds"] = settings.rounds;
   tools::write_json(settings.json_file, {{"benchmark", "payload"},
                                          {"machine", about},
                                          {"reference", on_cuda ? "cuMemcpyAsync" : "memcpy"},
@@ -356,6 +369,13 @@ void add_payload(tools::ProgramCommand app, std::function<int()>& chosen) {
       .range(uint64_t(1), uint64_t(1) << 44)
       .type_name("BYTES")
       .show_default();
+  command
+      .add_option("--interleave", settings->rounds,
+                  "rounds of the rows of one direction and of both, plain copies and Gyre's in turn")
+      .range(1u, 1000u)
+      .type_name("N")
+      .show_default();
+  command.add_flag("--only-bulk", settings->only_bulk, "leave out the rows of vectors added");
   command.footer(
       "On a GPU one worker of one warp does not fill the bus: give --workers 16 --block 512 or more.\n"
       "The arena is made as large as the messages in flight need, unless --arena-bytes says otherwise.\n"

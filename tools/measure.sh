@@ -61,7 +61,7 @@ steps=(
   'sweep|10|sweep --engine cuda --workers 16 --seconds 0.5 --loads 0.1 0.25 0.5 0.7 0.9'
   'launch-bar|8|launch --engine cuda --transport bar --runs 8'
   'launch-pinned|8|launch --engine cuda --transport pinned --runs 8'
-  'payload|10|payload --engine cuda --workers 32 --block 512 --bytes 1048576 67108864 --total-bytes 1073741824'
+  'payload|10|payload --engine cuda --workers 32 --block 512 --bytes 1048576 16777216 67108864 --total-bytes 1073741824'
   'workers|8|workers --engine cuda --workers 1 132 --messages 100000 --interleave 3'
   'idle|12|idle --engine cuda --workers 132 --seconds 5'
   'sparse-cuda|17|sparse --engine cuda --messages 100 --interleave 2 --idle-seconds 1'

@@ -42,13 +42,21 @@ assert one(name="boost-spsc")["rate_ratio"] == 1
 assert len(rows) == 5 and all(len(row["rounds"]) == 2 and row["messages_per_s"] in row["rounds"] for row in rows), rows
 CHECK
 
-measures payload --bytes 4096 40000 --depth 3 --total-bytes 600000 <<'CHECK'
+measures payload --bytes 4096 40000 --depth 3 --total-bytes 600000 --interleave 2 <<'CHECK'
 for size in (4096, 40000):
     for name in ("memcpy", "gyre messages", "gyre pinned", "gyre device", "gyre device, copied"):
         row = one(name=name, bytes=size)
         assert row["messages"] >= 6 and row["gb_per_s_in"] > row["gb_per_s_out"] > 0, row
     assert one(name="memcpy", bytes=size)["rate_ratio"] == 1
-assert len(rows) == 10, rows
+    for way in ("write", "read", "write and read"):
+        for memory in ("pinned", "pageable"):
+            row = one(name=f"gyre {way}, {memory}", bytes=size)
+            assert row["beside"] == f"memcpy {way}, {memory}" and row["rate_ratio"] > 0 < row["gb_per_s"], row
+            assert len(row["rounds"]) == 2 == len(one(name=row["beside"], bytes=size)["rounds"]), row
+    for way in ("in", "out", "both"):
+        row = one(name=f"gyre messages {way}", bytes=size)
+        assert row["beside"] == f"memcpy, payloads {way}" and row["rate_ratio"] > 0, row
+assert len(rows) == 2 * (5 + 2 * 9), rows
 CHECK
 
 measures launch --runs 3 --cold <<'CHECK'
