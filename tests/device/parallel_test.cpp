@@ -1,5 +1,6 @@
 // Lists worked on by the group, here of one thread: lists aligned alike and not, shorter ones, and ones whose
 // elements a later revision made larger; and an actor's own traversal budget.
+#include <gyre/device/actor/dispatch.hpp>
 #include <gyre/device/context.hpp>
 #include <gyre/device/parallel.hpp>
 
