@@ -163,7 +163,12 @@ GYRE_API gyre_status gyre_schema_type_id(gyre_schema schema, const char* name, u
 /** Describes all structs as JSON: {"<id in decimal>": {"name": …, "fields": {"<name>": <type>}, "union":
    ["<name>", …]}}, where a type is "Int32" and so on as schemas spell it, {"enum": ["<name>", …]}, {"list":
    <type>} or {"struct": "<id>"}; a group is a struct. "union" names the fields of a union, of which a
-   message holds one; it is absent if the struct has no union. Text (6). */
+   message holds one; it is absent if the struct has no union. Beside these, "layout": {"words": W,
+   "pointers": P, "tag": T, "group": true, "fields": {"<name>": {"at": A, "default": "D", "member": M}}} says where fields
+   lie: words of data and pointers of the struct; the union's tag, counted in 16 bits; a field's place,
+   counted in its own size, a pointer's in pointers; the bits that its value is xor'ed with, or true for
+   a pointer that has a default; the tag's value for a field of the union. What a struct or field has not is absent. A group lies
+   in its struct, and has the struct's words and pointers. Text (6). */
 GYRE_API gyre_status gyre_schema_describe(gyre_schema schema, char* buffer, size_t capacity, size_t* size);
 /** Returns the view of file number `index` of the parsed files: the C++ header that actors include,
    <file.view.hpp> for file.capnp. gyre_actors_from_source adds the views automatically. *view belongs to

@@ -15,6 +15,7 @@
 #include <gyre_c_schemas_sources.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -238,6 +239,71 @@ std::string type_json(capnp::Type type) {
   }
 }
 
+// The default of a field in the data section, as the bits that its value is xor'ed with; 0 for other fields.
+uint64_t default_bits(const capnp::schema::Value::Reader& value) {
+  switch (value.which()) {
+    case capnp::schema::Value::BOOL:
+      return value.getBool();
+    case capnp::schema::Value::INT8:
+      return uint8_t(value.getInt8());
+    case capnp::schema::Value::INT16:
+      return uint16_t(value.getInt16());
+    case capnp::schema::Value::INT32:
+      return uint32_t(value.getInt32());
+    case capnp::schema::Value::INT64:
+      return uint64_t(value.getInt64());
+    case capnp::schema::Value::UINT8:
+      return value.getUint8();
+    case capnp::schema::Value::UINT16:
+      return value.getUint16();
+    case capnp::schema::Value::UINT32:
+      return value.getUint32();
+    case capnp::schema::Value::UINT64:
+      return value.getUint64();
+    case capnp::schema::Value::FLOAT32:
+      return std::bit_cast<uint32_t>(value.getFloat32());
+    case capnp::schema::Value::FLOAT64:
+      return std::bit_cast<uint64_t>(value.getFloat64());
+    case capnp::schema::Value::ENUM:
+      return value.getEnum();
+    default:
+      return 0;
+  }
+}
+
+bool is_pointer(capnp::Type type) {
+  return type.isList() || type.isText() || type.isData() || type.isStruct() || type.isAnyPointer();
+}
+
+// Where the fields of a struct lie in a message.
+std::string layout_json(capnp::StructSchema type) {
+  const auto shape = type.getProto().getStruct();
+  std::string text =
+      fmt::format("{{\"words\":{},\"pointers\":{}", shape.getDataWordCount(), shape.getPointerCount());
+  if (shape.getDiscriminantCount() != 0) text += fmt::format(",\"tag\":{}", shape.getDiscriminantOffset());
+  if (shape.getIsGroup()) text += ",\"group\":true";
+  text += ",\"fields\":{";
+  const char* between = "";
+  for (const auto field : type.getFields()) {
+    const auto proto = field.getProto();
+    text += fmt::format("{}\"{}\":{{\"at\":{}", between, proto.getName().cStr(),
+                        proto.isSlot() ? proto.getSlot().getOffset() : 0);
+    between = ",";
+    if (proto.isSlot()) {
+      if (const uint64_t bits = default_bits(proto.getSlot().getDefaultValue()); bits != 0) {
+        text += fmt::format(",\"default\":\"{}\"", bits);
+      } else if (is_pointer(field.getType()) && proto.getSlot().getHadExplicitDefault()) {
+        text += ",\"default\":true";
+      }
+    }
+    if (proto.getDiscriminantValue() != capnp::schema::Field::NO_DISCRIMINANT) {
+      text += fmt::format(",\"member\":{}", proto.getDiscriminantValue());
+    }
+    text += "}";
+  }
+  return text + "}}";
+}
+
 std::string describe(const std::map<uint64_t, capnp::Schema>& nodes) {
   std::string text = "{";
   for (const auto& [id, node] : nodes) {
@@ -256,7 +322,7 @@ std::string describe(const std::map<uint64_t, capnp::Schema>& nodes) {
       members += fmt::format("{}\"{}\"", members.empty() ? "" : ",", field.getProto().getName().cStr());
     }
     if (!members.empty()) text += fmt::format(",\"union\":[{}]", members);
-    text += "}";
+    text += fmt::format(",\"layout\":{}}}", layout_json(node.asStruct()));
   }
   return text + "}";
 }

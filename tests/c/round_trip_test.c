@@ -100,6 +100,12 @@ static void json_messages_come_back_as_they_were(void) {
                 "\"name\":\"Numbers\",\"fields\":{\"big\":\"Int64\",\"unsignedBig\":\"UInt64\",\"bytes\":"
                 "\"Data\",\"ratio\":\"Float64\",\"inner\":{\"struct\":\"") != NULL);
   EXPECT(strstr(description, "\"names\":{\"list\":\"Text\"}") != NULL);
+  /* Where the fields lie: of Gyre's own message, as its schema's order gives it. */
+  EXPECT(
+      strstr(description,
+             "\"layout\":{\"words\":2,\"pointers\":5,\"fields\":{\"operation\":{\"at\":0},\"a\":{\"at\":0},"
+             "\"b\":{\"at\":1},\"length\":{\"at\":1},\"aBuffer\":{\"at\":2},\"bBuffer\":{\"at\":3},"
+             "\"resultBuffer\":{\"at\":4}}}") != NULL);
   EXPECT(strstr(description, "\"name\":\"VectorAddRequest\"") != NULL);
   gyre_text view;
   REQUIRE_OK(gyre_schema_view(schema, 0, &view));
