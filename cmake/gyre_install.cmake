@@ -32,6 +32,9 @@ if(TARGET gyre_c)
   set(GYRE_PYTHON_DIR lib/python3/dist-packages CACHE STRING "Where the Python package is installed, below the prefix")
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/python/gyre/ DESTINATION ${GYRE_PYTHON_DIR}/gyre COMPONENT runtime
           FILES_MATCHING PATTERN "*.py")
+  if(TARGET gyre_python)
+    install(TARGETS gyre_python LIBRARY DESTINATION ${GYRE_PYTHON_DIR}/gyre COMPONENT runtime)
+  endif()
   cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR
              BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${GYRE_PYTHON_DIR}/gyre OUTPUT_VARIABLE to_library)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python)

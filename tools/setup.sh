@@ -21,6 +21,7 @@ packages=(
   pkg-config                 # the tests: a program that finds an installed Gyre without CMake
   doxygen                    # the tests: the API reference, which must have no warnings
   python3-numpy python3-pip  # the Python package: its tests; installing it
+  python3-dev                # its extension, by which prepared asks take less time
 )
 packages_for_all=(
   libclang-rt-dev            # by clang: the sanitizer build, and the fuzzers

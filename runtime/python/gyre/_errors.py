@@ -1,6 +1,7 @@
 """Exceptions. Each has the status, and Gyre's text with the numbers and what to do."""
 
 import ctypes
+import operator
 
 from ._library import lib
 
@@ -45,7 +46,8 @@ _CLASSES = {
 
 OK = 0
 RING_FULL, CALL_TABLE_FULL, ARENA_FULL = 1, 2, 9
-NOT_READY, TOO_SMALL, BAD_SCHEMA, BAD_JSON = 1004, 1005, 1010, 1012
+MALFORMED = 21
+BUSY, NOT_READY, TOO_SMALL, BAD_SCHEMA, BAD_JSON = 1003, 1004, 1005, 1010, 1012
 
 
 def failure(status):
@@ -90,3 +92,11 @@ def nanoseconds(seconds):
     if not 0 <= seconds <= 10**9:
         raise BadArgument(f"a timeout of {shown(seconds)} s: give 0 to 10^9 seconds, or None for the runtime's own")
     return int(seconds * 1_000_000_000)
+
+
+def number_of_bits(name, value, bits):
+    """Returns an integer that fits. ctypes truncates numbers that do not: the message would go to another actor."""
+    number = operator.index(value)
+    if not 0 <= number < 1 << bits:
+        raise BadArgument(f"{name} {shown(value)}: give 0 to 2^{bits} - 1")
+    return number

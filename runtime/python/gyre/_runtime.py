@@ -5,14 +5,13 @@ import atexit
 import ctypes
 import dataclasses
 import json
-import operator
 import time
 import weakref
 
 from . import _asyncio
 from ._buffer import Buffer
 from ._errors import ARENA_FULL, CALL_TABLE_FULL, NOT_READY, OK, RING_FULL, BadArgument, Error, check, failure
-from ._errors import nanoseconds, shown, text_of
+from ._errors import nanoseconds, number_of_bits, shown, text_of
 from ._library import DeadLetter as _DeadLetter
 from ._library import Handle, Handler, Info, Options, SendOptions, Source, Termination, Text, lib
 from ._schema import ENCODINGS, Schema
@@ -164,14 +163,6 @@ def _in_range(name, value, field):
     if isinstance(value, int) and field(value).value != value:
         raise BadArgument(f"launching: {name}={shown(value)} is out of range")
     return value
-
-
-def _number_of_bits(name, value, bits):
-    # ctypes truncates numbers that do not fit: the message would go to another actor.
-    number = operator.index(value)
-    if not 0 <= number < 1 << bits:
-        raise BadArgument(f"{name} {shown(value)}: give 0 to 2^{bits} - 1")
-    return number
 
 
 class Runtime:
@@ -333,6 +324,20 @@ class Client:
         finally:
             lib.gyre_call_release(call)
 
+    def prepare(
+        self, actor, key, request, message=None, *, timeout=None, max_reply_bytes=0, **lengths
+    ):
+        """Builds a request once and returns a Prepared, which sends it many times.
+
+        message: a dict, as for ask(): the first values, and how long the lists are.
+        lengths: further lists by name, as the number of their elements, which are 0: features=64. Also the bytes of a
+        Text or Data. A list never becomes longer; a Text may be set to a shorter one.
+
+        Needs NumPy."""
+        from ._prepared import Prepared
+
+        return Prepared(self._runtime, actor, key, request, message or {}, lengths, timeout, max_reply_bytes)
+
     async def ask_async(self, actor, key, request, message, *, timeout=None, encoding="body", max_reply_bytes=0):
         """Sends a request and returns the reply without blocking the event loop. Cancelling the coroutine cancels the
         ask."""
@@ -359,19 +364,19 @@ class Client:
         """Sends a message without a reply. When tell() returns, the message was accepted: a worker handles it, or it
         becomes a dead letter. After `expires_after` seconds workers no longer handle it; 0: no limit."""
         actor, type_id, content, known = self._content(actor, request, message, encoding)
-        key = _number_of_bits("key", key, 64)
+        key = number_of_bits("key", key, 64)
         options = self._options(known, timeout)
         options.expires_after_ns = nanoseconds(expires_after)
         check(lib.gyre_tell(self._runtime._handle, actor, key, type_id, content, len(content), ctypes.byref(options)))
 
     def start(self, actor, key, timeout=None):
         """Creates an actor unless it exists, and waits for the worker's answer."""
-        key = _number_of_bits("key", key, 64)
+        key = number_of_bits("key", key, 64)
         check(lib.gyre_start_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
 
     def stop(self, actor, key, timeout=None):
         """Removes an actor with its state, and waits for the worker's answer."""
-        key = _number_of_bits("key", key, 64)
+        key = number_of_bits("key", key, 64)
         check(lib.gyre_stop_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
 
     def _content(self, actor, request, message, encoding):
@@ -394,9 +399,9 @@ class Client:
     def _send(self, actor, key, request, message, encoding, timeout, max_reply_bytes, wait):
         name, type_id, content, known = self._content(actor, request, message, encoding)
         options = self._options(known, timeout)
-        options.max_reply_bytes = _number_of_bits("max_reply_bytes", max_reply_bytes, 32)
+        options.max_reply_bytes = number_of_bits("max_reply_bytes", max_reply_bytes, 32)
         options.when_full = 0 if wait else 1
-        key = _number_of_bits("key", key, 64)
+        key = number_of_bits("key", key, 64)
         call = Handle()
         check(
             lib.gyre_ask(

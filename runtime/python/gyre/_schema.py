@@ -13,15 +13,15 @@ from ._library import Handle, Text, lib
 BODY, STREAM, PACKED = 0, 1, 2
 ENCODINGS = {"body": BODY, "stream": STREAM, "packed": PACKED}
 
-_INTEGERS = {
+INTEGERS = {
     f"{sign}Int{bits}": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     for sign in ("", "U")
     for bits in (8, 16, 32, 64)
 }
-_FLOATS = {"Float32": float.fromhex("0x1.fffffefffffffp+127"), "Float64": math.inf}  # the largest that rounds to one
+FLOATS = {"Float32": float.fromhex("0x1.fffffefffffffp+127"), "Float64": math.inf}  # the largest that rounds to one
 
 
-class _Wrong(Exception):
+class Wrong(Exception):
     """Reports a value that its field does not take. The structs and lists around the field complete `path`."""
 
     def __init__(self, value, expected):
@@ -33,7 +33,7 @@ class _Wrong(Exception):
         return self
 
 
-class _WrongFields(_Wrong):
+class WrongFields(Wrong):
     """Reports fields that a struct does not take, or not together. `expected` names them."""
 
 
@@ -73,6 +73,7 @@ class Schema:
         self._handle = handle
         self._structs = json.loads(text_of(lib.gyre_schema_describe, self._handle))
         self._ids = {}
+        self._views = None  # the classes of views, made by the first Prepared
 
     def __del__(self):
         if getattr(self, "_handle", 0):
@@ -89,6 +90,10 @@ class Schema:
             check(lib.gyre_schema_type_id(self._handle, name.encode(), ctypes.byref(value)))
             found = self._ids[name] = value.value
         return found
+
+    def name_of(self, type_id):
+        """Returns the name of a struct by its id, or the id as text if there is none."""
+        return self._structs.get(str(type_id), {"name": f"{type_id:#x}"})["name"]
 
     def views(self):
         """Returns a dict of the C++ headers that actors of these messages include, by name."""
@@ -133,9 +138,9 @@ class Schema:
             return json.dumps(value, ensure_ascii=False, allow_nan=False)
         except RecursionError:
             what = "it lies too deep, or holds itself; write it flatter"
-        except _WrongFields as wrong:
+        except WrongFields as wrong:
             what = f"{wrong.path}: {wrong.expected}" if wrong.path else wrong.expected
-        except _Wrong as wrong:
+        except Wrong as wrong:
             what = f"{wrong.path or 'the message'} is {shown(wrong.value)}; {wrong.expected}"
         raise BadArgument(f"making a message {struct['name']}: {what}", BAD_JSON, "bad_json")
 
@@ -145,60 +150,60 @@ class Schema:
                 return self._list_to_json(value, of["list"])
             if "enum" in of:
                 if not isinstance(value, str) or value not in of["enum"]:
-                    raise _Wrong(value, f"give one of {', '.join(of['enum'])}")
+                    raise Wrong(value, f"give one of {', '.join(of['enum'])}")
                 return value
             return self._struct_to_json(value, of["struct"])
-        if of in _INTEGERS:
+        if of in INTEGERS:
             return _integer(value, of)
-        if of in _FLOATS:
+        if of in FLOATS:
             return _float(value, of)
         if of == "Text":
             if not isinstance(value, str):
-                raise _Wrong(value, "give a str, for a Text")
+                raise Wrong(value, "give a str, for a Text")
             try:
                 value.encode()
             except UnicodeEncodeError as error:
-                raise _Wrong(value, f"give a str of whole characters: {error.reason} at {error.start}") from None
+                raise Wrong(value, f"give a str of whole characters: {error.reason} at {error.start}") from None
             return value
         if of == "Data":
             if isinstance(value, (int, str)):
-                raise _Wrong(value, "give bytes, for Data")
+                raise Wrong(value, "give bytes, for Data")
             try:
                 return list(bytes(value))
             except Exception:
-                raise _Wrong(value, "give bytes, for Data") from None
+                raise Wrong(value, "give bytes, for Data") from None
         if of == "Bool":
             if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
                 return bool(value)
-            raise _Wrong(value, "give True or False, for a Bool")
+            raise Wrong(value, "give True or False, for a Bool")
         if of == "Void":
             if value is not None:
-                raise _Wrong(value, "give None, for a Void")
+                raise Wrong(value, "give None, for a Void")
             return None
-        raise _Wrong(value, f"give none: a field of type {of} cannot be set from Python")
+        raise Wrong(value, f"give none: a field of type {of} cannot be set from Python")
 
     def _struct_to_json(self, value, of):
         if hasattr(value, "handle"):
             value = value.handle()
         struct = self._structs.get(of)
         if not isinstance(value, collections.abc.Mapping):
-            raise _Wrong(value, f"give a dict of fields, for a {struct['name'] if struct else 'struct'}")
+            raise Wrong(value, f"give a dict of fields, for a {struct['name'] if struct else 'struct'}")
         if struct is None:
             return dict(value)  # a generic struct: the library reports what it does not take
         types = struct["fields"]
         chosen = [name for name in struct.get("union", ()) if name in value]
         if len(chosen) > 1:
-            raise _WrongFields(
+            raise WrongFields(
                 None, f"{' and '.join(chosen)} are fields of one union of {struct['name']}, which holds one of them; "
                 "give one"
             )
         found = {}
         for name, field in value.items():
             if name not in types:
-                raise _WrongFields(None, _no_such_field(name, field, struct))
+                raise WrongFields(None, no_such_field(name, struct, field))
             try:
                 found[name] = self._to_json(field, types[name])
-            except _Wrong as wrong:
+            except Wrong as wrong:
                 raise wrong.below(name)
         return found
 
@@ -206,12 +211,12 @@ class Schema:
         if hasattr(value, "tolist"):
             value = value.tolist()
         if isinstance(value, (str, collections.abc.Mapping)) or not isinstance(value, collections.abc.Iterable):
-            raise _Wrong(value, f"give a list or an array, for a List({self._name_of(of)})")
+            raise Wrong(value, f"give a list or an array, for a List({self._name_of(of)})")
         found = []
         for element in value:
             try:
                 found.append(self._to_json(element, of))
-            except _Wrong as wrong:
+            except Wrong as wrong:
                 raise wrong.below(f"[{len(found)}]")
         return found
 
@@ -230,47 +235,64 @@ class Schema:
                 return value
             fields = self._structs[of["struct"]]["fields"]
             return {name: self._from_json(field, fields[name]) for name, field in value.items()}
-        if of in _INTEGERS:
+        if of in INTEGERS:
             return int(value)
-        if of in _FLOATS:
+        if of in FLOATS:
             return float(value)
         if of == "Data":
             return bytes(value)
         return value
 
 
-def _integer(value, of):
-    lowest, highest = _INTEGERS[of]
+def whole_number(value, of):
+    """Returns an integer that a field of type `of` takes. Raises Wrong."""
+    lowest, highest = INTEGERS[of]
     expected = f"give an integer from {lowest} to {highest}, for a {of}"
     if isinstance(value, bool):
-        raise _Wrong(value, expected)
+        raise Wrong(value, expected)
     try:
         number = operator.index(value)
     except Exception:  # a class's own __index__ may raise anything
-        raise _Wrong(value, expected) from None
+        raise Wrong(value, expected) from None
     if not lowest <= number <= highest:
-        raise _Wrong(value, expected)
+        raise Wrong(value, expected)
+    return number
+
+
+def real_number(value, of):
+    """Returns a float that a field of type `of` takes. Raises Wrong."""
+    if isinstance(value, (bool, str, bytes, bytearray)):
+        raise Wrong(value, f"give a number, for a {of}")
+    try:
+        number = float(value)
+    except Exception:
+        raise Wrong(value, f"give a number, for a {of}") from None
+    if math.isfinite(number) and abs(number) > FLOATS[of]:
+        raise Wrong(value, f"give a number that a {of} holds, or an infinity")
+    return number
+
+
+def _integer(value, of):
+    number = whole_number(value, of)
     return str(number) if of.endswith("64") else number
 
 
 def _float(value, of):
-    if isinstance(value, (bool, str, bytes, bytearray)):
-        raise _Wrong(value, f"give a number, for a {of}")
-    try:
-        number = float(value)
-    except Exception:
-        raise _Wrong(value, f"give a number, for a {of}") from None
+    number = real_number(value, of)
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
-    if abs(number) > _FLOATS[of]:
-        raise _Wrong(value, f"give a number that a {of} holds, or an infinity")
     return number
 
 
-def _no_such_field(name, value, struct):
-    text = f"{struct['name']} has no field {shown(name)} (given {shown(value)})"
+_NOT_GIVEN = object()
+
+
+def no_such_field(name, struct, value=_NOT_GIVEN):
+    """Returns what an error says of a field that a struct has not."""
+    given = "" if value is _NOT_GIVEN else f" (given {shown(value)})"
+    text = f"{struct['name']} has no field {shown(name)}{given}"
     near = difflib.get_close_matches(name, struct["fields"], 1) if isinstance(name, str) else ()
     text += f"; is it {near[0]}? It has" if near else "; it has"
     return f"{text} {', '.join(struct['fields']) or 'none'}"
