@@ -31,7 +31,7 @@ if(TARGET gyre_c)
   # The Python package: PYTHONPATH names this folder. It finds the library by a link beside it.
   set(GYRE_PYTHON_DIR lib/python3/dist-packages CACHE STRING "Where the Python package is installed, below the prefix")
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/python/gyre/ DESTINATION ${GYRE_PYTHON_DIR}/gyre COMPONENT runtime
-          FILES_MATCHING PATTERN "*.py")
+          FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
   if(TARGET gyre_python)
     install(TARGETS gyre_python LIBRARY DESTINATION ${GYRE_PYTHON_DIR}/gyre COMPONENT runtime)
   endif()

@@ -17,6 +17,7 @@ GYRE_LIBRARY=$library GYRE_ENGINE=$engine PIP_DISABLE_PIP_VERSION_CHECK=1 "$pyth
   --quiet --target "$dir/site" "$dir/tree"
 [[ -f $dir/site/gyre/libgyre.so ]] || { echo "FAILED: the library was not installed"; exit 1; }
 [[ ! $engine || -x $dir/site/gyre/gyre-engine ]] || { echo "FAILED: gyre-engine was not installed"; exit 1; }
+[[ -f $dir/site/gyre/py.typed ]] || { echo "FAILED: py.typed, by which type checkers find the hints, was not installed"; exit 1; }
 ls "$dir/site"
 out=$(env -u GYRE_LIBRARY PYTHONPATH="$dir/site" "$python" -c '
 import gyre

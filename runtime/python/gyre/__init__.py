@@ -10,14 +10,29 @@
 See docs/reference/python.md.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ._buffer import Buffer
 from ._errors import BadArgument, Closed, EngineUnavailable, Error, TimedOut
 from ._library import lib as _lib
 from ._runtime import Actors, Client, DeadLetter, Runtime, launch
 from ._schema import Schema
 
-__version__ = _lib.gyre_version().decode()
+if TYPE_CHECKING:
+    from ._prepared import Prepared as Prepared
+
+__version__: str = _lib.gyre_version().decode()
 __all__ = [
     "Actors", "BadArgument", "Buffer", "Client", "Closed", "DeadLetter", "EngineUnavailable", "Error", "Runtime",
     "Schema", "TimedOut", "launch",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Prepared":  # not before: it needs NumPy
+        from ._prepared import Prepared
+
+        return Prepared
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,11 +1,22 @@
 """Buffers: memory that messages name by a handle, copied from and to NumPy arrays."""
 
+from __future__ import annotations
+
 import ctypes
 import weakref
+from typing import TYPE_CHECKING, Any
 
 from ._errors import BadArgument, Error, check, nanoseconds, shown
 from ._library import BufferHandle, Handle, Import, lib
 from ._tensor import describe, drop, keep, refusal, release_keeper
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    from ._runtime import Runtime
+
+    Array = NDArray[Any]
 
 MEMORIES = {"device": 0, "pinned": 1, "unified": 2}
 # Names of element types by their gyre_element numbers.
@@ -21,7 +32,7 @@ class Buffer:
 
     read_only = False  # True: handlers must ask for Context::buffer<const T>, and write() is refused
 
-    def __init__(self, runtime, like, memory="device"):
+    def __init__(self, runtime: Runtime, like: Any, memory: str = "device") -> None:
         import numpy
 
         if memory not in MEMORIES:
@@ -31,7 +42,7 @@ class Buffer:
         if dtype.name not in ELEMENTS[1:] or not dtype.isnative:
             raise BadArgument(f"a buffer of {dtype}: its elements are one of {', '.join(ELEMENTS[1:])}")
         self.dtype, self.size, self.memory = dtype, size, memory
-        self._views = []  # weak references to the arrays of view()
+        self._views: list[weakref.ref[Any]] = []  # weak references to the arrays of view()
         handle = Handle()
         check(
             lib.gyre_buffer_create(
@@ -43,7 +54,7 @@ class Buffer:
             self.write(array)
 
     @classmethod
-    def _of_tensor(cls, runtime, tensor, read_only):
+    def _of_tensor(cls, runtime: Runtime, tensor: Any, read_only: bool | None) -> Buffer:
         import numpy
 
         there = describe(tensor)
@@ -73,20 +84,20 @@ class Buffer:
         self._handle = handle.value
         return self
 
-    def __enter__(self):
+    def __enter__(self) -> Buffer:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", 0):
             lib.gyre_buffer_release(self._handle)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.size
 
-    def close(self):
+    def close(self) -> None:
         """Frees the buffer; its handles become stale. Raises BufferError while arrays of view() exist."""
         self._views = [view for view in self._views if view() is not None]
         if self._views:
@@ -95,7 +106,7 @@ class Buffer:
         if handle:
             check(lib.gyre_buffer_release(handle))
 
-    def handle(self, length=0):
+    def handle(self, length: int = 0) -> dict[str, Any]:
         """Returns the fields of a BufferHandle that names the first `length` elements; 0: all."""
         handle = BufferHandle()
         check(lib.gyre_buffer_get_handle(self._handle, length, ctypes.byref(handle)))
@@ -107,7 +118,7 @@ class Buffer:
             "length": handle.length,
         }
 
-    def write(self, array, offset=0):
+    def write(self, array: Any, offset: int = 0) -> None:
         """Copies an array into the buffer from element `offset` on, and returns when it is there. A contiguous array of
         the buffer's type is copied once; other arrays are converted first."""
         import numpy
@@ -116,7 +127,7 @@ class Buffer:
         self._check_offset(offset)
         check(lib.gyre_buffer_write(self._handle, offset * self.dtype.itemsize, array.ctypes.data, array.nbytes))
 
-    def read(self, out=None, offset=0):
+    def read(self, out: Array | None = None, offset: int = 0) -> Array:
         """Copies elements out of the buffer from element `offset` on, and returns the array. What a handler wrote is
         visible once its reply has arrived.
 
@@ -133,7 +144,7 @@ class Buffer:
         check(lib.gyre_buffer_read(self._handle, offset * self.dtype.itemsize, out.ctypes.data, out.nbytes))
         return out
 
-    def view(self, timeout=None):
+    def view(self, timeout: float | None = None) -> Array:
         """Returns an array that shares the elements of pinned or unified memory. Call it again after each reply, to see
         what the handler wrote. For unified memory it waits until every worker is past all messages sent before, at most
         `timeout` seconds."""
@@ -141,11 +152,12 @@ class Buffer:
 
         address = ctypes.c_void_p()
         check(lib.gyre_buffer_view(self._handle, nanoseconds(timeout), ctypes.byref(address)))
-        shared = (ctypes.c_char * (self.size * self.dtype.itemsize)).from_address(address.value)
+        shared: Any = (ctypes.c_char * (self.size * self.dtype.itemsize)).from_address(address.value or 0)
         shared._buffer = self  # keeps the buffer alive as long as the array
         self._views.append(weakref.ref(shared))
-        return numpy.frombuffer(shared, dtype=self.dtype)
+        found: Array = numpy.frombuffer(shared, dtype=self.dtype)
+        return found
 
-    def _check_offset(self, offset):
+    def _check_offset(self, offset: int) -> None:
         if not 0 <= offset <= self.size:
             raise BadArgument(f"element {shown(offset)} of a buffer of {self.size}: there is none")

@@ -1,7 +1,10 @@
 """Exceptions. Each has the status, and Gyre's text with the numbers and what to do."""
 
+from __future__ import annotations
+
 import ctypes
 import operator
+from typing import Any
 
 from ._library import lib
 
@@ -9,7 +12,7 @@ from ._library import lib
 class Error(Exception):
     """A Gyre function failed. `status` is the failure's number, `name` its name in docs/reference/errors.md ("ring_full")."""
 
-    def __init__(self, text, status=0, name=""):
+    def __init__(self, text: str, status: int = 0, name: str = "") -> None:
         super().__init__(text)
         self.status = status
         self.name = name
@@ -50,20 +53,20 @@ MALFORMED = 21
 BUSY, NOT_READY, TOO_SMALL, BAD_SCHEMA, BAD_JSON = 1003, 1004, 1005, 1010, 1012
 
 
-def failure(status):
+def failure(status: int) -> Error:
     """Makes the exception for the status that this thread's last call returned."""
-    text = lib.gyre_last_error().decode()
-    name = lib.gyre_status_name(status).decode()
+    text: str = lib.gyre_last_error().decode()
+    name: str = lib.gyre_status_name(status).decode()
     return _CLASSES.get(name, Error)(text, status, name)
 
 
-def check(status):
+def check(status: int) -> None:
     """Raises the exception for a status, unless it is OK."""
     if status != OK:
         raise failure(status)
 
 
-def text_of(function, *arguments):
+def text_of(function: Any, *arguments: Any) -> str:
     """Calls a function that writes text (see gyre.h, Text) and returns the text."""
     size = ctypes.c_size_t()
     capacity = 4096
@@ -76,7 +79,7 @@ def text_of(function, *arguments):
         capacity = size.value + 1
 
 
-def shown(value):
+def shown(value: object) -> str:
     """Returns a short text for a value of any class, for an error's text."""
     try:
         text = repr(value)
@@ -85,7 +88,7 @@ def shown(value):
     return text if len(text) <= 80 else text[:77] + "…"
 
 
-def nanoseconds(seconds):
+def nanoseconds(seconds: float | None) -> int:
     """Converts a timeout in seconds to nanoseconds; None becomes -1, the runtime's own."""
     if seconds is None:
         return -1
@@ -94,7 +97,7 @@ def nanoseconds(seconds):
     return int(seconds * 1_000_000_000)
 
 
-def number_of_bits(name, value, bits):
+def number_of_bits(name: str, value: Any, bits: int) -> int:
     """Returns an integer that fits. ctypes truncates numbers that do not: the message would go to another actor."""
     number = operator.index(value)
     if not 0 <= number < 1 << bits:

@@ -1,9 +1,12 @@
 """Declares the structs and functions of the C interface <gyre/gyre.h> for ctypes."""
 
+from __future__ import annotations
+
 import ctypes
 import importlib.util
 import os
 import pathlib
+from typing import Any
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 
 Handle = c_uint64
@@ -13,7 +16,7 @@ Status = c_int32
 class _Struct(ctypes.Structure):
     """Base of the structs that begin with struct_size, and sets this field."""
 
-    def __init__(self, **fields):
+    def __init__(self, **fields: Any) -> None:
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
@@ -195,6 +198,14 @@ STRUCTS = {
     "gyre_dead_letter": DeadLetter,
 }
 
+
+def _fields_of(struct: Any) -> dict[str, Any]:
+    return {entry[0]: entry[1] for entry in struct._fields_}
+
+
+#: The types of the fields of each struct, by name.
+FIELDS: dict[type, dict[str, Any]] = {struct: _fields_of(struct) for struct in STRUCTS.values()}
+
 _ASK = [Handle, c_char_p, c_uint64, c_uint64, c_void_p, c_size_t, POINTER(SendOptions), POINTER(Handle)]
 _START = [Handle, c_char_p, c_uint64, c_int64]
 _TEXT_OUT = [c_char_p, c_size_t, POINTER(c_size_t)]
@@ -257,7 +268,7 @@ FUNCTIONS = {
 }
 
 
-def _name_cuda_folders():
+def _name_cuda_folders() -> None:
     """Names the folders of the nvidia-* packages in $GYRE_CUDA_PATH, unless it is set: NVRTC and the toolkit's headers."""
     try:
         packages = importlib.util.find_spec("nvidia")
@@ -273,7 +284,7 @@ def _name_cuda_folders():
         os.environ.setdefault("GYRE_CUDA_PATH", ":".join(folders))
 
 
-def _load():
+def _load() -> ctypes.CDLL:
     """$GYRE_LIBRARY, the library that was installed with the package, or the system's."""
     own = pathlib.Path(__file__).parent / "libgyre.so"
     path = os.environ.get("GYRE_LIBRARY") or (str(own) if own.exists() else "libgyre.so.0")

@@ -16,15 +16,16 @@ from ._schema import Schema, no_such_field
 from ._views import NUMBERS, Classes, put_word, struct_at
 
 if TYPE_CHECKING:
-    from ._runtime import Runtime
-
-try:
-    from ._ask import Ask, bind
-except ImportError:  # built without Python's headers
     from ._ask_by_ctypes import Ask
+    from ._runtime import Runtime
 else:
-    _functions = (lib.gyre_ask, lib.gyre_call_wait, lib.gyre_call_reply, lib.gyre_call_release)
-    bind(*(ctypes.cast(function, ctypes.c_void_p).value for function in _functions))
+    try:
+        from ._ask import Ask, bind
+    except ImportError:  # built without Python's headers
+        from ._ask_by_ctypes import Ask
+    else:
+        _functions = (lib.gyre_ask, lib.gyre_call_wait, lib.gyre_call_reply, lib.gyre_call_release)
+        bind(*(ctypes.cast(function, ctypes.c_void_p).value for function in _functions))
 
 _FIRST_REPLY_BYTES = 4096
 _MOST_ELEMENTS = 1 << 29  # that a list's pointer counts

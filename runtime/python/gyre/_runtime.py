@@ -1,20 +1,28 @@
 """Runtimes and clients."""
 
+from __future__ import annotations
+
 import asyncio
 import atexit
 import ctypes
 import dataclasses
 import json
+import os
 import time
 import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _asyncio
 from ._buffer import Buffer
 from ._errors import ARENA_FULL, CALL_TABLE_FULL, NOT_READY, OK, RING_FULL, BadArgument, Error, check, failure
 from ._errors import nanoseconds, number_of_bits, shown, text_of
 from ._library import DeadLetter as _DeadLetter
-from ._library import Handle, Handler, Info, Options, SendOptions, Source, Termination, Text, lib
+from ._library import FIELDS, Handle, Handler, Info, Options, SendOptions, Source, Termination, Text, lib
 from ._schema import ENCODINGS, Schema
+
+if TYPE_CHECKING:
+    from ._prepared import Prepared
 
 _ENGINES = ["auto", "cuda", "cpu"]
 _TRANSPORTS = ["auto", "bar", "pinned", "heap", "unified"]
@@ -30,7 +38,7 @@ _DEVICE_NAME, _TRANSPORT_REASON, _FAILURE, _STATS = range(4)
 class Actors:
     """Holds a set of actor types. Actors() is the built-in set; see also from_source() and load()."""
 
-    def __init__(self, handle=None, schema=None):
+    def __init__(self, handle: int | None = None, schema: Schema | None = None) -> None:
         if handle is None:
             made = Handle()
             check(lib.gyre_actors_builtin(ctypes.byref(made)))
@@ -38,12 +46,15 @@ class Actors:
         self._handle = handle
         self.schema = schema
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", 0):
             lib.gyre_actors_release(self._handle)
 
     @classmethod
-    def from_source(cls, source, types, schema=None, headers=None):
+    def from_source(
+        cls, source: str, types: Sequence[str], schema: Schema | Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Actors:  # fmt: skip
         """Makes a set of actors from C++ text, which the CUDA engine compiles at launch. Other engines cannot run it.
 
         types: the actors' qualified names. schema: the schema of their messages, a Schema or a dict of texts by name;
@@ -71,7 +82,9 @@ class Actors:
         return cls(made.value, schema)
 
     @classmethod
-    def load(cls, path, name=None, schema=None):
+    def load(
+        cls, path: str | os.PathLike[str], name: str | None = None, schema: Schema | Mapping[str, str] | None = None,
+    ) -> Actors:
         """Loads a set of actors from a shared object, for every engine. The object has GYRE_EXPORT_ACTORS(name, …), or
         `gyre validate --build-library` made it.
 
@@ -102,7 +115,11 @@ class DeadLetter:
     text: str  #: one line that describes the dead letter
 
 
-def launch(actors=None, *, source=None, types=None, schema=None, headers=None, engine="auto", **options):
+def launch(
+    actors: Actors | None = None, *, source: str | None = None, types: Sequence[str] | None = None,
+    schema: Schema | Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None, engine: str = "auto",
+    **options: Any,
+) -> Runtime:  # fmt: skip
     """Launches workers and returns a Runtime. Close it: `with gyre.launch(…) as runtime`.
 
     actors: an Actors; by default the built-in Echo and VectorAdd. Alternatively pass source, types, schema and headers,
@@ -119,14 +136,12 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
         actors = Actors.from_source(source, list(types or []), schema, headers)
     elif types is not None or headers is not None:
         raise BadArgument("launching: types and headers are of source text, and source is not given")
-    if schema is None:
-        schema = (actors.schema if actors else None) or Schema()
-    elif source is None:
-        schema = schema if isinstance(schema, Schema) else Schema(schema)
-        actors = actors or Actors()
-        check(lib.gyre_actors_check_schema(actors._handle, schema._handle))
+    if schema is None or source is not None:
+        messages = (actors.schema if actors else None) or Schema()
     else:
-        schema = actors.schema
+        messages = schema if isinstance(schema, Schema) else Schema(schema)
+        actors = actors or Actors()
+        check(lib.gyre_actors_check_schema(actors._handle, messages._handle))
     given = Options()
     check(lib.gyre_options_init(ctypes.byref(given), ctypes.sizeof(Options)))
     given.engine = _number("engine", engine, _ENGINES)
@@ -142,23 +157,23 @@ def launch(actors=None, *, source=None, types=None, schema=None, headers=None, e
             value = (ctypes.c_int32 * len(value))(*value)
         elif name not in _OPTION_NAMES:
             raise BadArgument(f"launching: there is no option {name}; there are {', '.join(sorted(_OPTION_NAMES))}")
-        field = dict(Options._fields_)[name]
+        field = FIELDS[Options][name]
         setattr(given, name, int(value) if isinstance(value, bool) else _in_range(name, value, field))
     handle = Handle()
     check(lib.gyre_launch(actors._handle if actors else 0, ctypes.byref(given), ctypes.byref(handle)))
-    return Runtime(handle.value, schema, given.timeout_ms / 1000)
+    return Runtime(handle.value, messages, given.timeout_ms / 1000)
 
 
-_OPTION_NAMES = {name for name, _ in Options._fields_} - {"struct_size", "reserved", "pin_worker_count", "engine"}
+_OPTION_NAMES = set(FIELDS[Options]) - {"struct_size", "reserved", "pin_worker_count", "engine"}
 
 
-def _number(name, value, names):
+def _number(name: str, value: Any, names: Sequence[str]) -> int:
     if value not in names:
         raise BadArgument(f"{name} {shown(value)}: give one of {', '.join(names)}")
     return names.index(value)
 
 
-def _in_range(name, value, field):
+def _in_range(name: str, value: Any, field: Any) -> Any:
     # ctypes truncates numbers that do not fit, so compare.
     if isinstance(value, int) and field(value).value != value:
         raise BadArgument(f"launching: {name}={shown(value)} is out of range")
@@ -168,11 +183,11 @@ def _in_range(name, value, field):
 class Runtime:
     """Owns launched workers. Thread-safe. Ended by `with`, close() or garbage collection."""
 
-    def __init__(self, handle, schema, timeout):
+    def __init__(self, handle: int, schema: Schema, timeout: float) -> None:
         self._handle = handle
         self.schema = schema
         self._timeout = timeout
-        self._responses = {}
+        self._responses: dict[tuple[str, int], int] = {}
         handler = Handler()
         index = 0
         while lib.gyre_runtime_handler(handle, index, ctypes.byref(handler)) == OK:
@@ -180,28 +195,28 @@ class Runtime:
             index += 1
         _open.add(self)
 
-    def __enter__(self):
+    def __enter__(self) -> Runtime:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", 0):
             lib.gyre_runtime_release(self._handle)
 
-    def client(self):
+    def client(self) -> Client:
         """Returns a Client of these workers."""
         return Client(self)
 
-    def buffer(self, like, memory="device"):
+    def buffer(self, like: Any, memory: str = "device") -> Buffer:
         """Allocates a Buffer.
 
         like: an array, whose elements are copied into the buffer, or (dtype, size) for zeroed elements. memory:
         "device", "pinned" or "unified"; on CUDA the last one needs isolation="in_process"."""
         return Buffer(self, like, memory)
 
-    def import_tensor(self, tensor, read_only=None):
+    def import_tensor(self, tensor: Any, read_only: bool | None = None) -> Buffer:
         """Imports a tensor of the GPU as a Buffer, without a copy: handlers use its elements in place.
 
         tensor: any object with __dlpack__ or __cuda_array_interface__ (PyTorch, CuPy, JAX, Numba): contiguous, of a
@@ -211,15 +226,15 @@ class Runtime:
         read_only: True: handlers may only read it. JAX arrays are immutable, and always imported so."""
         return Buffer._of_tensor(self, tensor, read_only)
 
-    def handlers(self):
+    def handlers(self) -> list[tuple[str, int, int]]:
         """Lists the message types that the actors take, each as (actor, request's type id, response's type id or 0)."""
         return [(actor, request, response) for (actor, request), response in self._responses.items()]
 
-    def info(self):
+    def info(self) -> dict[str, Any]:
         """Returns a dict of what runs where: the fields of gyre_info, device_name, transport_reason and failure."""
         info = Info()
         check(lib.gyre_runtime_info(self._handle, ctypes.byref(info)))
-        found = {name: getattr(info, name) for name, _ in Info._fields_ if name != "struct_size"}
+        found = {name: getattr(info, name) for name in FIELDS[Info] if name != "struct_size"}
         found["engine"] = _ENGINES[info.engine]
         found["transport"] = _TRANSPORTS[info.transport]
         found["state"] = _STATES[info.state]
@@ -229,11 +244,12 @@ class Runtime:
         found["failure"] = text_of(lib.gyre_runtime_text, self._handle, _FAILURE)
         return found
 
-    def stats(self):
+    def stats(self) -> dict[str, Any]:
         """Counts what became of every message, as a dict of the fields of gyre_stats. Exact after terminate()."""
-        return json.loads(text_of(lib.gyre_runtime_text, self._handle, _STATS))
+        found: dict[str, Any] = json.loads(text_of(lib.gyre_runtime_text, self._handle, _STATS))
+        return found
 
-    def dead_letters(self):
+    def dead_letters(self) -> list[DeadLetter]:
         """Takes the dead letters since the last call, oldest first."""
         handle, count = Handle(), ctypes.c_size_t()
         check(lib.gyre_take_dead_letters(self._handle, ctypes.byref(handle), ctypes.byref(count)))
@@ -243,7 +259,7 @@ class Runtime:
             lib.gyre_dead_letters_release(handle.value)
 
     @staticmethod
-    def _dead_letter(handle, index):
+    def _dead_letter(handle: int, index: int) -> DeadLetter:
         letter = _DeadLetter()
         check(lib.gyre_dead_letter_at(handle, index, ctypes.byref(letter)))
         return DeadLetter(
@@ -256,25 +272,25 @@ class Runtime:
             text=letter.text.decode(),
         )
 
-    def activate(self, timeout=None):
+    def activate(self, timeout: float | None = None) -> None:
         """Makes the workers handle messages again. Waits until all obey, at most `timeout` seconds."""
         check(lib.gyre_set_active(self._handle, 1, nanoseconds(timeout)))
 
-    def deactivate(self, timeout=None):
+    def deactivate(self, timeout: float | None = None) -> None:
         """Makes the workers answer each ask `inactive` instead of handling it, and make a dead letter of each tell.
         Waits until all obey, at most `timeout` seconds."""
         check(lib.gyre_set_active(self._handle, 0, nanoseconds(timeout)))
 
-    def drain(self, timeout=None):
+    def drain(self, timeout: float | None = None) -> None:
         """Refuses new messages, and waits until all accepted messages are done, at most `timeout` seconds."""
         check(lib.gyre_drain(self._handle, nanoseconds(timeout)))
 
-    def relaunch(self, timeout=None):
+    def relaunch(self, timeout: float | None = None) -> None:
         """Launches the engine again after it failed. Clients stay valid; buffers and actors' state are lost. Waits
         first at most `timeout` seconds while another thread relaunches. Raises Error if the engine works."""
         check(lib.gyre_relaunch(self._handle, nanoseconds(timeout)))
 
-    def terminate(self, timeout=None):
+    def terminate(self, timeout: float | None = None) -> dict[str, Any]:
         """Ends the workers after the message in hand, and returns a dict of the fields of gyre_termination. Stats and
         dead letters can still be read afterwards."""
         report = Termination()
@@ -290,7 +306,7 @@ class Runtime:
             "terminate_ms": report.terminate_ms,
         }
 
-    def close(self):
+    def close(self) -> None:
         """Terminates the workers and releases the runtime. Does nothing if it was closed before."""
         handle, self._handle = self._handle, 0
         if handle:
@@ -308,10 +324,13 @@ class Client:
     timeout: in seconds; None is the runtime's own.
     max_reply_bytes: bytes to reserve for a reply larger than a slot."""
 
-    def __init__(self, runtime):
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    def ask(self, actor, key, request, message, *, timeout=None, encoding="body", max_reply_bytes=0):
+    def ask(
+        self, actor: str, key: int, request: str | int, message: Any, *, timeout: float | None = None,
+        encoding: str = "body", max_reply_bytes: int = 0,
+    ) -> Any:  # fmt: skip
         """Sends a request, waits for the reply and returns it. Raises KeyboardInterrupt within 50 ms of the signal."""
         call, as_dict = self._send(actor, key, request, message, encoding, timeout, max_reply_bytes, wait=True)
         try:
@@ -325,8 +344,9 @@ class Client:
             lib.gyre_call_release(call)
 
     def prepare(
-        self, actor, key, request, message=None, *, timeout=None, max_reply_bytes=0, **lengths
-    ):
+        self, actor: str, key: int, request: str | int, message: Mapping[str, Any] | None = None, *,
+        timeout: float | None = None, max_reply_bytes: int = 0, **lengths: int,
+    ) -> Prepared:  # fmt: skip
         """Builds a request once and returns a Prepared, which sends it many times.
 
         message: a dict, as for ask(): the first values, and how long the lists are.
@@ -338,7 +358,10 @@ class Client:
 
         return Prepared(self._runtime, actor, key, request, message or {}, lengths, timeout, max_reply_bytes)
 
-    async def ask_async(self, actor, key, request, message, *, timeout=None, encoding="body", max_reply_bytes=0):
+    async def ask_async(
+        self, actor: str, key: int, request: str | int, message: Any, *, timeout: float | None = None,
+        encoding: str = "body", max_reply_bytes: int = 0,
+    ) -> Any:  # fmt: skip
         """Sends a request and returns the reply without blocking the event loop. Cancelling the coroutine cancels the
         ask."""
         deadline = None
@@ -360,26 +383,29 @@ class Client:
         finally:
             lib.gyre_call_release(call)
 
-    def tell(self, actor, key, request, message, *, timeout=None, encoding="body", expires_after=0):
+    def tell(
+        self, actor: str, key: int, request: str | int, message: Any, *, timeout: float | None = None,
+        encoding: str = "body", expires_after: float = 0,
+    ) -> None:  # fmt: skip
         """Sends a message without a reply. When tell() returns, the message was accepted: a worker handles it, or it
         becomes a dead letter. After `expires_after` seconds workers no longer handle it; 0: no limit."""
-        actor, type_id, content, known = self._content(actor, request, message, encoding)
+        name, type_id, content, known = self._content(actor, request, message, encoding)
         key = number_of_bits("key", key, 64)
         options = self._options(known, timeout)
         options.expires_after_ns = nanoseconds(expires_after)
-        check(lib.gyre_tell(self._runtime._handle, actor, key, type_id, content, len(content), ctypes.byref(options)))
+        check(lib.gyre_tell(self._runtime._handle, name, key, type_id, content, len(content), ctypes.byref(options)))
 
-    def start(self, actor, key, timeout=None):
+    def start(self, actor: str, key: int, timeout: float | None = None) -> None:
         """Creates an actor unless it exists, and waits for the worker's answer."""
         key = number_of_bits("key", key, 64)
         check(lib.gyre_start_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
 
-    def stop(self, actor, key, timeout=None):
+    def stop(self, actor: str, key: int, timeout: float | None = None) -> None:
         """Removes an actor with its state, and waits for the worker's answer."""
         key = number_of_bits("key", key, 64)
         check(lib.gyre_stop_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
 
-    def _content(self, actor, request, message, encoding):
+    def _content(self, actor: str, request: str | int, message: Any, encoding: str) -> tuple[bytes, int, bytes, int]:
         schema = self._runtime.schema
         type_id = schema.type_id(request)
         if isinstance(message, dict):
@@ -393,10 +419,13 @@ class Client:
         return actor.encode(), type_id, content, ENCODINGS[encoding]
 
     @staticmethod
-    def _options(encoding, timeout):
+    def _options(encoding: int, timeout: float | None) -> SendOptions:
         return SendOptions(encoding=encoding, timeout_ns=nanoseconds(timeout))
 
-    def _send(self, actor, key, request, message, encoding, timeout, max_reply_bytes, wait):
+    def _send(
+        self, actor: str, key: int, request: str | int, message: Any, encoding: str, timeout: float | None,
+        max_reply_bytes: int, wait: bool,
+    ) -> tuple[int, int]:  # fmt: skip
         name, type_id, content, known = self._content(actor, request, message, encoding)
         options = self._options(known, timeout)
         options.max_reply_bytes = number_of_bits("max_reply_bytes", max_reply_bytes, 32)
@@ -412,7 +441,7 @@ class Client:
         as_dict = self._runtime._responses.get((actor, type_id), 0) if isinstance(message, dict) else 0
         return call.value, as_dict
 
-    def _reply(self, call, response):
+    def _reply(self, call: int, response: int) -> Any:
         body, size = ctypes.c_void_p(), ctypes.c_size_t()
         check(lib.gyre_call_reply(call, ctypes.byref(body), ctypes.byref(size)))
         if response:
@@ -420,10 +449,10 @@ class Client:
         return ctypes.string_at(body, size.value)
 
 
-_open = weakref.WeakSet()
+_open: weakref.WeakSet[Runtime] = weakref.WeakSet()
 
 
 @atexit.register
-def _close_all():
+def _close_all() -> None:
     for runtime in list(_open):
         runtime.close()

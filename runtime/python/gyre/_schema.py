@@ -1,14 +1,21 @@
 """Schemas, and messages as dicts."""
 
+from __future__ import annotations
+
 import collections.abc
 import ctypes
 import difflib
 import json
 import math
 import operator
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ._errors import BAD_JSON, BAD_SCHEMA, TOO_SMALL, BadArgument, check, shown, text_of
 from ._library import Handle, Text, lib
+
+if TYPE_CHECKING:
+    from ._views import Classes
 
 BODY, STREAM, PACKED = 0, 1, 2
 ENCODINGS = {"body": BODY, "stream": STREAM, "packed": PACKED}
@@ -24,11 +31,11 @@ FLOATS = {"Float32": float.fromhex("0x1.fffffefffffffp+127"), "Float64": math.in
 class Wrong(Exception):
     """Reports a value that its field does not take. The structs and lists around the field complete `path`."""
 
-    def __init__(self, value, expected):
+    def __init__(self, value: object, expected: str) -> None:
         super().__init__()
         self.value, self.expected, self.path = value, expected, ""
 
-    def below(self, step):
+    def below(self, step: str) -> Wrong:
         self.path = step + ("." if self.path and not self.path.startswith("[") else "") + self.path
         return self
 
@@ -47,7 +54,7 @@ class Schema:
     dicts for structs, groups and the field that a union holds, the enumerant's name for an enum, and a gyre.Buffer for
     a BufferHandle. Missing fields have their defaults."""
 
-    def __init__(self, files=None):
+    def __init__(self, files: Mapping[str, str] | None = None) -> None:
         files = dict(files or {})
         texts = (Text * max(len(files), 1))()
         for text, (name, content) in zip(texts, files.items()):
@@ -58,7 +65,7 @@ class Schema:
         self._take(handle.value)
 
     @classmethod
-    def _of_actors(cls, actors):
+    def _of_actors(cls, actors: int) -> Schema | None:
         """Makes the schema of the types that a set of actors carries; None if it carries none."""
         handle = Handle()
         status = lib.gyre_actors_schema(actors, ctypes.byref(handle))
@@ -69,17 +76,17 @@ class Schema:
         schema._take(handle.value)
         return schema
 
-    def _take(self, handle):
+    def _take(self, handle: int) -> None:
         self._handle = handle
-        self._structs = json.loads(text_of(lib.gyre_schema_describe, self._handle))
-        self._ids = {}
-        self._views = None  # the classes of views, made by the first Prepared
+        self._structs: dict[str, dict[str, Any]] = json.loads(text_of(lib.gyre_schema_describe, self._handle))
+        self._ids: dict[str, int] = {}
+        self._views: Classes | None = None  # the classes of views, made by the first Prepared
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", 0):
             lib.gyre_schema_release(self._handle)
 
-    def type_id(self, name):
+    def type_id(self, name: str | int) -> int:
         """Returns the 64-bit id of a struct by its name: "VectorAddRequest", "Outer.Inner" or "file.capnp:Name".
         Returns an id unchanged."""
         if isinstance(name, int):
@@ -91,19 +98,20 @@ class Schema:
             found = self._ids[name] = value.value
         return found
 
-    def name_of(self, type_id):
+    def name_of(self, type_id: int) -> str:
         """Returns the name of a struct by its id, or the id as text if there is none."""
-        return self._structs.get(str(type_id), {"name": f"{type_id:#x}"})["name"]
+        found: str = self._structs.get(str(type_id), {"name": f"{type_id:#x}"})["name"]
+        return found
 
-    def views(self):
+    def views(self) -> dict[str, str]:
         """Returns a dict of the C++ headers that actors of these messages include, by name."""
-        found = {}
+        found: dict[str, str] = {}
         view = Text()
         while lib.gyre_schema_view(self._handle, len(found), ctypes.byref(view)) == 0:
             found[view.name.decode()] = view.text.decode()
         return found
 
-    def encode(self, type_name, fields, encoding="body"):
+    def encode(self, type_name: str | int, fields: Mapping[str, Any], encoding: str = "body") -> bytes:
         """Encodes a message as bytes. Raises BadArgument if a field does not take its value; the text names the field
         by its path ("orders[3].price"), the value, and what is expected."""
         type_id = self.type_id(type_name)
@@ -120,16 +128,17 @@ class Schema:
                 return buffer.raw[: size.value]
             capacity = size.value
 
-    def decode(self, type_name, message, encoding="body"):
+    def decode(self, type_name: str | int, message: Any, encoding: str = "body") -> dict[str, Any]:
         """Decodes a message into a dict of its fields, without null pointers."""
         message = bytes(message)
         return self._decode(self.type_id(type_name), message, len(message), _encoding(encoding))
 
-    def _decode(self, type_id, address, size, encoding=BODY):
+    def _decode(self, type_id: int, address: Any, size: int, encoding: int = BODY) -> dict[str, Any]:
         text = text_of(lib.gyre_message_to_json, self._handle, type_id, address, size, encoding)
-        return self._from_json(json.loads(text), {"struct": str(type_id)})
+        found: dict[str, Any] = self._from_json(json.loads(text), {"struct": str(type_id)})
+        return found
 
-    def _json_of(self, type_id, fields):
+    def _json_of(self, type_id: int, fields: Any) -> str:
         struct = self._structs.get(str(type_id))
         if struct is None:
             return "{}"  # the library then reports that there is no such type
@@ -144,7 +153,7 @@ class Schema:
             what = f"{wrong.path or 'the message'} is {shown(wrong.value)}; {wrong.expected}"
         raise BadArgument(f"making a message {struct['name']}: {what}", BAD_JSON, "bad_json")
 
-    def _to_json(self, value, of):
+    def _to_json(self, value: Any, of: Any) -> Any:
         if isinstance(of, dict):
             if "list" in of:
                 return self._list_to_json(value, of["list"])
@@ -182,7 +191,7 @@ class Schema:
             return None
         raise Wrong(value, f"give none: a field of type {of} cannot be set from Python")
 
-    def _struct_to_json(self, value, of):
+    def _struct_to_json(self, value: Any, of: str) -> dict[str, Any]:
         if hasattr(value, "handle"):
             value = value.handle()
         struct = self._structs.get(of)
@@ -207,7 +216,7 @@ class Schema:
                 raise wrong.below(name)
         return found
 
-    def _list_to_json(self, value, of):
+    def _list_to_json(self, value: Any, of: Any) -> list[Any]:
         if hasattr(value, "tolist"):
             value = value.tolist()
         if isinstance(value, (str, collections.abc.Mapping)) or not isinstance(value, collections.abc.Iterable):
@@ -220,14 +229,14 @@ class Schema:
                 raise wrong.below(f"[{len(found)}]")
         return found
 
-    def _name_of(self, of):
+    def _name_of(self, of: Any) -> str:
         if not isinstance(of, dict):
-            return of
+            return str(of)
         if "list" in of:
             return f"List({self._name_of(of['list'])})"
-        return "enum" if "enum" in of else self._structs.get(of["struct"], {"name": "struct"})["name"]
+        return "enum" if "enum" in of else str(self._structs.get(of["struct"], {"name": "struct"})["name"])
 
-    def _from_json(self, value, of):
+    def _from_json(self, value: Any, of: Any) -> Any:
         if isinstance(of, dict):
             if "list" in of:
                 return [self._from_json(element, of["list"]) for element in value]
@@ -244,7 +253,7 @@ class Schema:
         return value
 
 
-def whole_number(value, of):
+def whole_number(value: Any, of: str) -> int:
     """Returns an integer that a field of type `of` takes. Raises Wrong."""
     lowest, highest = INTEGERS[of]
     expected = f"give an integer from {lowest} to {highest}, for a {of}"
@@ -259,7 +268,7 @@ def whole_number(value, of):
     return number
 
 
-def real_number(value, of):
+def real_number(value: Any, of: str) -> float:
     """Returns a float that a field of type `of` takes. Raises Wrong."""
     if isinstance(value, (bool, str, bytes, bytearray)):
         raise Wrong(value, f"give a number, for a {of}")
@@ -272,12 +281,12 @@ def real_number(value, of):
     return number
 
 
-def _integer(value, of):
+def _integer(value: Any, of: str) -> str | int:
     number = whole_number(value, of)
     return str(number) if of.endswith("64") else number
 
 
-def _float(value, of):
+def _float(value: Any, of: str) -> str | float:
     number = real_number(value, of)
     if math.isnan(number):
         return "NaN"
@@ -289,7 +298,7 @@ def _float(value, of):
 _NOT_GIVEN = object()
 
 
-def no_such_field(name, struct, value=_NOT_GIVEN):
+def no_such_field(name: Any, struct: Mapping[str, Any], value: object = _NOT_GIVEN) -> str:
     """Returns what an error says of a field that a struct has not."""
     given = "" if value is _NOT_GIVEN else f" (given {shown(value)})"
     text = f"{struct['name']} has no field {shown(name)}{given}"
@@ -298,7 +307,7 @@ def no_such_field(name, struct, value=_NOT_GIVEN):
     return f"{text} {', '.join(struct['fields']) or 'none'}"
 
 
-def _encoding(name):
+def _encoding(name: str) -> int:
     if name not in ENCODINGS:
         raise BadArgument(f"encoding {shown(name)}: give one of {', '.join(ENCODINGS)}")
     return ENCODINGS[name]

@@ -1,7 +1,11 @@
 """Tensors of other packages: where their elements are on the GPU, by DLPack or __cuda_array_interface__."""
 
+from __future__ import annotations
+
 import ctypes
 import itertools
+from collections.abc import Sequence
+from typing import Any
 
 from ._errors import BadArgument
 from ._library import ReleaseOwner
@@ -41,7 +45,7 @@ _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
 _IS_READ_ONLY = 1  # a bit of `flags`
 
 
-def _capsule_function(name, returns, *takes):
+def _capsule_function(name: str, returns: Any, *takes: Any) -> Any:
     function = getattr(ctypes.pythonapi, name)
     function.restype, function.argtypes = returns, takes
     return function
@@ -54,19 +58,22 @@ _capsule_pointer = _capsule_function("PyCapsule_GetPointer", ctypes.c_void_p, ct
 class Tensor:
     """A tensor's elements. `keeper` keeps them allocated; `stream` has work on them that is not done (-1: none)."""
 
-    def __init__(self, address, shape, strides, dtype, read_only, stream, keeper):
+    def __init__(
+        self, address: int, shape: Sequence[int], strides: Sequence[float] | None, dtype: str, read_only: bool,
+        stream: int, keeper: object,
+    ) -> None:  # fmt: skip
         self.address, self.shape, self.dtype, self.read_only = address, tuple(shape), dtype, read_only
         self.strides = None if strides is None else tuple(strides)  # in elements; None: contiguous
         self.stream, self.keeper = stream, keeper
 
     @property
-    def size(self):
+    def size(self) -> int:
         size = 1
         for length in self.shape:
             size *= length
         return size
 
-    def is_contiguous(self):
+    def is_contiguous(self) -> bool:
         step = 1
         for length, stride in zip(reversed(self.shape), reversed(self.strides or ())):
             if length != 1 and stride != step:
@@ -75,14 +82,14 @@ class Tensor:
         return True
 
 
-def refusal(tensor, why):
+def refusal(tensor: Any, why: object) -> BadArgument:
     """The error for a tensor that cannot be imported, which it names."""
     shape, dtype = getattr(tensor, "shape", None), getattr(tensor, "dtype", None)
     named = "" if shape is None else f" of shape {tuple(shape)}" + ("" if dtype is None else f" and {dtype}")
     return BadArgument(f"importing a {type(tensor).__name__}{named}: {why}")
 
 
-def _from_dlpack(tensor):
+def _from_dlpack(tensor: Any) -> Tensor:
     device = int(tensor.__dlpack_device__()[0])
     if device != _CUDA:
         where = _DEVICES.get(device, f"on a device of DLPack's type {device}")
@@ -114,7 +121,7 @@ def _from_dlpack(tensor):
     )
 
 
-def _from_cuda_array_interface(tensor):
+def _from_cuda_array_interface(tensor: Any) -> Tensor:
     import numpy
 
     there = tensor.__cuda_array_interface__
@@ -131,7 +138,7 @@ def _from_cuda_array_interface(tensor):
                   -1 if stream is None else int(stream), tensor)
 
 
-def describe(tensor):
+def describe(tensor: Any) -> Tensor:
     """Returns the Tensor for any object with __dlpack__ or __cuda_array_interface__."""
     if hasattr(tensor, "__dlpack__") and hasattr(tensor, "__dlpack_device__"):
         return _from_dlpack(tensor)
@@ -140,23 +147,25 @@ def describe(tensor):
     raise refusal(tensor, "it has neither __dlpack__ nor __cuda_array_interface__; copy it with Runtime.buffer()")
 
 
-_keepers = {}
+_keepers: dict[int, object] = {}
 _keys = itertools.count(1)
 
 
-@ReleaseOwner
-def release_keeper(key):
+def _release(key: int) -> None:
     """Called by Gyre, in any thread."""
     _keepers.pop(key, None)
 
 
-def keep(keeper):
+release_keeper = ReleaseOwner(_release)
+
+
+def keep(keeper: object) -> int:
     """Keeps an object until release_keeper() is called with the key that is returned."""
     key = next(_keys)
     _keepers[key] = keeper
     return key
 
 
-def drop(key):
+def drop(key: int) -> None:
     """Likewise, where nothing was imported."""
     _keepers.pop(key, None)
