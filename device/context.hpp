@@ -21,7 +21,8 @@ class ContextAccess;
 
 /// Selects where a handler's scratch memory lies.
 enum class ScratchIn : uint32_t {
-  device  ///< the worker's part of device memory; ordinary memory on the CPU
+  device,  ///< the worker's part of device memory; ordinary memory on the CPU
+  shared   ///< the block's shared memory; ordinary memory on the CPU
 };
 
 /// Gives a handler access to its worker: the threads that run the handler, the message's address, a clock,
@@ -117,27 +118,32 @@ class Context {
 
   /// Allocates uninitialized scratch memory that the whole team shares, aligned to 16 bytes. It is valid
   /// until the handler or hook returns. Memory of several calls does not overlap. The actor declares the
-  /// bytes for all calls of one message, each rounded up to 16: `static constexpr uint32_t scratch_bytes`.
-  /// Every thread must call it, with equal `n`, in the same order; it has no barrier.
-  /// @tparam T  any trivially copyable type
-  /// @param n   number of elements
-  /// @returns   the memory. If there is not enough, an empty span: the message fails with
-  ///            Status::scratch_full; return from the handler.
+  /// bytes for all calls of one message, each rounded up to 16: `static constexpr uint32_t scratch_bytes`,
+  /// for ScratchIn::shared `shared_scratch_bytes`. Every thread must call it, with equal `n`, in the same
+  /// order; it has no barrier. In a grid-scoped actor each block has shared memory of its own, of `n`
+  /// elements.
+  /// @tparam T      any trivially copyable type
+  /// @tparam where  shared memory is faster and smaller: a launch that asks for more than the device has is
+  ///                refused
+  /// @param n       number of elements
+  /// @returns       the memory. If there is not enough, an empty span: the message fails with
+  ///                Status::scratch_full; return from the handler.
   template <class T, ScratchIn where = ScratchIn::device>
   GYRE_DEVICE BufferSpan<T> scratch(uint64_t n) {
-    static_assert(where == ScratchIn::device, "scratch memory lies in device memory");
+    static_assert(where == ScratchIn::device || where == ScratchIn::shared, "device or shared memory");
     static_assert(__is_trivially_copyable(T) && alignof(T) <= scratch_alignment,
                   "elements of scratch memory are trivially copyable, and aligned to 16 bytes at most");
-    if (n > scratch_left_ / sizeof(T)) {
-      const uint64_t used = scratch_bytes_ - scratch_left_;
-      end(Status::scratch_full, scratch_bytes_,
+    Scratch& memory = where == ScratchIn::shared ? shared_scratch_ : device_scratch_;
+    if (n > memory.left / sizeof(T)) {
+      const uint64_t used = memory.bytes - memory.left;
+      end(Status::scratch_full, memory.bytes,
           n > (~uint64_t(0) - used) / sizeof(T) ? ~uint64_t(0) : used + n * sizeof(T));
       return {};
     }
     const auto bytes =
         (uint32_t(n * sizeof(T)) + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
-    uint8_t* const begin = shared_->memory.actors + scratch_begin_ + (scratch_bytes_ - scratch_left_);
-    scratch_left_ -= bytes;
+    uint8_t* const begin = scratch_memory<where>() + memory.begin + (memory.bytes - memory.left);
+    memory.left -= bytes;
     return {reinterpret_cast<T*>(begin), n};
   }
 
@@ -174,6 +180,25 @@ class Context {
     where_ = where;
   }
 
+  // This message's scratch memory of one kind.
+  struct Scratch {
+    uint64_t begin = 0;  // offset in scratch_memory()
+    uint32_t bytes = 0;
+    uint32_t left = 0;
+  };
+  template <ScratchIn where>
+  GYRE_DEVICE uint8_t* scratch_memory() const {
+    if constexpr (where == ScratchIn::device) {
+      return shared_->memory.actors;
+    } else {
+#if defined(__CUDACC_RTC__)
+      return reinterpret_cast<uint8_t*>(dynamic_shared_memory);
+#else
+      return shared_->memory.scratch;
+#endif
+    }
+  }
+
   friend class detail::ContextAccess;
   static constexpr uint32_t scratch_alignment = 16;
 
@@ -190,11 +215,7 @@ class Context {
   const wire::Message* message_ = nullptr;
   const wire::Body* reply_ = nullptr;
   uint32_t reply_capacity_ = 0;
-  // This message's scratch memory: its offset in the worker's memory, its size in bytes, and the bytes
-  // left.
-  uint64_t scratch_begin_ = 0;
-  uint32_t scratch_bytes_ = 0;
-  uint32_t scratch_left_ = 0;
+  Scratch device_scratch_, shared_scratch_;
 };
 
 GYRE_DEVICE inline Stopwatch::Stopwatch(const Context& ctx) : tick_(ctx.tick()), began_(clock_ticks()) {}

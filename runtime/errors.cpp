@@ -214,7 +214,7 @@ std::string text_of(const Failure& failure) {
     case Status::scratch_full:
       return fmt::format(
           "handling a message: the handler wants {} bytes of scratch memory, and its actor says that it "
-          "needs {}; have the actor say a larger scratch_bytes",
+          "needs {}; have the actor say a larger scratch_bytes (for shared memory shared_scratch_bytes)",
           failure.asked, failure.limit);
     case Status::buffer_lost:
       return "using a buffer: the engine process that had it is gone, and its content with it; allocate "

@@ -78,7 +78,7 @@ constexpr ErrorEntry entries[] = {
            "nothing, if it was meant"),
     status(Status::scratch_full, "scratch_full",
            "the handler asked for more scratch memory than its actor says it needs",
-           "have the actor say a larger scratch_bytes"),
+           "have the actor say a larger scratch_bytes (for shared memory shared_scratch_bytes)"),
     status(Status::buffer_lost, "buffer_lost", "the engine process that had the buffer is gone, and its content with it",
            "allocate another after Runtime::relaunch()"),
     status(Status::worker_stuck, "worker_stuck",

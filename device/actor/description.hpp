@@ -11,11 +11,11 @@ struct ActorRecord {
   uint32_t state_bytes;     ///< of one actor in its table; 0: the type has no table
   uint32_t max_per_worker;  ///< actors; ~0: as many as the launch allows
   uint32_t handlers;
-  uint32_t side_by_side;    ///< 1: its messages may be handled side by side
-  uint32_t rollback_bytes;  ///< of its state, put back where a message ends in an error; 0: it is not
-  uint32_t scratch_bytes;   ///< of scratch memory for one message
-  uint32_t cuda_only;       ///< 1: the CPU engine does not run it
-  uint32_t reserved;
+  uint32_t side_by_side;          ///< 1: its messages may be handled side by side
+  uint32_t rollback_bytes;        ///< of its state, put back where a message ends in an error; 0: it is not
+  uint32_t scratch_bytes;         ///< of scratch memory for one message
+  uint32_t cuda_only;             ///< 1: the CPU engine does not run it
+  uint32_t shared_scratch_bytes;  ///< of a block's shared memory, for one message
 
   /// The type's table in a worker, where the launch allows so many actors of each type.
   GYRE_DEVICE constexpr ActorTableLayout table(uint32_t actors_per_worker) const {
@@ -41,7 +41,9 @@ static_assert(sizeof(ActorRecord) == 32 && sizeof(DescriptionHeader) == 16 && si
               "a description lies alike on both sides");
 static_assert(offsetof(ActorRecord, max_per_worker) == 4 && offsetof(ActorRecord, handlers) == 8 &&
                   offsetof(ActorRecord, rollback_bytes) == 16 && offsetof(ActorRecord, scratch_bytes) == 20 &&
-                  offsetof(ActorRecord, cuda_only) == 24 && offsetof(HandlerRecord, max_reply_bytes) == 16 &&
+                  offsetof(ActorRecord, cuda_only) == 24 &&
+                  offsetof(ActorRecord, shared_scratch_bytes) == 28 &&
+                  offsetof(HandlerRecord, max_reply_bytes) == 16 &&
                   offsetof(DescriptionHeader, actors) == 8 && offsetof(DescriptionHeader, handlers) == 12 &&
                   offsetof(HandlerTypes, response) == 8,
               "a description's fields lie alike on both sides");
@@ -62,7 +64,7 @@ GYRE_DEVICE constexpr ActorRecord record_of() {
   return {state_bytes<Actor>(),          capacity_of<Actor>(~0u),
           gyre::HandlesOf<Actor>::count, HandlesSideBySide<Actor> ? 1u : 0u,
           rollback_bytes<Actor>(),       scratch_bytes<Actor>(),
-          CudaOnly<Actor> ? 1u : 0u,     0};
+          CudaOnly<Actor> ? 1u : 0u,     shared_scratch_bytes<Actor>()};
 }
 
 template <class Actor, class... Requests>

@@ -68,10 +68,12 @@ class ContextAccess {
   template <class Actor>
   GYRE_DEVICE static void begin_hook(Context& context) {
     if constexpr (scratch_bytes<Actor>() != 0) {
-      const bool alone = context.verdict_ == &context.shared_->verdict;
-      const auto place = alone ? 0 : uint64_t(context.verdict_ - context.shared_->batch_verdicts);
-      context.scratch_begin_ = rollback_bytes<Actor>() + place * scratch_bytes<Actor>();
-      context.scratch_bytes_ = context.scratch_left_ = scratch_bytes<Actor>();
+      context.device_scratch_.begin = rollback_bytes<Actor>() + place_of(context) * scratch_bytes<Actor>();
+      context.device_scratch_.bytes = context.device_scratch_.left = scratch_bytes<Actor>();
+    }
+    if constexpr (shared_scratch_bytes<Actor>() != 0) {
+      context.shared_scratch_.begin = place_of(context) * shared_scratch_bytes<Actor>();
+      context.shared_scratch_.bytes = context.shared_scratch_.left = shared_scratch_bytes<Actor>();
     }
   }
   template <class Actor>
@@ -86,6 +88,13 @@ class ContextAccess {
   GYRE_DEVICE static Handled handled(const Context& context) {
     if (context.message_ == nullptr) return {context.status(), context.detail(), context.where(), 0};
     return Ending(*context.message_, context, *context.reply_, context.reply_capacity_).handled();
+  }
+
+ private:
+  // The message's number in its batch; 0 of a message that is handled alone.
+  GYRE_DEVICE static uint64_t place_of(const Context& context) {
+    const bool alone = context.verdict_ == &context.shared_->verdict;
+    return alone ? 0 : uint64_t(context.verdict_ - context.shared_->batch_verdicts);
   }
 };
 

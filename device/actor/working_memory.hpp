@@ -1,6 +1,7 @@
 // What a worker has in front of its actors' tables for the message in hand: a copy of the actor's state, for
 // types that are rolled back on errors, and behind it the handler's scratch memory. Types share it: there is
-// one message at a time, or several of one type without a copy (HandlesSideBySide).
+// one message at a time, or several of one type without a copy (HandlesSideBySide). Scratch memory in shared
+// memory lies at the front of each block's dynamic shared memory.
 #pragma once
 
 #include <gyre/device/actor/table.hpp>
@@ -41,6 +42,19 @@ GYRE_DEVICE constexpr uint32_t scratch_bytes() {
   }
 }
 
+/// Bytes of a block's shared memory for one message's scratch memory, a multiple of 16: what the type says as
+/// `static constexpr uint32_t shared_scratch_bytes`, or 0.
+template <class Actor>
+GYRE_DEVICE constexpr uint32_t shared_scratch_bytes() {
+  if constexpr (requires { Actor::shared_scratch_bytes; }) {
+    static_assert(Actor::shared_scratch_bytes <= uint32_t(1) << 20,
+                  "shared_scratch_bytes may be 2^20 at most, and no GPU has so much shared memory");
+    return (uint32_t(Actor::shared_scratch_bytes) + 15) / 16 * 16;
+  } else {
+    return 0;
+  }
+}
+
 /// What one type takes of the working memory.
 GYRE_DEVICE constexpr uint64_t working_bytes(uint32_t rollback_bytes, uint32_t scratch_bytes,
                                              bool side_by_side) {
@@ -73,6 +87,28 @@ class WorkingMemory {
 
  private:
   uint64_t bytes_ = 0;
+};
+
+/// Bytes of scratch memory in each block's shared memory: what the type that takes most of it takes; a
+/// multiple of 128. A value, the same on both sides.
+class SharedScratch {
+ public:
+  template <class... Actors>
+  GYRE_DEVICE static constexpr SharedScratch of(bool is_warp) {
+    SharedScratch scratch;
+    (scratch.make_room(detail::shared_scratch_bytes<Actors>(), is_warp && HandlesSideBySide<Actors>), ...);
+    return scratch;
+  }
+  /// For one more type.
+  /// @param in_batches  its messages are handled side by side: the worker is one warp of a GPU
+  GYRE_DEVICE constexpr void make_room(uint32_t shared_scratch_bytes, bool in_batches) {
+    const uint32_t bytes = shared_scratch_bytes * (in_batches ? most_side_by_side : 1);
+    if (bytes > bytes_) bytes_ = bytes;
+  }
+  GYRE_DEVICE constexpr uint32_t bytes() const { return (bytes_ + 127) / 128 * 128; }
+
+ private:
+  uint32_t bytes_ = 0;
 };
 
 /// Copies `bytes` bytes, a multiple of 16, between 16-aligned memory of the engine's own. By the whole

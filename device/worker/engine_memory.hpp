@@ -30,7 +30,8 @@ struct EngineMemory {
   uint64_t actor_bytes;  ///< a worker; a multiple of 256
   uint32_t actors_per_worker;  ///< of each type that has state
   uint32_t counts_per_worker;  ///< one a handler, and one more
-  uint8_t* scratch;            ///< of a grid-scoped worker: twice a slot's payload, zeroed, 16-aligned
+  uint8_t* scratch;            ///< of a grid-scoped worker: twice a slot's payload, zeroed, 16-aligned. On
+                               ///< the CPU: SharedScratch of a worker, 16-aligned
   HandlerCounts* counts;  ///< counts_per_worker for each worker one after the other, zeroed. In a worker: its
                           ///< own
 

@@ -18,8 +18,8 @@ struct DevicePause {
 };
 
 /// `region`: device address of an initialised region of `layout`; `inbound`: of its inbound part; `memory`:
-/// the engine's own, by device addresses. Dynamic shared memory: the words of Worker::message_memory(); none
-/// where the worker is the whole grid (GYRE_GRID), which has `memory.scratch` for it.
+/// the engine's own, by device addresses. Dynamic shared memory: SharedScratch, and the words of
+/// Worker::message_memory(); where the worker is the whole grid (GYRE_GRID) these lie in `memory.scratch`.
 template <class... Actors>
 __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wants: a block's latency counts
     worker_kernel(void* region, void* inbound, RegionLayout layout, EngineMemory memory) {
@@ -28,9 +28,10 @@ __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wan
   const uint32_t worker = 0;
   uint32_t* const request = reinterpret_cast<uint32_t*>(memory.scratch);
 #else
-  extern __shared__ uint4 scratch[];
   const uint32_t worker = blockIdx.x;
-  uint32_t* const request = reinterpret_cast<uint32_t*>(scratch);
+  constexpr uint32_t scratch_bytes = SharedScratch::of<Actors...>(compares_packets).bytes();
+  uint32_t* const request =
+      reinterpret_cast<uint32_t*>(dynamic_shared_memory) + scratch_bytes / sizeof(uint32_t);
 #endif
   const MessageMemory messages = Worker<Actors...>::message_memory(layout.shape);
   uint32_t* const response = request + messages.request_words();

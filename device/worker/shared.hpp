@@ -50,6 +50,9 @@ struct WorkerShared {
 };
 
 #if defined(__CUDACC_RTC__)
+/// A block's dynamic shared memory: SharedScratch, and behind it the messages in hand unless the worker is
+/// the whole grid.
+extern __shared__ uint4 dynamic_shared_memory[];
 #if defined(GYRE_GRID)
 static __device__ WorkerShared the_worker_shared;  // one worker is the whole grid
 #else

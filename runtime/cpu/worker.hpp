@@ -31,8 +31,9 @@ class CpuWorkerOf final : public CpuWorker {
       : bridge_(bridge),
         request_(message_packets(bridge.shape)),
         response_(message_packets(bridge.shape)),
+        scratch_(SharedScratch::of<Actors...>(compares_packets).bytes() / sizeof(Packet)),
         wait_(wait),
-        worker_(bridge, memory, words(request_), words(response_), shared_) {}
+        worker_(bridge, with_scratch(memory), words(request_), words(response_), shared_) {}
 
   void run(WorkerSleep& sleep) override {
     detail::worker_shared_of_this_thread = &shared_;
@@ -93,10 +94,15 @@ class CpuWorkerOf final : public CpuWorker {
     return (message_words(shape) * sizeof(uint32_t) + sizeof(Packet) - 1) / sizeof(Packet);
   }
   static uint32_t* words(std::vector<Packet>& packets) { return packets.front().data; }
+  EngineMemory with_scratch(EngineMemory memory) {
+    memory.scratch = reinterpret_cast<uint8_t*>(scratch_.data());
+    return memory;
+  }
 
   const Bridge bridge_;
   std::vector<Packet> request_;
   std::vector<Packet> response_;
+  std::vector<Packet> scratch_;  // of handlers, where a GPU has shared memory
   WaitPolicy wait_;
   WorkerShared shared_{};
   Worker<Actors...> worker_;

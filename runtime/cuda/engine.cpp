@@ -78,6 +78,14 @@ uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<A
   return MessageMemory(shape, is_warp, side_by_side).words() * uint32_t(sizeof(uint32_t));
 }
 
+uint32_t shared_scratch_bytes(bool is_warp, const std::vector<ActorDescription>& actors) {
+  SharedScratch scratch;
+  for (const ActorDescription& actor : actors) {
+    scratch.make_room(actor.shared_scratch_bytes, is_warp && actor.side_by_side != 0);
+  }
+  return scratch.bytes();
+}
+
 LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   const RegionLayout layout = options.region_layout(actors.handlers().size());
   LaunchRequest request;
@@ -93,6 +101,7 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   }
   const bool is_warp = !actors.is_grid_scoped() && options.block == 32;
   const uint32_t messages_in_hand = message_bytes(layout.shape, is_warp, actors.description());
+  request.dynamic_shared_bytes = shared_scratch_bytes(is_warp, actors.description());
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;
     request.block_a_multiprocessor = options.blocks == 0;
@@ -101,7 +110,7 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
     }
   } else {
     request.grid = options.workers;
-    request.dynamic_shared_bytes = messages_in_hand;
+    request.dynamic_shared_bytes += messages_in_hand;
   }
   return request;
 }
@@ -179,7 +188,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options, uint32_t 
   const ActorSet described = complete(actors);
   layout_ = options.region_layout(described.handlers().size());
   request_ = checked_request(described, options, limits_);
-  kernel_limits_ = kernel_->limits(possible, limits_);
+  kernel_limits_ = kernel_->limits(with_possible_block(request_, limits_), limits_);
   lease_.hold(residency_of(request_, kernel_limits_));
   refuse(launch_problems(request_, limits_, host_memory(), &kernel_limits_, lease_.others()), limits_);
   choose_transport(options.transport);

@@ -123,8 +123,13 @@ std::string grid_problem(const ActorSet& actors, const Options& options);
 /// shared memory, where a worker is a block. `is_warp`: it is one warp.
 uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<ActorDescription>& actors);
 
+/// Bytes of each block's dynamic shared memory for the handlers' scratch memory. `is_warp`: a worker is one
+/// warp.
+uint32_t shared_scratch_bytes(bool is_warp, const std::vector<ActorDescription>& actors);
+
 /// What launching `actors` with `options` asks of a device. Of actors given as source that are not compiled
-/// yet (ActorSet::described) it does not know that their messages may be handled side by side.
+/// yet (ActorSet::described) it does not know that their messages may be handled side by side, nor their
+/// scratch memory.
 LaunchRequest request_of(const ActorSet& actors, const Options& options);
 
 }  // namespace gyre::cuda

@@ -35,7 +35,7 @@ struct Undone {
 struct Beside {
   using Handles = gyre::Handles<view::ProbeRequest, view::ProbeNote>;
   static constexpr bool side_by_side = true, rollback_on_error = false;
-  static constexpr uint32_t scratch_bytes = 20;
+  static constexpr uint32_t scratch_bytes = 20, shared_scratch_bytes = 100;
   static constexpr uint32_t max_reply_bytes = 64;
   GYRE_DEVICE void on(Context&, view::ProbeRequest::Reader, view::ProbeResponse::Builder) {}
   GYRE_DEVICE void on(Context&, view::ProbeNote::Reader) {}
@@ -97,7 +97,9 @@ TEST_CASE("actors are described by what they take for a message, and for its rep
   CHECK(described[1].scratch_bytes == 112);  // a multiple of 16
   CHECK(described[1].max_reply_bytes == std::vector<uint32_t>{4096, 0});
   CHECK(described[2].rollback_bytes == 0);
+  CHECK(described[1].shared_scratch_bytes == 0);
   CHECK(described[2].scratch_bytes == 32);
+  CHECK(described[2].shared_scratch_bytes == 112);
   CHECK(described[2].max_reply_bytes == std::vector<uint32_t>{64, 0});  // a tell has no reply
   const auto set = ActorSet::of<Probe, Undone, Beside>(gyre_test_actors::sources);
   CHECK(set.handlers()[2].max_reply_bytes == 4096);
@@ -119,6 +121,9 @@ TEST_CASE("the memory of actors' tables is what the workers take it for") {
   CHECK(WorkingMemory::of<Probe, Empty>().bytes() == 0);
   CHECK(WorkingMemory::of<Probe, Undone>().bytes() == 256);
   CHECK(WorkingMemory::of<Probe, Undone, Beside>().bytes() == 1024);
+  CHECK(SharedScratch::of<Probe, Undone>(true).bytes() == 0);
+  CHECK(SharedScratch::of<Probe, Beside>(false).bytes() == 128);
+  CHECK(SharedScratch::of<Probe, Beside>(true).bytes() == 32 * 112);
 }
 
 TEST_CASE("a set of compiled-in actors is described as its handlers are numbered") {

@@ -132,6 +132,7 @@ struct Module {
 };
 struct Function {
   const gyre::ActorSet* actors;
+  unsigned opted_in_bytes;  // of dynamic shared memory
 };
 
 // A launched kernel: its workers, and the threads that run them.
@@ -841,7 +842,7 @@ struct FakeCalls {
     const std::string text = demangled(name);
     for (const gyre::ActorSet& actors : s.actors) {
       if (text.find(actors.kernel()) == std::string::npos) continue;
-      at->second.push_back(std::make_unique<Function>(Function{&actors}));
+      at->second.push_back(std::make_unique<Function>(Function{&actors, 0}));
       *result = reinterpret_cast<CUfunction>(at->second.back().get());
       return CUDA_SUCCESS;
     }
@@ -889,8 +890,14 @@ struct FakeCalls {
         return CUDA_SUCCESS;
     }
   }
-  static CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
+  static CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     GYRE_FAKE_CALL(true);
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+      if (value > device().attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN]) {
+        return CUDA_ERROR_INVALID_VALUE;
+      }
+      reinterpret_cast<Function*>(function)->opted_in_bytes = unsigned(value);
+    }
     return CUDA_SUCCESS;
   }
   static int resident(int block, size_t dynamic_shared_bytes) {
@@ -970,6 +977,11 @@ struct FakeCalls {
     if (grid == 0 || grid_y != 1 || grid_z != 1 || block == 0 || block_y != 1 || block_z != 1 ||
         block > number(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) ||
         dynamic_shared_bytes > number(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (dynamic_shared_bytes + unsigned(device().static_shared_bytes) >
+            number(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) &&
+        dynamic_shared_bytes > reinterpret_cast<Function*>(function)->opted_in_bytes) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     if (grid > unsigned(resident(int(block), dynamic_shared_bytes)) *

@@ -149,9 +149,10 @@ int inspect(const InspectSettings& settings) {
     inspected = inspect_folder(settings.program);
   }
   const Inspection& it = inspected.inspection;
+  const bool is_grid = actors.is_grid_scoped(), is_warp = !is_grid && it.block == 32;
   const uint32_t dynamic =
-      actors.is_grid_scoped() ? 0
-                              : cuda::message_bytes(settings.options.ring_shape(), it.block == 32, it.actors);
+      cuda::shared_scratch_bytes(is_warp, it.actors) +
+      (is_grid ? 0 : cuda::message_bytes(settings.options.ring_shape(), is_warp, it.actors));
   if (settings.print_ptx) fmt::print("{}", it.ptx);
   if (!note.empty()) fmt::print(out, "{}\n", note);
   print(out, it, dynamic);

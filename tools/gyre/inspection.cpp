@@ -249,6 +249,10 @@ std::string functions_text(const Inspection& inspection) {
       if (description.scratch_bytes != 0) {
         text += fmt::format(", {} bytes of scratch memory a message", number(description.scratch_bytes));
       }
+      if (description.shared_scratch_bytes != 0) {
+        text += fmt::format(", {} bytes of shared scratch memory a message",
+                            number(description.shared_scratch_bytes));
+      }
       if (description.rollback_bytes != 0) text += ", rolled back on errors";
     }
     size_t own = 0;
@@ -320,6 +324,7 @@ Json to_json(const Inspection& inspection) {
       entry["state_bytes"] = description.state_bytes;
       entry["rollback_bytes"] = description.rollback_bytes;
       entry["scratch_bytes"] = description.scratch_bytes;
+      entry["shared_scratch_bytes"] = description.shared_scratch_bytes;
       for (size_t handler = 0; handler < description.types.size(); ++handler) {
         entry["handlers"].push_back(
             {{"request", fmt::format("{:#018x}", description.types[handler].request)},

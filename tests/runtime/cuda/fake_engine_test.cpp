@@ -5,6 +5,8 @@
 #include <gyre/runtime/core/core.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 #include <gyre/runtime/launch_verdict.hpp>
+#include <gyre_handlers_actors_sources.hpp>
+#include <support/actors/handlers.official.hpp>
 
 #include <chrono>
 #include <filesystem>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "support/actors/faulty.hpp"
+#include "support/actors/handlers.hpp"
 #include "support/arrivals.hpp"
 #include "support/catch.hpp"
 #include "support/fake_driver.hpp"
@@ -27,6 +30,9 @@ namespace {
 
 ActorSet faulty_actors() { return ActorSet::of<Faulty>(gyre_test_actors::sources); }
 constexpr Address<Faulty> faulty{};
+
+ActorSet filler_actors() { return ActorSet::of<gyre_handlers::Filler>(gyre_handlers_actors::sources); }
+ActorSet greedy_actors() { return ActorSet::of<gyre_handlers::Greedy>(gyre_handlers_actors::sources); }
 
 Options on_cuda(Options options = {}) {
   options.engine = EngineKind::cuda;
@@ -211,6 +217,36 @@ TEST_CASE(
   const std::string refused = refusal(probe_actors(), large);
   INFO(refused);
   CHECK(says(refused, "may have 268435456"));
+}
+
+TEST_CASE(
+    "shared scratch memory is part of each block's, opted in to, and refused where the device has less") {
+  if (without_nvrtc()) return;
+  FakeDriver fake({filler_actors(), greedy_actors(), probe_actors()});
+  const LaunchVerdict verdict = check_launch(filler_actors(), on_cuda());
+  INFO(verdict.text());
+  CHECK(verdict.ok());
+  const LaunchVerdict plain = check_launch(probe_actors(), on_cuda());
+  CHECK(verdict.dynamic_shared_bytes == plain.dynamic_shared_bytes + 60'032);  // a multiple of 128
+  REQUIRE(verdict.kernel);
+  CHECK(verdict.kernel->blocks_a_multiprocessor == 3);  // of 228 KiB
+  {
+    Runtime runtime = Runtime::launch(filler_actors(), on_cuda());
+    const auto reply =
+        runtime.client()
+            .ask<gyre_handlers::Fill>(Address<gyre_handlers::Filler>{},
+                                      [](gyre_handlers::Fill::Builder fill) { fill.setMore(15'000); })
+            .get();
+    REQUIRE(reply);
+    CHECK(reply.value()->getMoreSum() == uint64_t(15'000) * 14'999 / 2);
+    CHECK(runtime.terminate().books.balanced());
+  }
+  const std::string refused = refusal(greedy_actors(), on_cuda());
+  INFO(refused);
+  CHECK(says(refused, "for the slots in hand and the actors' shared_scratch_bytes"));
+  CHECK(says(refused, "the device allows 232448"));
+  CHECK(fake.misuse().empty());
+  CHECK(fake.live() == FakeDriver::Live{});
 }
 
 TEST_CASE("a device fault in a handler ends every pending ask with its cause, and nothing hangs or throws") {

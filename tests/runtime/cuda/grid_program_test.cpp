@@ -1,8 +1,10 @@
 // Grid-scoped actor sets without a GPU: they compile.
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre_handlers_actors_sources.hpp>
 #include <gyre_ledger_actors_sources.hpp>
 
+#include "support/actors/handlers.hpp"
 #include "support/actors/ledger.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_kernels.hpp"
@@ -33,6 +35,11 @@ TEST_CASE("grid-scoped actors that are rolled back and that use scratch memory c
   check_grid_compiles(ActorSet::of<gyre_ledgers::Careful, gyre_ledgers::Undone, gyre_ledgers::Picker>(
                           gyre_ledger_actors::sources),
                       90, 128);
+}
+
+TEST_CASE("a grid-scoped actor that uses shared scratch memory compiles", "[.slow]") {
+  if (gyre_test::without_nvrtc()) return;
+  check_grid_compiles(ActorSet::of<gyre_handlers::GridFiller>(gyre_handlers_actors::sources), 90, 128);
 }
 
 TEST_CASE("a grid-scoped actor set compiles for old and new architectures", "[.slow]") {

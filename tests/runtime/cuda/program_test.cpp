@@ -6,6 +6,7 @@
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre_handlers_actors_sources.hpp>
 #include <gyre_ledger_actors_sources.hpp>
 #include <gyre_mirror_actors_sources.hpp>
 
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "support/abacus.hpp"
+#include "support/actors/handlers.hpp"
 #include "support/actors/ledger.hpp"
 #include "support/actors/mirror.hpp"
 #include "support/catch.hpp"
@@ -40,6 +42,7 @@ void check_description(const cuda::CompiledKernel& kernel, const std::vector<Act
     CHECK(seen[n].max_per_worker == expected[n].max_per_worker);
     CHECK(seen[n].rollback_bytes == expected[n].rollback_bytes);
     CHECK(seen[n].scratch_bytes == expected[n].scratch_bytes);
+    CHECK(seen[n].shared_scratch_bytes == expected[n].shared_scratch_bytes);
     CHECK(gyre_test::types_of(seen[n].types) == gyre_test::types_of(expected[n].types));
     CHECK(seen[n].max_reply_bytes == expected[n].max_reply_bytes);
   }
@@ -163,6 +166,18 @@ TEST_CASE("an actor that is rolled back and one that uses scratch memory compile
   INFO(kernel.log);
   CHECK(kernel.log.empty());
   check_description(kernel, set.description());
+}
+
+TEST_CASE("actors that use shared scratch memory and multiply matrices compile", "[.slow]") {
+  if (gyre_test::without_nvrtc()) return;
+  using namespace gyre_handlers;
+  const auto set = ActorSet::of<Filler, SideFiller, Multiplier>(gyre_handlers_actors::sources);
+  for (const uint32_t block : {32u, 256u}) {
+    const cuda::CompiledKernel kernel = cuda::compile(set, 90, block);
+    INFO(kernel.log);
+    CHECK(kernel.log.empty());
+    check_description(kernel, set.description());
+  }
 }
 
 TEST_CASE("actors that are rolled back, that ask ctx.ok() and that use scratch memory compile together",
