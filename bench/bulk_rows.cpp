@@ -5,7 +5,7 @@
 #include <bench/actors/bulk.hpp>
 #include <bench/actors/bulk.official.hpp>
 #include <gyre/runtime/buffer.hpp>
-#include <gyre/runtime/memory/parallel_copy.hpp>
+#include <gyre/runtime/memory/copy_threads.hpp>
 #include <gyre_bench_actors_sources.hpp>
 
 #include <algorithm>
@@ -181,7 +181,7 @@ class BulkMessages {
     if (values.size() != got_.size())
       throw Error(fmt::format("asking for {} elements: {} came back", got_.size(), values.size()));
     const auto bytes = capnp::toAny(values).getRawBytes();
-    gyre::detail::parallel_copy(got_.data(), bytes.begin(), got_.size() * sizeof(uint32_t));
+    threads_->copy(got_.data(), bytes.begin(), got_.size() * sizeof(uint32_t));
   }
   // 17 elements while time runs; all of the last message.
   template <class Expected>
@@ -223,6 +223,7 @@ class BulkMessages {
   }
 
   Client client_;
+  const std::shared_ptr<gyre::detail::CopyThreads> threads_ = gyre::detail::CopyThreads::shared();
   const uint32_t depth_, workers_;
   Elements sent_, got_;
   uint64_t sum_ = 0;

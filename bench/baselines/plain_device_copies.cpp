@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/errors/error.hpp>
-#include <gyre/runtime/memory/parallel_copy.hpp>
+#include <gyre/runtime/memory/copy_threads.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +19,6 @@ namespace gyre::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using gyre::detail::parallel_copy;
 
 // A stream, and as much device memory and pinned memory as it copies.
 class Line {
@@ -108,12 +107,12 @@ class DeviceCopies final : public PlainCopies {
           if (in) ins[slot]->wait();
           if (out) {
             outs[slot]->wait();
-            parallel_copy(to_.data(), outs[slot]->pinned(), bytes_);
+            threads_->copy(to_.data(), outs[slot]->pinned(), bytes_);
           }
         }
         if (k >= n) continue;
         if (in) {
-          parallel_copy(ins[slot]->pinned(), from_.data(), bytes_);
+          threads_->copy(ins[slot]->pinned(), from_.data(), bytes_);
           ins[slot]->begin_in(ins[slot]->pinned(), bytes_);
         }
         if (out) outs[slot]->begin_out(outs[slot]->pinned(), bytes_);
@@ -169,7 +168,7 @@ class DeviceCopies final : public PlainCopies {
     const uint64_t part = part_bytes();
     for (uint64_t done = 0; done < bytes_; done += part) {
       const uint64_t bytes = std::min(part, bytes_ - done);
-      parallel_copy(in_->pinned() + done, from_.data() + done, bytes);
+      threads_->copy(in_->pinned() + done, from_.data() + done, bytes);
       in_->begin_in(in_->pinned() + done, bytes, done);
     }
     in_->wait();
@@ -179,7 +178,7 @@ class DeviceCopies final : public PlainCopies {
     Line* const lines[] = {&*out_, &*out_half_};
     const auto take = [&](uint64_t done, uint64_t n) {
       lines[n % 2]->wait();
-      parallel_copy(to_.data() + done, lines[n % 2]->pinned() + done, std::min(part, bytes_ - done));
+      threads_->copy(to_.data() + done, lines[n % 2]->pinned() + done, std::min(part, bytes_ - done));
     };
     uint64_t done = 0, n = 0;
     for (; done < bytes_; done += part, ++n) {
@@ -190,6 +189,7 @@ class DeviceCopies final : public PlainCopies {
   }
 
   CudaKernel kernel_;
+  const std::shared_ptr<gyre::detail::CopyThreads> threads_ = gyre::detail::CopyThreads::shared();
   const uint64_t bytes_;
   const uint32_t depth_;
   std::vector<char> from_, to_;

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 #include <gyre/bridge/errors/error.hpp>
-#include <gyre/runtime/memory/parallel_copy.hpp>
+#include <gyre/runtime/memory/copy_threads.hpp>
 
 #include <chrono>
 #include <cstring>
@@ -38,7 +38,7 @@ class HostCopies final : public PlainCopies {
     const auto copy = [&](uint32_t t, uint64_t n) {
       std::vector<char>& to = direction == Direction::out || t == 1 ? out_ : in_;
       for (uint64_t i = 0; i < n; ++i) {
-        gyre::detail::parallel_copy(to.data(), from_.data(), from_.size());
+        threads_->copy(to.data(), from_.data(), from_.size());
         asm volatile("" : : "r"(to.data()) : "memory");
       }
     };
@@ -55,6 +55,7 @@ class HostCopies final : public PlainCopies {
   }
 
  private:
+  const std::shared_ptr<gyre::detail::CopyThreads> threads_ = gyre::detail::CopyThreads::shared();
   std::vector<char> from_, in_, out_;
 };
 

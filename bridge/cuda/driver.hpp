@@ -77,7 +77,11 @@ namespace gyre::cuda {
   X(cuMemMap)                                     \
   X(cuMemUnmap)                                   \
   X(cuMemSetAccess)                               \
-  X(cuMemRelease)
+  X(cuMemRelease)                                 \
+  X(cuEventCreate)                                \
+  X(cuEventDestroy)                               \
+  X(cuEventRecord)                                \
+  X(cuEventQuery)
 
 // Functions that not every driver has, each with the CUDA version that brought it and its type there (which the
 // toolkit's headers may lack, or have changed): null where the driver lacks it.

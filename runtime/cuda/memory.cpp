@@ -20,14 +20,9 @@ CudaBufferMemory::CudaBufferMemory(const Context& context, uint32_t entries, uin
                context.attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0) {
   const Context::Current current(context_);
   try {
-    for (CUstream& stream : streams_)
-      driver_.check(driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "creating a stream of copies");
-    if (shared_) {
-      constexpr uint64_t bytes = staging_halves * copy_chunk_bytes;
-      SharedMemory staging("gyre-staging", bytes, bytes);
-      (void)lock_shared(driver_, staging, "copies of buffers");
-      shared_staging_ = std::move(staging);
-    }
+    for (Line* line : {&in_, &out_})
+      driver_.check(driver_.cuStreamCreate(&line->stream, CU_STREAM_NON_BLOCKING),
+                    "creating a stream of copies");
     const uint64_t table_bytes = std::max<uint64_t>(entries, 1) * sizeof(BufferEntry);
     table_ = allocate_device(table_bytes);
     zero_device(table_, table_bytes);
@@ -48,13 +43,10 @@ CudaBufferMemory::~CudaBufferMemory() {
 // Where the context is dead the calls fail, and all went with it.
 void CudaBufferMemory::free_own() noexcept {
   if (table_ != 0) driver_.check_or_log(driver_.cuMemFree(table_), "freeing the buffers' table (cuMemFree)");
-  if (shared_staging_.address() != nullptr) {
-    driver_.check_or_log(driver_.cuMemHostUnregister(shared_staging_.address()),
-                         "unlocking the copies' staging block (cuMemHostUnregister)");
-  }
-  for (CUstream& stream : streams_) {
-    if (stream != nullptr)
-      driver_.check_or_log(driver_.cuStreamDestroy(stream), "ending a stream of copies (cuStreamDestroy)");
+  for (const Line* line : {&in_, &out_}) {
+    if (line->stream != nullptr)
+      driver_.check_or_log(driver_.cuStreamDestroy(line->stream),
+                           "ending a stream of copies (cuStreamDestroy)");
   }
 }
 
@@ -162,7 +154,7 @@ void CudaBufferMemory::copy_in(const MemoryBlock& block, uint64_t offset, const 
     return;
   }
   const Context::Current current(context_);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(in_.mutex);
   copy_to_device(block.address + offset, from, bytes);
 }
 
@@ -172,26 +164,10 @@ void CudaBufferMemory::copy_out(const MemoryBlock& block, uint64_t offset, void*
     return;
   }
   const Context::Current current(context_);
-  const std::lock_guard lock(mutex_);
-  driver_.check(driver_.cuMemcpyDtoHAsync(to, block.address + offset, bytes, streams_[0]),
+  const std::lock_guard lock(out_.mutex);
+  driver_.check(driver_.cuMemcpyDtoHAsync(to, block.address + offset, bytes, out_.stream),
                 "reading a buffer");
-  synchronise(0, "reading a buffer");
-}
-
-void CudaBufferMemory::begin_copy_in(const MemoryBlock& block, const void* from, uint32_t half, bool last) {
-  const Context::Current current(context_);
-  const std::lock_guard lock(mutex_);
-  driver_.check(driver_.cuMemcpyHtoDAsync(block.address, from, block.bytes, streams_[half]),
-                "writing a buffer");
-  wait_for_others(half, last, "writing a buffer");
-}
-
-void CudaBufferMemory::begin_copy_out(const MemoryBlock& block, void* to, uint32_t half, bool last) {
-  const Context::Current current(context_);
-  const std::lock_guard lock(mutex_);
-  driver_.check(driver_.cuMemcpyDtoHAsync(to, block.address, block.bytes, streams_[half]),
-                "reading a buffer");
-  wait_for_others(half, last, "reading a buffer");
+  synchronise(out_.stream, "reading a buffer");
 }
 
 void CudaBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
@@ -200,13 +176,13 @@ void CudaBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
     return;
   }
   const Context::Current current(context_);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(in_.mutex);
   zero_device(block.address, bytes);
 }
 
 void CudaBufferMemory::set_entry(uint32_t index, const BufferEntry& entry) {
   const Context::Current current(context_);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(in_.mutex);
   const CUdeviceptr there = table_ + index * sizeof(BufferEntry);
   constexpr uint64_t first = offsetof(BufferEntry, generation);
   const char* const bytes = reinterpret_cast<const char*>(&entry);
@@ -216,8 +192,8 @@ void CudaBufferMemory::set_entry(uint32_t index, const BufferEntry& entry) {
 
 // The driver copies what is not page-locked through memory of its own, beside live kernels too.
 void CudaBufferMemory::copy_to_device(CUdeviceptr to, const void* from, uint64_t bytes) {
-  driver_.check(driver_.cuMemcpyHtoDAsync(to, from, bytes, streams_[0]), "writing a buffer");
-  synchronise(0, "writing a buffer");
+  driver_.check(driver_.cuMemcpyHtoDAsync(to, from, bytes, in_.stream), "writing a buffer");
+  synchronise(in_.stream, "writing a buffer");
 }
 
 // By copies: a memset may be a kernel that the driver has yet to load, and loading waits for live ones.
@@ -225,19 +201,14 @@ void CudaBufferMemory::zero_device(CUdeviceptr to, uint64_t bytes) {
   alignas(4096) static std::byte zeros[1 << 20];  // never written
   for (uint64_t done = 0; done < bytes; done += sizeof zeros) {
     driver_.check(driver_.cuMemcpyHtoDAsync(to + done, zeros, std::min<uint64_t>(sizeof zeros, bytes - done),
-                                            streams_[0]),
+                                            in_.stream),
                   "zeroing a buffer");
   }
-  synchronise(0, "zeroing a buffer");
+  synchronise(in_.stream, "zeroing a buffer");
 }
 
-void CudaBufferMemory::synchronise(uint32_t half, const char* doing) const {
-  driver_.check(driver_.cuStreamSynchronize(streams_[half]), doing);
-}
-
-void CudaBufferMemory::wait_for_others(uint32_t half, bool last, const char* doing) const {
-  for (uint32_t other = 0; other < staging_halves; ++other)
-    if (last || other != half) synchronise(other, doing);
+void CudaBufferMemory::synchronise(CUstream stream, const char* doing) const {
+  driver_.check(driver_.cuStreamSynchronize(stream), doing);
 }
 
 }  // namespace gyre::cuda

@@ -8,7 +8,6 @@
 #include <gyre/runtime/cuda/imported_memory.hpp>
 #include <gyre/runtime/memory/buffer_memory.hpp>
 
-#include <array>
 #include <map>
 #include <mutex>
 
@@ -17,12 +16,11 @@ namespace gyre::cuda {
 class CudaBufferMemory final : public BufferMemory {
  public:
   /// `context` must outlive this. Throws Error.
-  /// @param served_runtime  the tag of a runtime in another process, which maps the staging block and the
-  ///                        pinned buffers too; 0: this memory is this process's own
+  /// @param served_runtime  the tag of a runtime in another process, which maps the pinned buffers
+  ///                        too; 0: this memory is this process's own
   CudaBufferMemory(const Context& context, uint32_t entries, uint32_t served_runtime = 0);
   ~CudaBufferMemory() override;
 
-  uint64_t own_bytes() const override { return BufferMemory::own_bytes() + shared_staging_.bytes(); }
   std::string refusal(MemoryKind kind) const override;
   MemoryBlock allocate(MemoryKind kind, uint64_t bytes) override;
   /// For memory of this process: it is used as it is.
@@ -34,13 +32,6 @@ class CudaBufferMemory final : public BufferMemory {
   void set_entry(uint32_t index, const BufferEntry& entry) override;
   void leak() override { leaked_ = true; }
 
-  /// Returns the staging block, of staging_halves times copy_chunk_bytes; none unless another process is
-  /// served, which fills or empties one half while the other is copied.
-  const SharedMemory& staging() const { return shared_staging_; }
-  /// Begins a copy between a block without a host address and page-locked memory. Returns once the copies
-  /// begun with other halves are done, and if `last` this one too. Throws Error.
-  void begin_copy_in(const MemoryBlock& block, const void* from, uint32_t half, bool last);
-  void begin_copy_out(const MemoryBlock& block, void* to, uint32_t half, bool last);
   /// Returns the descriptor of a pinned block's memory; -1 unless another process is served.
   int descriptor_of(const MemoryBlock& block);
   /// Returns the memory of the served process that is mapped here.
@@ -55,19 +46,22 @@ class CudaBufferMemory final : public BufferMemory {
   void* allocate_pinned(uint64_t bytes) const;
   MemoryBlock allocate_shared(uint64_t bytes);
   void free_own() noexcept;
-  // For a thread that holds the lock, with the context current; return when the copy is done.
+  // For a thread that holds the lock of in_, with the context current; return when the copy is done.
   void copy_to_device(CUdeviceptr to, const void* from, uint64_t bytes);
   void zero_device(CUdeviceptr to, uint64_t bytes);
-  void synchronise(uint32_t half, const char* doing) const;
-  void wait_for_others(uint32_t half, bool last, const char* doing) const;
+  void synchronise(CUstream stream, const char* doing) const;
 
   const ForkGuard fork_;
   const Context& context_;
   const Driver& driver_;
-  std::mutex mutex_;                                // of the streams
-  std::array<CUstream, staging_halves> streams_{};  // of copies
-  SharedMemory shared_staging_;                     // where another process is served
-  std::map<uint64_t, SharedMemory> shared_blocks_;  // by address, likewise; guarded by mutex_
+  // Copies of one direction, one at a time; the other direction's overlap them.
+  struct Line {
+    std::mutex mutex;
+    CUstream stream = nullptr;
+  };
+  Line in_, out_;
+  std::mutex mutex_;                                // of what follows
+  std::map<uint64_t, SharedMemory> shared_blocks_;  // by address, where another process is served
   ImportedMemory imports_;
   const bool shared_;
   CUdeviceptr table_ = 0;

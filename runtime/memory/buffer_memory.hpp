@@ -24,12 +24,6 @@ inline constexpr uint32_t memory_kinds = 4;
 /// Returns the kind's name, for example "pinned".
 std::string_view name(MemoryKind kind);
 
-/// Between processes copies go through a block of two halves: one is filled or emptied by the program while
-/// the other is copied by the device. Bytes of a half: so many that asking for a copy takes little of its
-/// time.
-inline constexpr uint64_t copy_chunk_bytes = uint64_t(4) << 20;
-inline constexpr uint32_t staging_halves = 2;
-
 /// Says what handlers, and Buffer::write, may do to a buffer.
 enum class BufferAccess { read_write, read_only };
 

@@ -1,11 +1,11 @@
 @0xb6f0d1c52a3e9417;
 # What a program and its engine process say to each other, over a socket pair. The program asks, one request at a time;
-# the engine process answers each in order. By itself it sends its log, and that the workers died.
+# the engine process answers each in order. Copies are asked for elsewhere: copy_lane.hpp. By itself it sends its log, and that the workers died.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("gyre::process::control");
 
-const version :UInt32 = 1;
+const version :UInt32 = 2;
 # Of this file. Both sides come from one Gyre; another version is refused by name.
 
 struct ToEngine {
@@ -15,15 +15,13 @@ struct ToEngine {
     start @2 :Bool;        # starts the workers on the initialised region, over BAR if true; answered by `done` or `refused`
     allocate @3 :Block;    # answered by `allocated`, with a descriptor if the memory is pinned, or `refused`
     release @4 :Block;     # not answered
-    copyIn @5 :Copy;       # from pinned memory; answered by `done` or `refused`
-    copyOut @6 :Copy;      # to pinned memory; answered by `done` or `refused`
-    zero @7 :Copy;         # answered by `done` or `refused`
-    setEntry @8 :Entry;    # answered by `done` or `refused`
-    mapBar @9 :UInt64;     # so many bytes of BarMemory, by the descriptor beside it; answered by `done` or `refused`
-    barStored @10 :UInt32; # the program stored the test's lines, by this LineStore; answered by `done` or `refused`
-    end @11 :Void;         # not answered: the process ends
-    devices @12 :Void;     # answered by `devices` or `refused`
-    import @13 :Import;    # memory of the program's, by the descriptor beside it or an IPC handle; answered by
+    zero @5 :Span;         # answered by `done` or `refused`
+    setEntry @6 :Entry;    # answered by `done` or `refused`
+    mapBar @7 :UInt64;     # so many bytes of BarMemory, by the descriptor beside it; answered by `done` or `refused`
+    barStored @8 :UInt32; # the program stored the test's lines, by this LineStore; answered by `done` or `refused`
+    end @9 :Void;          # not answered: the process ends
+    devices @10 :Void;     # answered by `devices` or `refused`
+    import @11 :Import;    # memory of the program's, by the descriptor beside it or an IPC handle; answered by
                            # `imported` or `refused`
   }
 }
@@ -133,12 +131,9 @@ struct Import {
   ipcHandle @5 :Data;      # a CUipcMemHandle; empty: a descriptor is beside the message
 }
 
-struct Copy {
+struct Span {
   address @0 :UInt64;      # on the device
   bytes @1 :UInt64;
-  pinned @2 :UInt64;       # copyIn, copyOut: the device's address of bytes of a pinned buffer; 0: a half of the staging block
-  half @3 :UInt32;         # which; the answer comes once copies with the other half are done
-  last @4 :Bool;           # and this one
 }
 
 struct Entry {

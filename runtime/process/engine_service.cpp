@@ -188,7 +188,7 @@ cuda::CudaEngine& EngineService::engine() {
   return *engine_;
 }
 
-// A wrong address would be another's memory, or a fault.
+// With memory_mutex_. A wrong address would be another's memory, or a fault.
 MemoryBlock EngineService::part_of(MemoryKind kind, const char* doing, uint64_t address,
                                    uint64_t bytes) const {
   auto found = blocks_.upper_bound(address);
@@ -203,21 +203,6 @@ MemoryBlock EngineService::part_of(MemoryKind kind, const char* doing, uint64_t 
     return {MemoryKind::device, bytes, address, nullptr, 0};
   throw Error(fmt::format("{} a buffer for a program: {} bytes at {:#x} are of no buffer in {} memory", doing,
                           bytes, address, name(kind)));
-}
-
-MemoryBlock EngineService::part_of_block(const char* doing, control::Copy::Reader copy) const {
-  return part_of(MemoryKind::device, doing, copy.getAddress(), copy.getBytes());
-}
-
-void* EngineService::pinned_side(control::Copy::Reader copy) {
-  if (copy.getHalf() >= staging_halves || (copy.getPinned() == 0 && copy.getBytes() > copy_chunk_bytes)) {
-    throw Error(
-        fmt::format("copying a buffer for a program: {} bytes by half {}; the staging block has {} of {}",
-                    copy.getBytes(), copy.getHalf(), staging_halves, copy_chunk_bytes));
-  }
-  if (copy.getPinned() != 0)
-    return part_of(MemoryKind::pinned, "copying", copy.getPinned(), copy.getBytes()).host;
-  return static_cast<char*>(buffers().staging().address()) + copy.getHalf() * copy_chunk_bytes;
 }
 
 void EngineService::take(control::ToEngine::Reader message, Received& received) {
@@ -251,22 +236,10 @@ void EngineService::take(control::ToEngine::Reader message, Received& received) 
       case control::ToEngine::IMPORT:
         answer.from.setImported(import(message.getImport(), received));
         break;
-      case control::ToEngine::COPY_IN: {
-        const auto copy = message.getCopyIn();
-        const MemoryBlock part = part_of_block("writing", copy);
-        buffers().begin_copy_in(part, pinned_side(copy), copy.getHalf(), copy.getLast());
-        answer.from.setDone();
-        break;
-      }
-      case control::ToEngine::COPY_OUT: {
-        const auto copy = message.getCopyOut();
-        const MemoryBlock part = part_of_block("reading", copy);
-        buffers().begin_copy_out(part, pinned_side(copy), copy.getHalf(), copy.getLast());
-        answer.from.setDone();
-        break;
-      }
       case control::ToEngine::ZERO: {
-        const MemoryBlock part = part_of_block("zeroing", message.getZero());
+        const auto span = message.getZero();
+        const std::lock_guard lock(memory_mutex_);
+        const MemoryBlock part = part_of(MemoryKind::device, "zeroing", span.getAddress(), span.getBytes());
         buffers().zero(part, part.bytes);
         answer.from.setDone();
         break;
@@ -344,6 +317,7 @@ void EngineService::set_entry(control::Entry::Reader entry) {
                     entry.getIndex(), entry.getBytes().size(), buffers().entries(), sizeof bytes));
   }
   std::memcpy(static_cast<void*>(&bytes), entry.getBytes().begin(), sizeof bytes);
+  const std::lock_guard lock(memory_mutex_);
   const auto found = blocks_.find(bytes.address);
   if (bytes.address != 0 && (found == blocks_.end() || bytes.bytes > found->second.bytes) &&
       !buffers().imports().has(bytes.address, bytes.bytes)) {
@@ -361,6 +335,10 @@ void EngineService::launch(control::Launch::Reader message) {
   check_launch(actors, options);
   engine_ =
       std::make_unique<cuda::CudaEngine>(actors, options, std::max<uint32_t>(message.getRuntimeTag(), 1));
+  copies_.emplace(engine_->context(), memory_mutex_,
+                  [this](MemoryKind kind, const char* doing, uint64_t address, uint64_t bytes) {
+                    return part_of(kind, doing, address, bytes);
+                  });
   Answer answer;
   auto launched = answer.from.initLaunched();
   launched.setDevice(engine_->device_name());
@@ -371,15 +349,15 @@ void EngineService::launch(control::Launch::Reader message) {
   const std::vector<std::byte> description = write_description(engine_->description());
   launched.setDescription(as_data(description));
   launched.setRegionBytes(engine_->layout().region_bytes());
-  launched.setStagingBytes(buffers().staging().bytes());
+  launched.setStagingBytes(copies_->staging().bytes());
   const MemoryStats memory = engine_->memory();
   publish(memory);
   launched.setActorBytes(memory.actors);
   launched.setModuleBytes(memory.modules);
-  launched.setBufferTableBytes(memory.buffer_table);
+  launched.setBufferTableBytes(memory.buffer_table + copies_->staging().bytes());
   launched.setRegisterMs(engine_->register_ms());
   launched.setMultiprocessors(engine_->multiprocessors());
-  channel_.send(answer.message, {engine_->region_descriptor(), buffers().staging().descriptor()});
+  channel_.send(answer.message, {engine_->region_descriptor(), copies_->staging().descriptor()});
 }
 
 void EngineService::allocate(control::Block::Reader asked) {
@@ -391,7 +369,10 @@ void EngineService::allocate(control::Block::Reader asked) {
                     asked.getKind()));
   }
   const MemoryBlock block = buffers().allocate(kind, asked.getBytes());
-  blocks_.insert_or_assign(block.address, block);
+  {
+    const std::lock_guard lock(memory_mutex_);
+    blocks_.insert_or_assign(block.address, block);
+  }
   Answer answer;
   answer.from.setAllocated(block.address);
   if (kind == MemoryKind::pinned) {
@@ -414,10 +395,12 @@ uint64_t EngineService::import(control::Import::Reader asked, Received& received
     throw Error(fmt::format("importing memory of a program: an IPC handle has {} bytes, and this one {}",
                             sizeof(CUipcMemHandle), handle.size()));
   }
+  const std::lock_guard lock(memory_mutex_);
   return buffers().imports().import(allocation, asked.getOffset(), asked.getBytes());
 }
 
 void EngineService::release(control::Block::Reader block) {
+  const std::lock_guard lock(memory_mutex_);
   if (block.getKind() == uint32_t(MemoryKind::imported) &&
       buffers().imports().release(block.getAddress(), block.getBytes())) {
     return;

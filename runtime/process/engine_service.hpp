@@ -5,12 +5,15 @@
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/process/channel.hpp>
+#include <gyre/runtime/process/copy_server.hpp>
 #include <gyre/runtime/process/engine_page.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -60,8 +63,6 @@ class EngineService {
   void set_devices(Answer& answer);
   void command_stop();
   MemoryBlock part_of(MemoryKind kind, const char* doing, uint64_t address, uint64_t bytes) const;
-  MemoryBlock part_of_block(const char* doing, control::Copy::Reader copy) const;
-  void* pinned_side(control::Copy::Reader copy);
   void publish(const MemoryStats& memory);
   void watch();
 
@@ -72,7 +73,9 @@ class EngineService {
   EnginePage& page_;
   std::unique_ptr<cuda::CudaEngine> engine_;
   std::unique_ptr<cuda::BarMapping> bar_;   // until the start
+  std::mutex memory_mutex_;                 // of blocks_ and the imports: threads that copy read them
   std::map<uint64_t, MemoryBlock> blocks_;  // by address: what was allocated and not released
+  std::optional<CopyService> copies_;       // ends before the engine does
   std::atomic<bool> ending_{false};
   std::thread watcher_;
 };

@@ -4,7 +4,6 @@
 #include <gyre/runtime/cuda/foreign_memory.hpp>
 #include <gyre/runtime/errors.hpp>
 #include <gyre/runtime/log.hpp>
-#include <gyre/runtime/memory/parallel_copy.hpp>
 #include <gyre/runtime/process/launch_message.hpp>
 #include <gyre/runtime/process/mps.hpp>
 #include <gyre/runtime/process/process_engine.hpp>
@@ -61,13 +60,6 @@ Share share_of(const ActorSet& actors, const Options& options) {
   return share;
 }
 
-// The part of a copy of `bytes` from `address` on that begins `done` bytes into it.
-CopyPart part_of(uint64_t address, uint64_t bytes, uint64_t done) {
-  const uint64_t share = std::min(copy_chunk_bytes, bytes - done);
-  return {address + done, share, 0, uint32_t(done / copy_chunk_bytes % staging_halves),
-          done + share == bytes};
-}
-
 cuda::DeviceUuid uuid_in(control::Launched::Reader launched) {
   cuda::DeviceUuid uuid{};
   const auto bytes = launched.getDeviceUuid();
@@ -85,6 +77,9 @@ ProcessBufferMemory::~ProcessBufferMemory() {
 void ProcessBufferMemory::launched(SharedMemory staging, uint64_t own_bytes, const cuda::DeviceUuid& device) {
   device_ = device;
   staging_ = std::move(staging);
+  auto& lanes = *static_cast<StagingBlock*>(staging_.address());
+  in_.attach(lanes);
+  out_.attach(lanes);
   own_bytes_ = own_bytes;
 }
 
@@ -187,61 +182,21 @@ uint64_t ProcessBufferMemory::pinned_address_of(const void* host, uint64_t bytes
   return 0;
 }
 
-void* ProcessBufferMemory::half_of_staging(uint32_t half) const {
-  return static_cast<char*>(staging_.address()) + half * copy_chunk_bytes;
-}
-
-void ProcessBufferMemory::ask_to_copy(control::ToEngine::Which which, const CopyPart& part) {
-  Request request;
-  auto copy = which == control::ToEngine::COPY_IN ? request.to.initCopyIn() : request.to.initCopyOut();
-  copy.setAddress(part.address);
-  copy.setBytes(part.bytes);
-  copy.setPinned(part.pinned);
-  copy.setHalf(part.half);
-  copy.setLast(part.last);
-  process_.call(request.message, From::DONE);
-}
-
-// One half of the staging block is filled while the engine process copies from the other.
 void ProcessBufferMemory::copy_in(const MemoryBlock& block, uint64_t offset, const void* from,
                                   uint64_t bytes) {
   refuse_if_lost();
-  if (block.host != nullptr) {
-    detail::parallel_copy(static_cast<char*>(block.host) + offset, from, bytes);
-    return;
-  }
+  if (block.host != nullptr) return threads_->copy(static_cast<char*>(block.host) + offset, from, bytes);
   const uint64_t to = block.address + offset;
-  const std::lock_guard lock(staging_mutex_);
-  if (const uint64_t pinned = pinned_address_of(from, bytes))
-    return ask_to_copy(control::ToEngine::COPY_IN, {to, bytes, pinned, 0, true});
-  for (uint64_t done = 0; done < bytes; done += copy_chunk_bytes) {
-    const CopyPart part = part_of(to, bytes, done);
-    detail::parallel_copy(half_of_staging(part.half), static_cast<const char*>(from) + done, part.bytes);
-    ask_to_copy(control::ToEngine::COPY_IN, part);
-  }
+  if (const uint64_t pinned = pinned_address_of(from, bytes)) return in_.copy_pinned(to, pinned, bytes);
+  in_.copy(to, const_cast<void*>(from), bytes);  // it only reads there
 }
 
-// Likewise emptied.
 void ProcessBufferMemory::copy_out(const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) {
   refuse_if_lost();
-  if (block.host != nullptr) {
-    detail::parallel_copy(to, static_cast<const char*>(block.host) + offset, bytes);
-    return;
-  }
+  if (block.host != nullptr) return threads_->copy(to, static_cast<const char*>(block.host) + offset, bytes);
   const uint64_t from = block.address + offset;
-  const std::lock_guard lock(staging_mutex_);
-  if (const uint64_t pinned = pinned_address_of(to, bytes))
-    return ask_to_copy(control::ToEngine::COPY_OUT, {from, bytes, pinned, 0, true});
-  const auto take = [&](uint64_t done) {
-    const CopyPart part = part_of(from, bytes, done);
-    detail::parallel_copy(static_cast<char*>(to) + done, half_of_staging(part.half), part.bytes);
-  };
-  for (uint64_t done = 0; done < bytes; done += copy_chunk_bytes) {
-    const CopyPart part = part_of(from, bytes, done);
-    ask_to_copy(control::ToEngine::COPY_OUT, part);
-    if (done != 0) take(done - copy_chunk_bytes);
-    if (part.last) take(done);
-  }
+  if (const uint64_t pinned = pinned_address_of(to, bytes)) return out_.copy_pinned(from, pinned, bytes);
+  out_.copy(from, to, bytes);
 }
 
 void ProcessBufferMemory::zero(const MemoryBlock& block, uint64_t bytes) {
@@ -287,7 +242,7 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
       throw MalformedMessage(fmt::format("it launched a region of {} bytes, and {} are needed",
                                          launched.getRegionBytes(), layout.region_bytes()));
     }
-    if (launched.getStagingBytes() < staging_halves * copy_chunk_bytes)
+    if (launched.getStagingBytes() < sizeof(StagingBlock))
       throw MalformedMessage(
           fmt::format("it launched a staging block of {} bytes", launched.getStagingBytes()));
     region_ = SharedMemory(answer.take_descriptor(), launched.getRegionBytes());

@@ -5,6 +5,7 @@
 #include <gyre/bridge/cuda/bar.hpp>
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/runtime/core/engine.hpp>
+#include <gyre/runtime/process/copy_client.hpp>
 #include <gyre/runtime/process/engine_process.hpp>
 
 #include <future>
@@ -13,19 +14,16 @@
 
 namespace gyre::process {
 
-/// A copy that is asked of an engine process at once: its message's fields.
-struct CopyPart {
-  uint64_t address, bytes, pinned;
-  uint32_t half;
-  bool last;
-};
-
 /// Buffers of an engine process. Device memory is there alone, and copied through a staging block that both
-/// map; each pinned buffer is shared memory. Thread-safe.
+/// map (copy_lane.hpp); each pinned buffer is shared memory. Thread-safe.
 class ProcessBufferMemory final : public BufferMemory {
  public:
   /// `process` must outlive this.
-  ProcessBufferMemory(EngineProcess& process, uint32_t entries) : BufferMemory(entries), process_(process) {}
+  ProcessBufferMemory(EngineProcess& process, uint32_t entries)
+      : BufferMemory(entries),
+        process_(process),
+        in_(process, CopyDirection::in),
+        out_(process, CopyDirection::out) {}
   ~ProcessBufferMemory() override;
 
   /// @param staging    the staging block
@@ -51,17 +49,16 @@ class ProcessBufferMemory final : public BufferMemory {
   void post_release(const MemoryBlock& block) noexcept;
   void refuse_if_lost() const;
   uint64_t pinned_address_of(const void* host, uint64_t bytes) const;
-  void* half_of_staging(uint32_t half) const;
-  void ask_to_copy(control::ToEngine::Which which, const CopyPart& part);
   const cuda::Driver& driver();
 
   const ForkGuard fork_;
   EngineProcess& process_;
+  const std::shared_ptr<detail::CopyThreads> threads_ = detail::CopyThreads::shared();
   SharedMemory staging_;
+  CopyClient in_, out_;
   uint64_t own_bytes_ = 0;
   cuda::DeviceUuid device_{};
   std::unique_ptr<const cuda::Driver> driver_;  // of this process, once memory was imported; by mutex_
-  std::mutex staging_mutex_;                    // held while a copy uses the staging block
   mutable std::mutex mutex_;                    // of blocks_ and driver_
   std::map<uint64_t, SharedMemory> blocks_;     // pinned ones, by address
 };

@@ -1,4 +1,4 @@
-// Sleeping until a word changes: futex(2), within the process.
+// Sleeping until a word changes: futex(2).
 #pragma once
 
 #include <atomic>
@@ -21,5 +21,9 @@ inline const uint32_t* whole(const std::atomic<uint32_t>& word) {
 void futex_wait(const uint32_t* word, uint32_t expected, int64_t until_ns) noexcept;
 /// Wakes one thread. The word may have been freed.
 void futex_wake(const uint32_t* word) noexcept;
+
+/// The same for a word in memory that several processes map. Wakes at most `threads`.
+void futex_wait_shared(const uint32_t* word, uint32_t expected, int64_t until_ns) noexcept;
+void futex_wake_shared(const uint32_t* word, int threads = 1) noexcept;
 
 }  // namespace gyre::detail

@@ -5,8 +5,11 @@
 #include <sys/mman.h>
 #include <gyre/runtime/process/engine_service.hpp>
 #include <gyre/runtime/process/launch_message.hpp>
+#include <gyre/runtime/system/futex.hpp>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "support/fake_driver.hpp"
@@ -49,6 +52,9 @@ class Session {
     serve(message);
     auto answer = receive();
     if (!answer || !answer->root<FromEngine>().isLaunched()) found("a good launch is not done");
+    (void)answer->take_descriptor();
+    staging_ =
+        SharedMemory(answer->take_descriptor(), answer->root<FromEngine>().getLaunched().getStagingBytes());
   }
 
   // False once the service is over.
@@ -78,14 +84,16 @@ class Session {
         return serve(message) && !receive();
       }
       case 3:
-        fill(to.initCopyIn(), input);
-        break;
       case 4:
-        fill(to.initCopyOut(), input);
+        if (!copy(process::CopyDirection(which % 13 - 3), input)) found("a copy had no end");
+        return true;
+      case 5: {
+        const Block block = some_block(input);
+        auto span = to.initZero();
+        span.setAddress(block.address);
+        span.setBytes(block.bytes);
         break;
-      case 5:
-        fill(to.initZero(), input);
-        break;
+      }
       case 6: {
         auto entry = to.initSetEntry();
         const Block block = some_block(input);
@@ -165,14 +173,22 @@ class Session {
     if (change % 4 == 3) block.address = input.take<uint64_t>(), block.bytes = input.take<uint64_t>();
     return block;
   }
-  void fill(gyre::process::control::Copy::Builder copy, Input& input) {
+  // Asks by a lane for any copy. False where it is not counted as done.
+  bool copy(process::CopyDirection direction, Input& input) {
+    process::CopyLane& lane =
+        static_cast<process::StagingBlock*>(staging_.address())->lanes[size_t(direction)];
     const Block block = some_block(input);
-    copy.setAddress(block.address);
-    copy.setBytes(block.bytes);
     const auto how = input.take<uint8_t>();
-    copy.setHalf(how % 3);
-    copy.setLast(how % 2 == 0);
-    if (how % 5 == 0) copy.setPinned(some_block(input).address);
+    process::CopyCommand command{block.address, block.bytes, 0, 0};
+    if (how % 5 == 0) command.pinned = some_block(input).address;
+    if (how % 5 == 1) command.staged = input.take<uint64_t>();
+    const uint32_t number = lane.asked.load();
+    lane.slot(number).command = command;
+    lane.asked.store(number + 1);
+    gyre::detail::futex_wake_shared(gyre::detail::whole(lane.asked));
+    for (int ms = 0; ms < 60'000 && lane.done.load() != number + 1; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return lane.done.load() == number + 1;
   }
 
   // Without a start: nobody initialised the region, nor tells workers to end.
@@ -224,6 +240,7 @@ class Session {
   Channel service_channel_, program_;
   process::EnginePage page_{};
   process::EngineService service_{service_channel_, page_};
+  SharedMemory staging_;
   std::vector<Block> blocks_;
   uint64_t needed_bytes_ = 0;  // of BAR
 };

@@ -124,7 +124,7 @@ void write_control_messages(Folder folder) {
   }
   write_control<ToEngine>(folder, [](ToEngine::Builder to) { to.setStart(true); });
   write_control<ToEngine>(folder, [](ToEngine::Builder to) { to.initAllocate().setBytes(4096); });
-  write_control<ToEngine>(folder, [](ToEngine::Builder to) { to.initCopyIn().setAddress(4096); });
+  write_control<ToEngine>(folder, [](ToEngine::Builder to) { to.initZero().setAddress(4096); });
   write_control<ToEngine>(folder, [](ToEngine::Builder to) { to.initSetEntry().initBytes(24); });
   write_control<FromEngine>(folder, [](FromEngine::Builder from) { from.initHello().setGyre("0.1.0"); });
   write_control<FromEngine>(folder, [](FromEngine::Builder from) { from.initRefused().setText("no"); });

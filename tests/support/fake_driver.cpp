@@ -188,6 +188,7 @@ struct FakeDriver::State {
   std::string misuse;
   std::map<uintptr_t, Allocation> allocations;
   std::set<std::unique_ptr<Stream>> streams;
+  std::set<std::unique_ptr<char>> events;
   std::map<Module*, std::vector<std::unique_ptr<Function>>> modules;
   std::vector<std::unique_ptr<Kernel>> orphans;  // kernels whose stream is gone
   std::map<uintptr_t, Allocation> retired;       // freed while a kernel lived
@@ -961,6 +962,36 @@ struct FakeCalls {
     return CUDA_SUCCESS;
   }
 
+  // Copies are done when their call returns, and with them every event.
+  static CUresult cuEventCreate(CUevent* result, unsigned int) {
+    GYRE_FAKE_CALL(true);
+    auto event = std::make_unique<char>();
+    *result = reinterpret_cast<CUevent>(event.get());
+    s.events.insert(std::move(event));
+    return CUDA_SUCCESS;
+  }
+  static auto find_event(CUevent event) {
+    return std::find_if(state().events.begin(), state().events.end(),
+                        [&](const auto& each) { return reinterpret_cast<CUevent>(each.get()) == event; });
+  }
+  static CUresult cuEventDestroy(CUevent event) {
+    GYRE_FAKE_CALL(false);
+    const auto at = find_event(event);
+    if (at == s.events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    s.events.erase(at);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuEventRecord(CUevent event, CUstream stream) {
+    GYRE_FAKE_CALL(true);
+    return find_event(event) == s.events.end() || find_stream(stream) == s.streams.end()
+               ? CUDA_ERROR_INVALID_HANDLE
+               : CUDA_SUCCESS;
+  }
+  static CUresult cuEventQuery(CUevent event) {
+    GYRE_FAKE_CALL(true);
+    return find_event(event) == s.events.end() ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+  }
+
   static CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                                  unsigned, CUstream, void**, void**) {
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -1146,6 +1177,7 @@ FakeDriver::Live FakeDriver::live() const {
   Live live;
   live.allocations = state_->allocations.size();
   live.streams = state_->streams.size();
+  live.events = state_->events.size();
   live.modules = state_->modules.size();
   live.retains = state_->retains;
   live.imports = state_->imports.size() + state_->handles.size() + state_->reservations.size();
@@ -1160,9 +1192,10 @@ FakeDriver::Live FakeDriver::live() const {
 
 std::string FakeDriver::Live::text() const {
   return std::to_string(allocations) + " allocations of " + std::to_string(bytes) + " bytes, " +
-         std::to_string(streams) + " streams, " + std::to_string(modules) + " modules, " +
-         std::to_string(retains) + " retains, " + std::to_string(contexts) + " own contexts, " +
-         std::to_string(imports) + " imports, " + std::to_string(workers) + " workers";
+         std::to_string(streams) + " streams, " + std::to_string(events) + " events, " +
+         std::to_string(modules) + " modules, " + std::to_string(retains) + " retains, " +
+         std::to_string(contexts) + " own contexts, " + std::to_string(imports) + " imports, " +
+         std::to_string(workers) + " workers";
 }
 
 size_t FakeDriver::default_stream_waits() const {

@@ -43,8 +43,8 @@ class FakeDriver {
 
   /// What was given out and not given back.
   struct Live {
-    size_t allocations = 0, bytes = 0, streams = 0, modules = 0, retains = 0, imports = 0, contexts = 0,
-           workers = 0;
+    size_t allocations = 0, bytes = 0, streams = 0, events = 0, modules = 0, retains = 0, imports = 0,
+           contexts = 0, workers = 0;
     bool operator==(const Live&) const = default;
     std::string text() const;
   };

@@ -1,0 +1,235 @@
+// Copies of buffers of an engine process, which runs on the fake driver: whole, in bounds, and with an end.
+#include <signal.h>
+#include <unistd.h>
+#include <gyre/gyre.hpp>
+#include <gyre/runtime/process/copy_lane.hpp>
+#include <gyre/runtime/process/engine_process.hpp>
+#include <gyre/runtime/process/launch_message.hpp>
+#include <gyre/runtime/system/futex.hpp>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/engine_processes.hpp"
+#include "support/fake_engine_processes.hpp"
+#include "support/rounds.hpp"
+#include "support/stepped.hpp"
+#include "support/without_nvrtc.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+using process::CopyDirection;
+using process::CopyLane;
+using process::StagingBlock;
+
+namespace {
+
+Options in_a_process() {
+  Options options;
+  options.engine = EngineKind::cuda;
+  options.isolation = Isolation::process;
+  options.heartbeat_timeout = std::chrono::seconds(30);  // on a busy machine it may have no turn for seconds
+  options.slots = 8;
+  return options;
+}
+
+void fill(std::span<uint8_t> bytes, unsigned seed) {
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = uint8_t((i * 31 + i / 251 + seed) >> (i % 3));
+}
+
+template <class Holds>
+bool within_a_minute(Holds holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// An engine process that has launched, without a runtime: what a program could tell it.
+class RawEngine {
+ public:
+  RawEngine() {
+    capnp::MallocMessageBuilder message;
+    Options options = in_a_process();
+    options.transport = TransportKind::pinned;
+    process::write_launch(message.initRoot<process::control::ToEngine>().initLaunch(), probe_actors(),
+                          options, 1);
+    process::Received answer = process_.call(message, process::control::FromEngine::LAUNCHED);
+    (void)answer.take_descriptor();  // the region's
+    staging_ = SharedMemory(answer.take_descriptor(), sizeof(StagingBlock));
+  }
+
+  uint64_t allocate(MemoryKind kind, uint64_t bytes) {
+    capnp::MallocMessageBuilder message;
+    auto block = message.initRoot<process::control::ToEngine>().initAllocate();
+    block.setKind(uint32_t(kind));
+    block.setBytes(bytes);
+    process::Received answer = process_.call(message, process::control::FromEngine::ALLOCATED);
+    return answer.root<process::control::FromEngine>().getAllocated();
+  }
+  StagingBlock& block() { return *static_cast<StagingBlock*>(staging_.address()); }
+
+  // What the engine process says to a command; empty if it copied.
+  std::string says(CopyDirection direction, const process::CopyCommand& command) {
+    CopyLane& lane = block().lanes[size_t(direction)];
+    const uint32_t number = lane.asked.load();
+    CopyLane::Slot& slot = lane.slot(number);
+    slot.command = command;
+    slot.refused.store(0);
+    lane.asked.store(number + 1);
+    detail::futex_wake_shared(detail::whole(lane.asked));
+    REQUIRE(within_a_minute([&] { return lane.done.load() == number + 1; }));
+    return slot.refused.load() == 0 ? "" : slot.why.data();
+  }
+  process::EngineProcess& process() { return process_; }
+
+ private:
+  process::EngineProcess process_{std::chrono::seconds(30)};
+  SharedMemory staging_;
+};
+
+}  // namespace
+
+TEST_CASE("copies of every size, from and to any offset, arrive whole, of pinned memory and of ordinary") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    constexpr size_t most = (9 << 20) + 5;  // more than the staging memory
+    auto buffer = runtime.allocate<uint8_t>(MemoryKind::device, most + 64);
+    auto pinned_in = runtime.allocate<uint8_t>(MemoryKind::pinned, most + 64);
+    auto pinned_out = runtime.allocate<uint8_t>(MemoryKind::pinned, most + 64);
+    std::vector<uint8_t> in(most + 64), out(most + 64), expected(most + 64), all(most + 64);
+    unsigned seed = 0;
+    for (const size_t bytes : {size_t(0), size_t(1), size_t(4097), size_t(128 << 10), (size_t(128) << 10) + 1,
+                               size_t(1 << 20) - 1, size_t(1 << 20), (size_t(4) << 20) + 3, most}) {
+      for (const bool from_pinned : {false, true}) {
+        for (const size_t offset : {size_t(0), size_t(13)}) {
+          const std::span<uint8_t> from = (from_pinned ? pinned_in.host() : std::span(in)).subspan(7, bytes);
+          const std::span<uint8_t> to = (from_pinned ? pinned_out.host() : std::span(out)).subspan(3, bytes);
+          fill(from, ++seed);
+          std::fill(to.begin(), to.end(), 0);
+          buffer.write(from, offset);
+          std::copy(from.begin(), from.end(), expected.begin() + ptrdiff_t(offset));
+          buffer.read(to, offset);
+          CHECK(std::equal(to.begin(), to.end(), from.begin()));
+          buffer.read(all);
+          CHECK(all == expected);
+        }
+      }
+    }
+    CHECK_THROWS_WITH(buffer.write(in, 1), containing("bytes from byte 1 on, and it has"));
+    CHECK(runtime.stats().writes.copies == 32);  // none of those without bytes
+  }
+  CHECK(processes.reports().empty());
+}
+
+TEST_CASE("threads that write and read buffers of one engine process at once each get their own bytes") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        const size_t bytes = 300'000 + 400'000 * (t / 2);
+        auto buffer = runtime.allocate<uint8_t>(MemoryKind::device, bytes);
+        auto pinned = runtime.allocate<uint8_t>(MemoryKind::pinned, bytes);
+        std::vector<uint8_t> in(bytes), out(bytes);
+        for (int round = 0; round < rounds(30); ++round) {
+          fill(in, t * 1000 + unsigned(round));
+          if (t % 2 == 0) {
+            buffer.write(in);
+            buffer.read(pinned.host());
+            wrong += !std::equal(in.begin(), in.end(), pinned.host().begin());
+          } else {
+            std::copy(in.begin(), in.end(), pinned.host().begin());
+            buffer.write(pinned.host());
+            buffer.read(out);
+            wrong += in != out;
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == 0);
+  }
+  CHECK(processes.reports().empty());
+}
+
+TEST_CASE("a copy ends with an error when its engine process is killed, and so does the next") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  for (const bool pinned : {false, true}) {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    auto buffer = runtime.allocate<uint8_t>(MemoryKind::device, 5'000'000);
+    auto memory = runtime.allocate<uint8_t>(MemoryKind::pinned, buffer.size());
+    std::vector<uint8_t> ordinary(buffer.size());
+    const std::span<uint8_t> host = pinned ? memory.host() : std::span(ordinary);
+    std::atomic<int> copied{0};
+    std::atomic<Status> status{Status::ok};
+    std::thread copying([&] {
+      try {
+        for (;; ++copied) copied % 2 == 0 ? buffer.write(host) : buffer.read(host);
+      } catch (const Error& error) {
+        status = error.status();
+      }
+    });
+    REQUIRE(within_a_minute([&] { return copied > 3; }));
+    kill(engines_of(getpid()).at(0), SIGKILL);
+    copying.join();
+    CHECK(status == Status::buffer_lost);
+    CHECK_THROWS_AS(buffer.read(host), Error);
+    REQUIRE(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
+    (void)runtime.terminate();
+  }
+}
+
+TEST_CASE("an engine process copies nothing that is not of a buffer, whatever a program asks for by a lane") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  RawEngine engine;
+  const uint64_t device = engine.allocate(MemoryKind::device, 10'000);
+  const uint64_t pinned = engine.allocate(MemoryKind::pinned, 10'000);
+  for (const CopyDirection direction : {CopyDirection::in, CopyDirection::out}) {
+    const auto says = [&](const process::CopyCommand& command) { return engine.says(direction, command); };
+    CHECK(says({device, 10'000, 0, 0}).empty());
+    CHECK(says({device + 9'999, 1, 0, StagingBlock::lane_bytes - 1}).empty());
+    CHECK(says({device + 1, 9'999, pinned + 1, 0}).empty());
+    const process::CopyCommand of_no_buffer[] = {{device, 10'001, 0, 0},
+                                                 {device + 9'999, 2, 0, 0},
+                                                 {device - 1, 2, 0, 0},
+                                                 {device, ~uint64_t(0), 0, 0},
+                                                 {0, 1, 0, 0},
+                                                 {pinned, 1, 0, 0},
+                                                 {device, 10'000, pinned + 1, 0},
+                                                 {device, 1, pinned - 1, 0},
+                                                 {device, 1, device, 0},
+                                                 {device, 1, ~uint64_t(0), 0}};
+    for (const process::CopyCommand& command : of_no_buffer)
+      CHECK_THAT(says(command), containing("are of no buffer in"));
+    for (const uint64_t staged : {StagingBlock::lane_bytes, StagingBlock::lane_bytes + 1, ~uint64_t(0)})
+      CHECK_THAT(says({device, 1, 0, staged}), containing("of the staging memory on, which has"));
+    CHECK_THAT(says({device, 10'000, 0, StagingBlock::lane_bytes - 9'999}),
+               containing("10000 bytes from byte"));
+  }
+  // What is copied is what lies there.
+  StagingBlock& block = engine.block();
+  std::memcpy(block.memory[0].data() + 100, "from the program", 16);
+  CHECK(engine.says(CopyDirection::in, {device + 5, 16, 0, 100}).empty());
+  CHECK(engine.says(CopyDirection::out, {device + 5, 16, 0, 200}).empty());
+  CHECK(std::memcmp(block.memory[1].data() + 200, "from the program", 16) == 0);
+  // A count that is nothing of the sort: as many commands as there seem to be, until it is right again.
+  CopyLane& lane = block.lanes[0];
+  const uint32_t asked = lane.asked.load();
+  lane.asked.store(asked + 1000);
+  detail::futex_wake_shared(detail::whole(lane.asked));
+  CHECK(within_a_minute([&] { return lane.done.load() == asked + 1000; }));
+  CHECK(!engine.process().failure());
+}
