@@ -49,17 +49,43 @@ BufferOwner::BufferOwner(std::shared_ptr<Core> core, const void* elements_there,
            core_->buffers().import(foreign(elements_there, element_bytes, elements, std::move(owner), stream),
                                    element, access))) {}
 
+ExportedBuffer::ExportedBuffer(const std::shared_ptr<Core>& core, const MemoryBlock& block) : block_(block) {
+  ExportedBlock exported{reinterpret_cast<uintptr_t>(block.host), nullptr, false};
+  if (block.host == nullptr) exported = core->buffers().memory().export_block(block);
+  elements_ = reinterpret_cast<void*>(exported.address);
+  mapping_ = std::move(exported.mapping);
+  if (exported.outlives_engine) {
+    weak_core_ = core;
+  } else {
+    core_ = core;
+  }
+}
+
+ExportedBuffer::~ExportedBuffer() {
+  mapping_.reset();
+  const std::shared_ptr<Core> core = core_ ? core_ : weak_core_.lock();
+  if (withdrawn_ && core && !core->forked()) core->buffers().give_back(block_);
+}
+
 BufferOwner& BufferOwner::operator=(BufferOwner&& other) noexcept {
   if (this != &other) {
     free();
     core_ = std::move(other.core_);
     record_ = other.record_;
+    exported_ = std::move(other.exported_);
   }
   return *this;
 }
 
 void BufferOwner::free() {
-  if (core_ && !core_->forked()) core_->buffers().free(record_);
+  if (core_ && !core_->forked()) {
+    if (exported_ == nullptr) {
+      core_->buffers().free(record_);
+    } else if (core_->buffers().withdraw(record_)) {
+      exported_->withdrawn();
+    }
+  }
+  exported_.reset();
   core_.reset();
 }
 
@@ -114,6 +140,24 @@ void* BufferOwner::host(MemoryKind kind) const {
   }
   Memory::fence();  // as in copy_out()
   return record_.block.host;
+}
+
+std::shared_ptr<void> BufferOwner::export_memory() {
+  core_->refuse_if_forked("exporting a buffer");
+  const MemoryKind kind = record_.block.kind;
+  if (kind == MemoryKind::unified || kind == MemoryKind::imported) {
+    throw Error(
+        fmt::format("exporting a buffer: its memory is {}; {}", name(kind),
+                    kind == MemoryKind::unified ? "look at it by view()" : "use what it was imported from"));
+  }
+  if (exported_ == nullptr) exported_ = std::make_shared<ExportedBuffer>(core_, record_.block);
+  Memory::fence();  // as in copy_out()
+  return {exported_, exported_->elements()};
+}
+
+std::optional<int> BufferOwner::device() const {
+  if (record_.block.host != nullptr) return std::nullopt;
+  return core_->options().device;
 }
 
 Result<void> BufferOwner::wait_for_workers(std::chrono::nanoseconds timeout) const {

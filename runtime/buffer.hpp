@@ -6,11 +6,36 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace gyre {
 
 namespace detail {
+
+/// Memory of a buffer that code outside Gyre uses. The block returns to its runtime with the last share, once
+/// the buffer was freed too.
+class ExportedBuffer {
+ public:
+  /// Throws Error.
+  ExportedBuffer(const std::shared_ptr<Core>& core, const MemoryBlock& block);
+  ~ExportedBuffer();
+  ExportedBuffer(const ExportedBuffer&) = delete;
+  ExportedBuffer& operator=(const ExportedBuffer&) = delete;
+
+  void* elements() const { return elements_; }
+  /// The buffer was freed, and no worker takes its handles.
+  void withdrawn() { withdrawn_ = true; }
+
+ private:
+  // One of both. An engine whose memory stays without it is not kept.
+  std::shared_ptr<Core> core_;
+  std::weak_ptr<Core> weak_core_;
+  const MemoryBlock block_;
+  void* elements_ = nullptr;
+  std::shared_ptr<void> mapping_;
+  bool withdrawn_ = false;  // written before the buffer lets go of its share
+};
 
 /// Owns one buffer of any element type. Move-only. Offsets and lengths are in bytes.
 class BufferOwner {
@@ -35,6 +60,10 @@ class BufferOwner {
   /// Returns the host's address of a buffer of kind `kind`. Throws Error if the buffer is of another kind.
   void* host(MemoryKind kind) const;
   Result<void> wait_for_workers(std::chrono::nanoseconds timeout) const;
+  /// See Buffer::export_memory().
+  std::shared_ptr<void> export_memory();
+  /// Returns the ordinal of the CUDA device that has the memory; nothing if it is host memory.
+  std::optional<int> device() const;
 
  private:
   void free();
@@ -42,6 +71,7 @@ class BufferOwner {
 
   std::shared_ptr<Core> core_;  // null after a move
   Buffers::Record record_;
+  std::shared_ptr<ExportedBuffer> exported_;  // once it was exported
 };
 
 }  // namespace detail
@@ -108,6 +138,25 @@ class Buffer {
     if (const auto waited = owner_.wait_for_workers(timeout); !waited) return waited.error();
     return std::span<T>(elements, size());
   }
+
+  /// Returns the first element's address for code of the program: CUDA code if the memory is on a device,
+  /// else code of the host. Makes CUDA calls in this thread the first time: in its current context, or in the
+  /// primary one that the program has made; makes none.
+  ///
+  /// The memory stays until the last copy of the result is gone, also if the buffer is freed or the engine
+  /// process ends before. The last copy waits for the context's work on the device, as cudaFree does. In
+  /// process, and for host memory, the result keeps the engine. Of work on the elements nothing is ordered:
+  /// wait for replies before a stream uses them, and for the stream before a message is sent.
+  /// @throws Error  with what to do: the program has no CUDA context on the device, the memory is unified or
+  ///                imported, or the engine is lost
+  std::shared_ptr<T> export_memory() {
+    auto exported = owner_.export_memory();
+    T* const elements = static_cast<T*>(exported.get());
+    return {std::move(exported), elements};
+  }
+  /// Returns the ordinal of the CUDA device that has the memory; nothing if it is host memory: on the CPU
+  /// engine, or pinned.
+  std::optional<int> device() const { return owner_.device(); }
 
  private:
   detail::BufferOwner owner_;

@@ -81,7 +81,11 @@ namespace gyre::cuda {
   X(cuEventCreate)                                \
   X(cuEventDestroy)                               \
   X(cuEventRecord)                                \
-  X(cuEventQuery)
+  X(cuEventQuery)                                 \
+  X(cuMemCreate)                                  \
+  X(cuMemGetAllocationGranularity)                \
+  X(cuCtxGetCurrent)                              \
+  X(cuCtxSynchronize)
 
 // Functions that not every driver has, each with the CUDA version that brought it and its type there (which the
 // toolkit's headers may lack, or have changed): null where the driver lacks it.
@@ -171,6 +175,8 @@ class Context {
   void leak() { leaked_ = true; }
 
   const Driver& driver() const { return driver_; }
+  /// Returns true if this is that context.
+  bool is(CUcontext context) const { return context == context_; }
   CUdevice device() const { return device_; }
   std::string name() const;
   /// Throws Error.

@@ -1,36 +1,12 @@
 #include <fmt/format.h>
 #include <gyre/runtime/cuda/foreign_memory.hpp>
+#include <gyre/runtime/cuda/program_context.hpp>
 
 #include <algorithm>
 
 namespace gyre::cuda {
 
 namespace {
-
-std::string text_of(const DeviceUuid& uuid) {
-  std::string text = "GPU-";
-  for (size_t n = 0; n < uuid.size(); ++n)
-    text += fmt::format("{}{:02x}", n == 4 || n == 6 || n == 8 || n == 10 ? "-" : "", uuid[n]);
-  return text;
-}
-
-// Makes a context current for a scope; none if it is null, or cannot be.
-class MaybeCurrent {
- public:
-  MaybeCurrent(const Driver& driver, CUcontext context)
-      : driver_(driver), pushed_(context != nullptr && driver.cuCtxPushCurrent(context) == CUDA_SUCCESS) {}
-  ~MaybeCurrent() {
-    CUcontext popped;
-    if (pushed_)
-      driver_.check_or_log(driver_.cuCtxPopCurrent(&popped), "leaving a context (cuCtxPopCurrent)");
-  }
-  MaybeCurrent(const MaybeCurrent&) = delete;
-  MaybeCurrent& operator=(const MaybeCurrent&) = delete;
-
- private:
-  const Driver& driver_;
-  const bool pushed_;
-};
 
 // An attribute, or `otherwise` where the driver knows none.
 template <class Value>

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/imported_memory.hpp>
-
-#include <cstdint>
+#include <gyre/runtime/cuda/mapped_memory.hpp>
 
 namespace gyre::cuda {
 
@@ -34,8 +33,15 @@ CUdeviceptr ImportedMemory::import(const PeerAllocation& allocation, uint64_t of
 }
 
 ImportedMemory::Mapping ImportedMemory::map(const PeerAllocation& allocation) const {
-  if (!allocation.ipc) return map_descriptor(allocation);
   Mapping mapping;
+  if (!allocation.ipc) {
+    const MappedMemory memory = map_descriptor(driver_, allocation.descriptor.get(), allocation.bytes,
+                                               context_.device(), "memory of a program");
+    mapping.address = memory.address;
+    mapping.bytes = memory.bytes;
+    mapping.handle = memory.handle;
+    return mapping;
+  }
   driver_.check(
       driver_.cuIpcOpenMemHandle(&mapping.address, *allocation.ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
       "opening memory of a program by its IPC handle");
@@ -45,40 +51,6 @@ ImportedMemory::Mapping ImportedMemory::map(const PeerAllocation& allocation) co
   size_t bytes = 0;
   if (driver_.cuMemGetAddressRange(&base, &bytes, mapping.address) == CUDA_SUCCESS && bytes < mapping.bytes)
     mapping.bytes = bytes;
-  return mapping;
-}
-
-ImportedMemory::Mapping ImportedMemory::map_descriptor(const PeerAllocation& allocation) const {
-  Mapping mapping;
-  mapping.bytes = allocation.bytes;
-  const auto descriptor = reinterpret_cast<void*>(intptr_t(allocation.descriptor.get()));
-  driver_.check(driver_.cuMemImportFromShareableHandle(&mapping.handle, descriptor,
-                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-                "importing memory of a program by its descriptor");
-  CUresult result = driver_.cuMemAddressReserve(&mapping.address, mapping.bytes, 0, 0, 0);
-  const char* doing = "reserving addresses for memory of a program";
-  bool mapped = false;
-  if (result == CUDA_SUCCESS) {
-    doing = "mapping memory of a program";
-    result = driver_.cuMemMap(mapping.address, mapping.bytes, 0, mapping.handle, 0);
-    mapped = result == CUDA_SUCCESS;
-  }
-  if (result == CUDA_SUCCESS) {
-    CUmemAccessDesc access{};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = context_.device();
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    doing = "allowing the workers to use memory of a program";
-    result = driver_.cuMemSetAccess(mapping.address, mapping.bytes, &access, 1);
-  }
-  if (result == CUDA_SUCCESS) return mapping;
-  if (mapped) driver_.check_or_log(driver_.cuMemUnmap(mapping.address, mapping.bytes), "unmapping memory");
-  if (mapping.address != 0) {
-    driver_.check_or_log(driver_.cuMemAddressFree(mapping.address, mapping.bytes),
-                         "giving addresses back (cuMemAddressFree)");
-  }
-  driver_.check_or_log(driver_.cuMemRelease(mapping.handle), "releasing memory (cuMemRelease)");
-  driver_.check(result, doing);
   return mapping;
 }
 
@@ -114,11 +86,7 @@ void ImportedMemory::unmap(const Mapping& mapping) const noexcept {
                          "closing memory of a program (cuIpcCloseMemHandle)");
     return;
   }
-  driver_.check_or_log(driver_.cuMemUnmap(mapping.address, mapping.bytes),
-                       "unmapping memory of a program (cuMemUnmap)");
-  driver_.check_or_log(driver_.cuMemAddressFree(mapping.address, mapping.bytes),
-                       "giving addresses back (cuMemAddressFree)");
-  driver_.check_or_log(driver_.cuMemRelease(mapping.handle), "releasing memory of a program (cuMemRelease)");
+  unmap_memory(driver_, {mapping.address, mapping.bytes, mapping.handle});
 }
 
 void ImportedMemory::unmap_all() noexcept {

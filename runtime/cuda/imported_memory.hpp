@@ -57,7 +57,6 @@ class ImportedMemory {
   };
 
   Mapping map(const PeerAllocation& allocation) const;
-  Mapping map_descriptor(const PeerAllocation& allocation) const;
   void unmap(const Mapping& mapping) const noexcept;
 
   const Context& context_;

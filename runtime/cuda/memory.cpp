@@ -4,6 +4,7 @@
 #include <gyre/runtime/cuda/foreign_memory.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 #include <gyre/runtime/cuda/memory.hpp>
+#include <gyre/runtime/cuda/program_context.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -23,6 +24,7 @@ CudaBufferMemory::CudaBufferMemory(const Context& context, uint32_t entries, uin
     for (Line* line : {&in_, &out_})
       driver_.check(driver_.cuStreamCreate(&line->stream, CU_STREAM_NON_BLOCKING),
                     "creating a stream of copies");
+    if (shared_) shareable_.emplace(context_);
     const uint64_t table_bytes = std::max<uint64_t>(entries, 1) * sizeof(BufferEntry);
     table_ = allocate_device(table_bytes);
     zero_device(table_, table_bytes);
@@ -36,6 +38,7 @@ CudaBufferMemory::~CudaBufferMemory() {
   if (leaked_ || fork_.forked()) leak_owners();
   if (leaked_) return;
   imports_.unmap_all();
+  if (shareable_) shareable_->release_all();
   const Context::Current current(context_, std::nothrow);
   free_own();
 }
@@ -60,12 +63,28 @@ std::string CudaBufferMemory::refusal(MemoryKind kind) const {
 CUdeviceptr CudaBufferMemory::allocate_device(uint64_t bytes) const {
   CUdeviceptr address = 0;
   const CUresult result = driver_.cuMemAlloc(&address, bytes);
-  if (result == CUDA_SUCCESS) return address;
+  if (result != CUDA_SUCCESS) throw no_room(bytes, result);
+  return address;
+}
+
+CUdeviceptr CudaBufferMemory::allocate_shareable(uint64_t bytes) {
+  constexpr uint64_t most_bytes = uint64_t(1) << 48;
+  if (!shareable_ || !shareable_->available() || bytes == 0 || bytes > most_bytes)
+    return allocate_device(bytes);
+  CUdeviceptr address = 0;
+  const CUresult result = shareable_->allocate(bytes, address);
+  // Some machines that have such memory do not permit it.
+  if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_NOT_PERMITTED) return allocate_device(bytes);
+  if (result != CUDA_SUCCESS) throw no_room(bytes, result);
+  return address;
+}
+
+Error CudaBufferMemory::no_room(uint64_t bytes, CUresult result) const {
   size_t free = 0, total = 0;
   std::string there;
   if (driver_.cuMemGetInfo(&free, &total) == CUDA_SUCCESS)
     there = fmt::format(" (the device has {} bytes free of {})", free, total);
-  throw Error(
+  return Error(
       fmt::format("allocating {} bytes of device memory{}: {}", bytes, there, driver_.explain(result)));
 }
 
@@ -114,7 +133,7 @@ int CudaBufferMemory::descriptor_of(const MemoryBlock& block) {
 // One call that may fail, and nothing to undo: giving memory back would wait for live workers.
 MemoryBlock CudaBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
   const Context::Current current(context_);
-  if (kind == MemoryKind::device) return {kind, bytes, allocate_device(bytes), nullptr};
+  if (kind == MemoryKind::device) return {kind, bytes, allocate_shareable(bytes), nullptr};
   if (shared_ && kind == MemoryKind::pinned) return allocate_shared(bytes);
   // Such memory has one address on both sides (unified addressing, on every 64-bit platform).
   void* const host =
@@ -127,6 +146,19 @@ MemoryBlock CudaBufferMemory::import(ForeignMemory memory) {
   check_device(memory, allocation, uuid_of(driver_, context_.device()));
   wait_for_stream(driver_, memory, allocation);
   return keep({MemoryKind::imported, memory.bytes, memory.address, nullptr, 0}, std::move(memory.owner));
+}
+
+ExportedBlock CudaBufferMemory::export_block(const MemoryBlock& block) {
+  // Whoever has the export keeps the engine, and this with it.
+  const auto wait_for_program = [this](void*) {
+    try {
+      const auto program = find_program_context(driver_, uuid_of(driver_, context_.device()));
+      if (program && !context_.is(*program))
+        wait_for_context(driver_, *program);  // there it would wait for workers
+    } catch (const Error&) {                  // CUDA is gone, and the work with it
+    }
+  };
+  return {block.address, std::shared_ptr<void>(nullptr, wait_for_program), false};
 }
 
 void CudaBufferMemory::release(const MemoryBlock& block) noexcept {
@@ -143,7 +175,7 @@ void CudaBufferMemory::release(const MemoryBlock& block) noexcept {
     shared_blocks_.erase(block.address);
   } else if (block.kind == MemoryKind::pinned) {
     driver_.check_or_log(driver_.cuMemFreeHost(block.host), "freeing a buffer (cuMemFreeHost)");
-  } else {
+  } else if (!shareable_ || !shareable_->release(block.address)) {
     driver_.check_or_log(driver_.cuMemFree(block.address), "freeing a buffer (cuMemFree)");
   }
 }

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <gyre/bridge/cuda/driver.hpp>
+#include <gyre/bridge/errors/error.hpp>
 #include <gyre/bridge/fork.hpp>
 #include <gyre/bridge/shared_memory.hpp>
 #include <gyre/runtime/cuda/imported_memory.hpp>
+#include <gyre/runtime/cuda/shareable_memory.hpp>
 #include <gyre/runtime/memory/buffer_memory.hpp>
 
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace gyre::cuda {
 
@@ -25,6 +28,8 @@ class CudaBufferMemory final : public BufferMemory {
   MemoryBlock allocate(MemoryKind kind, uint64_t bytes) override;
   /// For memory of this process: it is used as it is.
   MemoryBlock import(ForeignMemory memory) override;
+  /// For this process, where the program's own contexts use the memory as it is.
+  ExportedBlock export_block(const MemoryBlock& block) override;
   void release(const MemoryBlock& block) noexcept override;
   void copy_in(const MemoryBlock& block, uint64_t offset, const void* from, uint64_t bytes) override;
   void copy_out(const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) override;
@@ -36,12 +41,16 @@ class CudaBufferMemory final : public BufferMemory {
   int descriptor_of(const MemoryBlock& block);
   /// Returns the memory of the served process that is mapped here.
   ImportedMemory& imports() { return imports_; }
+  /// Returns the memory that the served process can map.
+  const ShareableMemory& shareable() const { return *shareable_; }
 
  protected:
   const BufferEntry* table() const override { return reinterpret_cast<const BufferEntry*>(table_); }
 
  private:
   CUdeviceptr allocate_device(uint64_t bytes) const;
+  CUdeviceptr allocate_shareable(uint64_t bytes);
+  Error no_room(uint64_t bytes, CUresult result) const;
   CUdeviceptr allocate_unified(uint64_t bytes) const;
   void* allocate_pinned(uint64_t bytes) const;
   MemoryBlock allocate_shared(uint64_t bytes);
@@ -63,6 +72,7 @@ class CudaBufferMemory final : public BufferMemory {
   std::mutex mutex_;                                // of what follows
   std::map<uint64_t, SharedMemory> shared_blocks_;  // by address, where another process is served
   ImportedMemory imports_;
+  std::optional<ShareableMemory> shareable_;  // where another process is served
   const bool shared_;
   CUdeviceptr table_ = 0;
   bool managed_ = false;

@@ -40,6 +40,11 @@ MemoryBlock BufferMemory::import(ForeignMemory memory) {
                           refusal(MemoryKind::imported)));
 }
 
+ExportedBlock BufferMemory::export_block(const MemoryBlock& block) {
+  throw Error(fmt::format("exporting a {} buffer of {} bytes: this engine has no device memory",
+                          name(block.kind), block.bytes));
+}
+
 MemoryBlock BufferMemory::keep(MemoryBlock block, std::shared_ptr<void> owner) {
   const std::lock_guard lock(owners_mutex_);
   block.import = ++imports_;

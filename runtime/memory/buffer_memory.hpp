@@ -44,6 +44,14 @@ struct MemoryBlock {
   uint64_t import = 0;   ///< of imported memory: a number that no other import has
 };
 
+/// A block of device memory for CUDA code of the program.
+struct ExportedBlock {
+  uint64_t address = 0;           ///< in this process
+  std::shared_ptr<void> mapping;  ///< to be released once the program uses the memory no more; may wait for
+                                  ///< its work on the device
+  bool outlives_engine = false;   ///< the memory is there until then, also without the engine
+};
+
 /// Allocates buffers and keeps their table. Thread-safe, unless the engine says otherwise. Only release()
 /// waits for workers.
 class BufferMemory {
@@ -70,6 +78,8 @@ class BufferMemory {
   /// Makes memory of the program usable by workers, and keeps its owner until release(). Throws Error with
   /// the numbers if the memory is not there, of another device, or of a kind that cannot be imported.
   virtual MemoryBlock import(ForeignMemory memory);
+  /// Makes a device block usable by CUDA code of the program. Throws Error if that cannot be.
+  virtual ExportedBlock export_block(const MemoryBlock& block);
   /// Frees a block; on CUDA in process waits until no worker runs, unless it is imported. Releases the owner
   /// of an imported one. Never throws: a block that cannot be freed stays allocated.
   virtual void release(const MemoryBlock& block) noexcept = 0;

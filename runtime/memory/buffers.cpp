@@ -186,28 +186,41 @@ void Buffers::retire(const MemoryBlock& block, std::shared_ptr<const Tickets> se
 }
 
 void Buffers::free(const Record& record) noexcept {
+  if (withdraw(record)) give_back(record.block);
+}
+
+bool Buffers::withdraw(const Record& record) noexcept {
   bool entry_cleared = true;
   try {
     memory_.set_entry(record.index, {0, 0, 0, 0});
   } catch (const std::exception&) {
     entry_cleared = false;
   }
+  try {
+    const auto sent_before = std::make_shared<const Tickets>(sent());
+    const std::lock_guard lock(mutex_);
+    if (workers_.load(std::memory_order_acquire) == Workers::ended) return true;
+    if (!entry_cleared)
+      return false;  // workers may still take the handle: it stays in use, in the ledger too
+    freed_indices_.push_back({record.index, sent_before});
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;  // nowhere to note that it is free: it stays in use, in the ledger too
+  }
+}
+
+void Buffers::give_back(const MemoryBlock& block) noexcept {
   bool release = false;
   try {
     const auto sent_before = std::make_shared<const Tickets>(sent());
     const std::lock_guard lock(mutex_);
     release = workers_.load(std::memory_order_acquire) == Workers::ended;
-    if (!release && !entry_cleared)
-      return;  // workers may still take the handle: it stays in use, in the ledger too
-    if (!release) {
-      freed_indices_.push_back({record.index, sent_before});
-      retire(record.block, sent_before);
-    }
-    in_use_[uint32_t(record.block.kind)].take(record.block);
+    if (!release) retire(block, sent_before);
+    in_use_[uint32_t(block.kind)].take(block);
   } catch (const std::bad_alloc&) {
-    return;  // nowhere to note that it is free: it stays in use, in the ledger too
+    return;  // likewise
   }
-  if (release) memory_.release(record.block);
+  if (release) memory_.release(block);
   release_past_imports();
 }
 

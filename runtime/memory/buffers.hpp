@@ -69,6 +69,10 @@ class Buffers {
   /// The handles are stale from now on. While workers live the memory waits until each is past what was sent
   /// before; it is used again then, or its owner released.
   void free(const Record& record) noexcept;
+  /// The first half of free(): the handles are stale, and the block stays in use until give_back().
+  /// @returns false if workers may still take a handle: the block must stay in use for good
+  bool withdraw(const Record& record) noexcept;
+  void give_back(const MemoryBlock& block) noexcept;
 
   /// Releases the owners of freed imports that no worker can use any more. Costs one load if there is none;
   /// does not wait for other threads. An owner may do anything but end the runtime in it.

@@ -23,6 +23,7 @@ struct ToEngine {
     devices @10 :Void;     # answered by `devices` or `refused`
     import @11 :Import;    # memory of the program's, by the descriptor beside it or an IPC handle; answered by
                            # `imported` or `refused`
+    export @12 :UInt64;    # a device block by its address; answered by `exported` with a descriptor, or `refused`
   }
 }
 
@@ -38,6 +39,7 @@ struct FromEngine {
     log @7 :LogLine;       # by itself
     devices @8 :List(UInt32);  # the multiprocessors of each CUDA device; empty also where there is no driver
     imported @9 :UInt64;   # the address of the first byte on the engine's side
+    exported @10 :Export;
   }
 }
 
@@ -129,6 +131,11 @@ struct Import {
   offset @3 :UInt64;       # of what is imported, in the allocation
   bytes @4 :UInt64;
   ipcHandle @5 :Data;      # a CUipcMemHandle; empty: a descriptor is beside the message
+}
+
+struct Export {
+  allocationBytes @0 :UInt64;  # of all that the descriptor stands for
+  offset @1 :UInt64;       # of the block in it
 }
 
 struct Span {

@@ -236,6 +236,8 @@ void EngineService::take(control::ToEngine::Reader message, Received& received) 
       case control::ToEngine::IMPORT:
         answer.from.setImported(import(message.getImport(), received));
         break;
+      case control::ToEngine::EXPORT:
+        return export_block(message.getExport());
       case control::ToEngine::ZERO: {
         const auto span = message.getZero();
         const std::lock_guard lock(memory_mutex_);
@@ -397,6 +399,24 @@ uint64_t EngineService::import(control::Import::Reader asked, Received& received
   }
   const std::lock_guard lock(memory_mutex_);
   return buffers().imports().import(allocation, asked.getOffset(), asked.getBytes());
+}
+
+void EngineService::export_block(uint64_t address) {
+  cuda::ShareableMemory::Shared shared;
+  {
+    const std::lock_guard lock(memory_mutex_);
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end() || found->second.kind != MemoryKind::device) {
+      throw Error(
+          fmt::format("exporting a buffer for a program: there is no device buffer at {:#x}", address));
+    }
+    shared = buffers().shareable().share(address);
+  }
+  Answer answer;
+  auto exported = answer.from.initExported();
+  exported.setAllocationBytes(shared.bytes);
+  exported.setOffset(shared.offset);
+  channel_.send(answer.message, {shared.descriptor.get()});
 }
 
 void EngineService::release(control::Block::Reader block) {

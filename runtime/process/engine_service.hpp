@@ -56,6 +56,7 @@ class EngineService {
   void start(bool over_bar);
   void allocate(control::Block::Reader asked);
   uint64_t import(control::Import::Reader asked, Received& received);
+  void export_block(uint64_t address);
   void release(control::Block::Reader block);
   void set_entry(control::Entry::Reader entry);
   void map_bar(uint64_t bytes, Descriptor memory);

@@ -2,6 +2,8 @@
 #include <kj/exception.h>
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/cuda/foreign_memory.hpp>
+#include <gyre/runtime/cuda/mapped_memory.hpp>
+#include <gyre/runtime/cuda/program_context.hpp>
 #include <gyre/runtime/errors.hpp>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/process/launch_message.hpp>
@@ -116,19 +118,20 @@ MemoryBlock ProcessBufferMemory::allocate(MemoryKind kind, uint64_t bytes) {
   return {kind, bytes, address, host};
 }
 
-const cuda::Driver& ProcessBufferMemory::driver() {
+std::shared_ptr<const cuda::Driver> ProcessBufferMemory::driver() {
+  cuda::Driver::refuse_after_fork();
   const std::lock_guard lock(mutex_);
-  if (!driver_) driver_ = std::make_unique<const cuda::Driver>(cuda::Driver::load());
-  return *driver_;
+  if (!driver_) driver_ = std::make_shared<const cuda::Driver>(cuda::Driver::load());
+  return driver_;
 }
 
 MemoryBlock ProcessBufferMemory::import(ForeignMemory memory) {
   refuse_if_lost();
-  cuda::Driver::refuse_after_fork();
-  const cuda::ForeignAllocation allocation = cuda::find_allocation(driver(), memory);
+  const auto driver = this->driver();
+  const cuda::ForeignAllocation allocation = cuda::find_allocation(*driver, memory);
   cuda::check_device(memory, allocation, device_);
-  const cuda::ExportedAllocation exported = cuda::export_allocation(driver(), memory, allocation);
-  cuda::wait_for_stream(driver(), memory, allocation);
+  const cuda::ExportedAllocation exported = cuda::export_allocation(*driver, memory, allocation);
+  cuda::wait_for_stream(*driver, memory, allocation);
   Request request;
   auto to = request.to.initImport();
   to.setBase(allocation.base);
@@ -150,6 +153,38 @@ MemoryBlock ProcessBufferMemory::import(ForeignMemory memory) {
     post_release(block);
     throw;
   }
+}
+
+ExportedBlock ProcessBufferMemory::export_block(const MemoryBlock& block) {
+  refuse_if_lost();
+  const auto driver = this->driver();
+  const CUcontext context = cuda::require_program_context(*driver, device_, "exporting a buffer");
+  Request request;
+  request.to.setExport(block.address);
+  Descriptor file;
+  uint64_t offset = 0;
+  const uint64_t allocated =
+      process_.call(request.message, From::EXPORTED, [&](From::Reader answer, Received& received) {
+        file = received.take_descriptor();
+        offset = answer.getExported().getOffset();
+        return answer.getExported().getAllocationBytes();
+      });
+  if (offset > allocated || block.bytes > allocated - offset) {
+    throw process_.condemned(
+        fmt::format("it exported {} bytes for {} from byte {} on", allocated, block.bytes, offset));
+  }
+  const cuda::MaybeCurrent current(*driver, context);
+  CUdevice device = 0;
+  driver->check(driver->cuCtxGetDevice(&device), "exporting a buffer: entering the program's CUDA context");
+  const cuda::MappedMemory mapped =
+      cuda::map_descriptor(*driver, file.get(), allocated, device, "a buffer's memory");
+  // CUDA does not wait for kernels that use the memory before it unmaps it.
+  const auto unmap = [driver, context, mapped, fork = ForkGuard()](void*) {
+    if (fork.forked() || !cuda::wait_for_context(*driver, context)) return;
+    const cuda::MaybeCurrent current(*driver, context);
+    cuda::unmap_memory(*driver, mapped);
+  };
+  return {mapped.address + offset, std::shared_ptr<void>(nullptr, unmap), true};
 }
 
 void ProcessBufferMemory::release(const MemoryBlock& block) noexcept {

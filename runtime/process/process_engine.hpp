@@ -35,6 +35,8 @@ class ProcessBufferMemory final : public BufferMemory {
   MemoryBlock allocate(MemoryKind kind, uint64_t bytes) override;
   /// Makes CUDA calls in this process.
   MemoryBlock import(ForeignMemory memory) override;
+  /// Makes CUDA calls in this process, likewise.
+  ExportedBlock export_block(const MemoryBlock& block) override;
   void release(const MemoryBlock& block) noexcept override;
   void copy_in(const MemoryBlock& block, uint64_t offset, const void* from, uint64_t bytes) override;
   void copy_out(const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) override;
@@ -49,7 +51,7 @@ class ProcessBufferMemory final : public BufferMemory {
   void post_release(const MemoryBlock& block) noexcept;
   void refuse_if_lost() const;
   uint64_t pinned_address_of(const void* host, uint64_t bytes) const;
-  const cuda::Driver& driver();
+  std::shared_ptr<const cuda::Driver> driver();
 
   const ForkGuard fork_;
   EngineProcess& process_;
@@ -58,7 +60,7 @@ class ProcessBufferMemory final : public BufferMemory {
   CopyClient in_, out_;
   uint64_t own_bytes_ = 0;
   cuda::DeviceUuid device_{};
-  std::unique_ptr<const cuda::Driver> driver_;  // of this process, once memory was imported; by mutex_
+  std::shared_ptr<const cuda::Driver> driver_;  // of this process, once it was needed; by mutex_
   mutable std::mutex mutex_;                    // of blocks_ and driver_
   std::map<uint64_t, SharedMemory> blocks_;     // pinned ones, by address
 };

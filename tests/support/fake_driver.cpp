@@ -53,6 +53,8 @@ FakeDevice::FakeDevice() {
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647},
       {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
       {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+      {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+      {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
       {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
       {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1},
       {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0},
@@ -193,7 +195,7 @@ struct FakeDriver::State {
   std::vector<std::unique_ptr<Kernel>> orphans;  // kernels whose stream is gone
   std::map<uintptr_t, Allocation> retired;       // freed while a kernel lived
   std::set<std::unique_ptr<Import>> imports;
-  size_t default_stream_waits = 0;
+  size_t default_stream_waits = 0, context_waits = 0;
   uint64_t ids = 0;                         // of allocations for the program, so far
   std::map<std::string, uintptr_t> opened;  // by IPC handle
   std::map<uint64_t, int> handles;          // of virtual memory: files
@@ -440,6 +442,17 @@ struct FakeCalls {
     *device = own == s.own_contexts.end() ? 0 : own->second;
     return CUDA_SUCCESS;
   }
+  static CUresult cuCtxGetCurrent(CUcontext* context) {
+    GYRE_FAKE_CALL(false);
+    *context = s.current();
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuCtxSynchronize() {
+    GYRE_FAKE_CALL(true);
+    s.blocks("cuCtxSynchronize");
+    ++s.context_waits;
+    return CUDA_SUCCESS;
+  }
   static CUresult cuCtxPushCurrent(CUcontext context) {
     GYRE_FAKE_CALL(false);
     if (!s.is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
@@ -524,7 +537,7 @@ struct FakeCalls {
     GYRE_FAKE_CALL(true);
     *total = *free = device().memory_bytes;
     for (const auto& [at, allocation] : s.allocations) {
-      if (allocation.kind == Kind::device) *free -= allocation.bytes;
+      if (allocation.kind == Kind::device || allocation.kind == Kind::imported) *free -= allocation.bytes;
     }
     return CUDA_SUCCESS;
   }
@@ -661,6 +674,31 @@ struct FakeCalls {
     s.opened.erase(opened);
     give_back(memory, s.allocations[memory]);
     s.allocations.erase(memory);
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
+                                                CUmemAllocationGranularity_flags) {
+    GYRE_FAKE_CALL(false);
+    *bytes = size_t(2) << 20;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                              const CUmemAllocationProp* asked, unsigned long long) {
+    GYRE_FAKE_CALL(false);
+    if (bytes == 0 || bytes % (size_t(2) << 20) != 0 || asked->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        asked->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (const CUresult room = s.room_for(Kind::device, bytes); room != CUDA_SUCCESS) return room;
+    const int file = memfd_create("fake device memory", MFD_CLOEXEC);
+    const std::vector<char> dirt(std::min<size_t>(bytes, 1 << 20), char(0xa5));  // not zeroed
+    if (file < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (ftruncate(file, off_t(bytes)) != 0 ||
+        pwrite(file, dirt.data(), dirt.size(), 0) != ssize_t(dirt.size())) {
+      close(file);
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    s.handles[*handle = ++s.last_handle] = file;
     return CUDA_SUCCESS;
   }
   static CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* memory) {
@@ -1201,6 +1239,22 @@ std::string FakeDriver::Live::text() const {
 size_t FakeDriver::default_stream_waits() const {
   const std::lock_guard lock(state_->mutex);
   return state_->default_stream_waits;
+}
+
+size_t FakeDriver::context_waits() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->context_waits;
+}
+
+void FakeDriver::make_context_for_program() {
+  const std::lock_guard lock(state_->mutex);
+  state_->initialised = true;
+  ++state_->retains;
+}
+
+void FakeDriver::end_context_of_program() {
+  const std::lock_guard lock(state_->mutex);
+  --state_->retains;
 }
 
 uintptr_t FakeDriver::allocate_for_program(ProgramMemory kind, size_t bytes, int ordinal) {

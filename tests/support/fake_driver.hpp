@@ -55,6 +55,11 @@ class FakeDriver {
   uintptr_t allocate_for_program(ProgramMemory kind, size_t bytes, int ordinal = 0);
   /// How often a default stream's work was waited for.
   size_t default_stream_waits() const;
+  /// How often the work of a context was waited for.
+  size_t context_waits() const;
+  /// The primary context of the program: it keeps one, or gives it up.
+  void make_context_for_program();
+  void end_context_of_program();
   /// As cudaFree: mappings of other processes keep the memory, and the next at this address is another.
   void free_for_program(uintptr_t address);
   /// Objects that were there when their context was ended, which took them along.

@@ -1,6 +1,6 @@
 // gyre-engine on the fake driver. Writes what it did wrong to a file of its own in $GYRE_TEST_ENGINE_REPORTS,
 // and to the file $GYRE_TEST_ENGINE_END how many workers it leaves. Under MPS the fake device has the part
-// that the environment says.
+// that the environment says. With $GYRE_TEST_NO_SHAREABLE_MEMORY it has no memory for other processes.
 #include <signal.h>
 #include <unistd.h>
 #include <gyre/runtime/builtin_actors.hpp>
@@ -33,6 +33,8 @@ int main(int count, char** arguments) {
       int& multiprocessors = fake.device.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
       multiprocessors = (multiprocessors * std::atoi(percentage) + 99) / 100;
     }
+    if (std::getenv("GYRE_TEST_NO_SHAREABLE_MEMORY") != nullptr)
+      fake.device.attributes[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] = 0;
     // It runs before serve_engine() closes descriptors: sanitizers have some open while a thread starts.
     std::atomic<bool> runs{false};
     std::thread([&fake, &runs, fault] {
