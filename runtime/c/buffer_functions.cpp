@@ -1,6 +1,7 @@
 // gyre.h: buffers.
 #include <capnp/message.h>
 #include <fmt/format.h>
+#include <gyre/runtime/c/dlpack.hpp>
 #include <gyre/runtime/c/objects.hpp>
 
 #include <cstddef>
@@ -39,6 +40,13 @@ struct ImportOwner {
     if (imported && release != nullptr) release(owner);
   }
 };
+
+template <class Managed>
+Managed* as_dlpack(BufferObject& buffer) {
+  return dlpack::Export<Managed>::make(buffer.owner.export_memory(), buffer.element, buffer.element_bytes,
+                                       buffer.owner.bytes() / buffer.element_bytes,
+                                       buffer.owner.device().value_or(-1));
+}
 
 }  // namespace
 
@@ -103,8 +111,9 @@ gyre_status gyre_buffer_get_info(gyre_buffer buffer, gyre_buffer_info* info) {
     GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
     GYRE_C_TRY(check_struct(doing, "info", info, sizeof *info));
     const uint64_t bytes = used->owner.bytes();
-    write_struct(info, gyre_buffer_info{0, gyre_memory(used->owner.kind()), used->element,
-                                        bytes / used->element_bytes, bytes});
+    write_struct(
+        info, gyre_buffer_info{0, gyre_memory(used->owner.kind()), used->element, bytes / used->element_bytes,
+                               bytes, used->owner.device().value_or(-1), 0});
     return GYRE_OK;
   });
 }
@@ -163,6 +172,49 @@ gyre_status gyre_buffer_view(gyre_buffer buffer, int64_t timeout_ns, void** elem
     void* const host = used->owner.host(unified ? MemoryKind::unified : MemoryKind::pinned);
     if (unified) GYRE_C_TRY(status_of(used->owner.wait_for_workers(std::chrono::nanoseconds(ns))));
     *elements = host;
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_buffer_export(gyre_buffer buffer, gyre_export* exported, void** elements, int32_t* device) {
+  const char* const doing = "gyre_buffer_export";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<BufferObjects> used;
+    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
+    if (exported == nullptr) return invalid(doing, "exported is null");
+    if (elements == nullptr) return invalid(doing, "elements is null");
+    std::shared_ptr<void> memory = used->owner.export_memory();
+    void* const there = memory.get();
+    *exported = Exports::table().add(std::move(memory));
+    *elements = there;
+    if (device != nullptr) *device = used->owner.device().value_or(-1);
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_export_release(gyre_export exported) {
+  return release<Exports>("gyre_export_release", exported);
+}
+
+gyre_status gyre_buffer_to_dlpack(gyre_buffer buffer, int32_t version, void** tensor) {
+  const char* const doing = "gyre_buffer_to_dlpack";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<BufferObjects> used;
+    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
+    if (version != 0 && version != 1) {
+      return invalid(doing, fmt::format("version is {}; give 0 for a DLManagedTensor, 1 for a "
+                                        "DLManagedTensorVersioned",
+                                        version));
+    }
+    if (tensor == nullptr) return invalid(doing, "tensor is null");
+    if (version == 0) {
+      *tensor = as_dlpack<dlpack::DLManagedTensor>(*used);
+    } else {
+      auto* const made = as_dlpack<dlpack::DLManagedTensorVersioned>(*used);
+      made->major = dlpack::major;
+      made->minor = dlpack::minor;
+      *tensor = made;
+    }
     return GYRE_OK;
   });
 }

@@ -584,6 +584,8 @@ typedef struct gyre_buffer_info {
   gyre_element element;
   uint64_t elements;
   uint64_t bytes;
+  int32_t device;   /**< the CUDA device that has the memory; -1: host memory */
+  int32_t reserved; /**< 0 */
 } gyre_buffer_info;
 /** Reads the description of a buffer. */
 GYRE_API gyre_status gyre_buffer_get_info(gyre_buffer buffer, gyre_buffer_info* info);
@@ -612,6 +614,24 @@ GYRE_API gyre_status gyre_buffer_read(gyre_buffer buffer, uint64_t offset, void*
    all messages sent before the call, at most for the timeout; use the elements until a message with the
    buffer's handle is sent. Device memory: fails with GYRE_FAILED. */
 GYRE_API gyre_status gyre_buffer_view(gyre_buffer buffer, int64_t timeout_ns, void** elements);
+/** Names an export: a buffer's memory in use outside Gyre. */
+typedef uint64_t gyre_export;
+/** Sets *elements to the first element's address for code of the program, and *device, unless null, to the
+   CUDA device that has the memory, or to -1: host memory, on the CPU engine or pinned. The memory stays until
+   the last export is released, also if the buffer is released or the engine process ends before. Makes CUDA
+   calls in this thread the first time: in its current context, or in the primary one that the program has
+   made; makes none. Work on the elements is not ordered: wait for replies before a stream uses them, and for
+   the stream before a message is sent. Fails with GYRE_FAILED and what to do: no CUDA context, unified or
+   imported memory. */
+GYRE_API gyre_status gyre_buffer_export(gyre_buffer buffer, gyre_export* exported, void** elements,
+                                        int32_t* device);
+/** Releases an export. The last one of a buffer in device memory blocks until the context's work on the
+   device is done, as cudaFree does. */
+GYRE_API gyre_status gyre_export_release(gyre_export exported);
+/** Exports the buffer as a tensor of one dimension, by DLPack: sets *tensor to a DLManagedTensor, or to a
+   DLManagedTensorVersioned of version 1.0 if `version` is 1. The tensor's deleter releases the export.
+   Otherwise like gyre_buffer_export. */
+GYRE_API gyre_status gyre_buffer_to_dlpack(gyre_buffer buffer, int32_t version, void** tensor);
 /** Releases the buffer, at any time. Its handles become stale; messages in use of the memory are not
    disturbed. */
 GYRE_API gyre_status gyre_buffer_release(gyre_buffer buffer);

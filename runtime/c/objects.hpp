@@ -8,6 +8,7 @@
 #include <gyre/runtime/runtime.hpp>
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -96,6 +97,9 @@ struct DeadLetterLists : ObjectKind<DeadLetterList, 6, true> {
   static constexpr const char* what = "list of dead letters";
 };
 
+struct Exports : ObjectKind<std::shared_ptr<void>, 8, false> {
+  static constexpr const char* what = "export";
+};
 struct Queues : ObjectKind<QueueObject, 7, false> {
   static constexpr const char* what = "queue";
 };

@@ -606,7 +606,7 @@ static void buffers(gyre_runtime runtime, const Wrong wrong_runtime) {
   const Wrong wrong = wrong_for(runtime, stale);
   REQUIRE_OK(gyre_buffer_create(runtime, GYRE_MEMORY_DEVICE, GYRE_INT32, 4, &buffer));
 
-  gyre_buffer_info info = {sizeof info, 9, 9, 9, 9};
+  gyre_buffer_info info = {sizeof info, 9, 9, 9, 9, 9, 9};
   EXPECT_HANDLES_REFUSED(wrong, gyre_buffer_get_info(h, &info));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_get_info(buffer, NULL));
   EXPECT_SIZES_REFUSED(info.struct_size, gyre_buffer_get_info(buffer, &info));
@@ -639,6 +639,41 @@ static void buffers(gyre_runtime runtime, const Wrong wrong_runtime) {
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_view(buffer, -2, &elements));
   EXPECT_STATUS(GYRE_FAILED, gyre_buffer_view(buffer, -1, &elements)); /* device memory */
   EXPECT(elements == bytes);
+
+  gyre_export export = 95;
+  int32_t device = 95;
+  EXPECT_HANDLES_REFUSED(wrong, gyre_buffer_export(h, &export, &elements, &device));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_export(buffer, NULL, &elements, &device));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_export(buffer, &export, NULL, &device));
+  void* tensor = bytes;
+  EXPECT_HANDLES_REFUSED(wrong, gyre_buffer_to_dlpack(h, 1, &tensor));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_to_dlpack(buffer, 2, &tensor));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_to_dlpack(buffer, -1, &tensor));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_to_dlpack(buffer, 1, NULL));
+  EXPECT(export == 95 && device == 95 && elements == bytes && tensor == bytes);
+  REQUIRE_OK(gyre_buffer_export(buffer, &export, &elements, &device));
+  EXPECT(device == -1); /* the CPU engine's memory is the host's */
+  ((int32_t*)elements)[3] = 77;
+  REQUIRE_OK(gyre_buffer_read(buffer, 12, bytes, 4));
+  EXPECT(bytes[0] == 77);
+  EXPECT_STATUS(GYRE_OK, gyre_export_release(export));
+  const Wrong wrong_export = wrong_for(runtime, export);
+  EXPECT_HANDLES_REFUSED(wrong_export, gyre_export_release(h));
+  struct { /* DLManagedTensor */
+    void* data;
+    int32_t device_type, device_id, ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+    void* manager_ctx;
+    void (*deleter)(void*);
+  } * old;
+  REQUIRE_OK(gyre_buffer_to_dlpack(buffer, 0, &tensor));
+  old = tensor;
+  EXPECT(old->data == elements && old->device_type == 1 && old->ndim == 1 && old->shape[0] == 4);
+  EXPECT(old->code == 0 && old->bits == 32 && old->lanes == 1 && old->byte_offset == 0);
+  old->deleter(old);
 
   EXPECT_HANDLES_REFUSED(wrong, gyre_buffer_release(h));
   EXPECT_STATUS(GYRE_OK, gyre_buffer_release(buffer));

@@ -409,7 +409,7 @@ static void buffers_are_added(gyre_runtime runtime, gyre_schema own, gyre_memory
     REQUIRE_OK(gyre_buffer_get_handle(buffers[i], 0, &handles[i]));
     EXPECT(handles[i].length == N && handles[i].element == GYRE_FLOAT32 && handles[i].reserved == 0);
   }
-  gyre_buffer_info info = {sizeof info, 0, 0, 0, 0};
+  gyre_buffer_info info = {sizeof info, 0, 0, 0, 0, 0, 0};
   REQUIRE_OK(gyre_buffer_get_info(buffers[0], &info));
   EXPECT(info.memory == memory && info.element == GYRE_FLOAT32 && info.elements == N && info.bytes == 4 * N);
   REQUIRE_OK(gyre_buffer_write(buffers[0], 0, a, sizeof a));
