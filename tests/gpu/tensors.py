@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tensors of PyTorch, CuPy and JAX, and memory of the CUDA driver, as Gyre's buffers on a GPU, without a copy.
+"""Tensors of PyTorch, CuPy and JAX, and memory of the CUDA driver, as Gyre's buffers on a GPU, and Gyre's buffers as
+theirs, without a copy.
 
     tensors.py [--isolation process|in_process] [--only driver,torch,cupy,jax]
 
@@ -66,6 +67,11 @@ def nothing_is_imported(runtime):
         return stats["imported_in_use"] == stats["imported_freed"] == 0
 
     check(soon(holds), "the ledger has no imported buffer left")
+
+
+def nothing_is_exported(runtime):
+    gc.collect()
+    check(runtime.stats()["buffers_in_use"][0] == 0, "the ledger has no device buffer left")
 
 
 # ---- Memory of the driver
@@ -189,6 +195,21 @@ def test_driver(runtime, isolation):
         cuda.free(address)
     print(f"  200 times allocated, imported, asked, freed: {(time.perf_counter() - began) * 5:.2f} ms each")
     nothing_is_imported(runtime)
+    # The other direction.
+    for count in (1, 1000, 3_000_001):
+        buffer = runtime.buffer(numpy.arange(count, dtype="float32"))
+        address = buffer.__cuda_array_interface__["data"][0]
+        like = numpy.arange(count, dtype="float32")
+        check(numpy.array_equal(cuda.read(address, like), like), f"the program sees a buffer of {count} elements")
+        cuda.write(address, like + 1)
+        ask(runtime, buffer, buffer, buffer)
+        check(numpy.array_equal(cuda.read(address, like), 2 * (like + 1)), "the workers see what the program wrote")
+        del buffer
+    began = time.perf_counter()
+    for _ in range(200):
+        runtime.buffer(("float32", 1000)).__cuda_array_interface__
+    print(f"  200 times allocated, exported, freed: {(time.perf_counter() - began) * 5:.2f} ms each")
+    nothing_is_exported(runtime)
 
 
 # ---- Packages
@@ -246,6 +267,49 @@ def test_torch(runtime, isolation):
     for one in (buffer, part, late):
         one.close()
     nothing_is_imported(runtime)
+    exported_to_torch(runtime, isolation)
+
+
+def exported_to_torch(runtime, isolation):
+    import torch
+
+    buffer = runtime.buffer(numpy.arange(100_000, dtype="float32"))
+    x = torch.from_dlpack(buffer)
+    expected = torch.arange(100_000, dtype=torch.float32, device="cuda")
+    check(x.is_cuda and bool((x == expected).all()), "PyTorch sees a Gyre buffer")
+    ask(runtime, buffer, buffer, buffer)
+    check(bool((x == 2 * expected).all()), "PyTorch sees the sums in it")
+    x.fill_(3)
+    torch.cuda.current_stream().synchronize()
+    check(bool((buffer.read() == 3).all()), "Gyre sees what PyTorch wrote there")
+    check(bool((torch.as_tensor(buffer, device="cuda") == 3).all()), "PyTorch sees it by __cuda_array_interface__ too")
+    # Closed, with work on it under way that still reads it when the tensor goes.
+    y = torch.empty_like(x)
+    torch.cuda._sleep(200_000_000)
+    y.copy_(x)
+    buffer.close()
+    del x, buffer
+    gc.collect()
+    other = runtime.buffer(("float32", 100_000))
+    ask(runtime, other, other, other)
+    check(bool((y == 3).all()), "work that was under way when the last tensor went had its memory")
+    kept = torch.from_dlpack(runtime.buffer(numpy.full(1000, 7, "float32")))
+    gc.collect()
+    check(bool((kept * 2 == 14).all()), "a tensor keeps the memory of a buffer that is gone")
+    del kept, other
+    nothing_is_exported(runtime)
+    if isolation == "process":
+        # Last: the engine process is killed.
+        buffer = runtime.buffer(numpy.full(1000, 5, "float32"))
+        x = torch.from_dlpack(buffer)
+        for child in pathlib.Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+            for pid in child.read_text().split():
+                if "gyre-engine" in pathlib.Path(f"/proc/{pid}/comm").read_text():
+                    os.kill(int(pid), signal.SIGKILL)
+        soon(lambda: runtime.info()["state"] == "failed")
+        x += 1
+        check(bool((x == 6).all()), "memory of an engine process that was killed stays PyTorch's")
+        runtime.relaunch()
 
 
 def test_cupy(runtime, isolation):
@@ -267,6 +331,16 @@ def test_cupy(runtime, isolation):
     doubles.close()
     floats.close()
     nothing_is_imported(runtime)
+    for take in (cupy.from_dlpack, cupy.asarray):
+        buffer = runtime.buffer(numpy.arange(10_000, dtype="float32"))
+        y = take(buffer)
+        ask(runtime, buffer, buffer, buffer)
+        check(bool((y == 2 * cupy.arange(10_000, dtype=cupy.float32)).all()), f"CuPy sees a Gyre buffer by {take.__name__}")
+        y[:] = 4
+        cupy.cuda.Stream.null.synchronize()
+        check(bool((buffer.read() == 4).all()), "Gyre sees what CuPy wrote there")
+        del y, buffer
+    nothing_is_exported(runtime)
 
 
 def test_jax(runtime, isolation):
@@ -289,6 +363,12 @@ def test_jax(runtime, isolation):
     check(bool((x == jnp.arange(10_000, dtype=jnp.float32)).all()), "the JAX array is as it was")
     buffer.close()
     nothing_is_imported(runtime)
+    y = jax.dlpack.from_dlpack(result)
+    check(bool((y == 2 * jnp.arange(10_000, dtype=jnp.float32)).all()), "JAX sees a Gyre buffer")
+    result.write(numpy.full(10_000, 8, "float32"))
+    check(numpy.array_equal(numpy.asarray(y), numpy.full(10_000, 8)), "JAX sees what Gyre wrote there")
+    del y, result
+    nothing_is_exported(runtime)
 
 
 TESTS = {"driver": test_driver, "torch": test_torch, "cupy": test_cupy, "jax": test_jax}

@@ -18,5 +18,7 @@ GYRE_TEST_API uint64_t gyre_fake_allocate(int32_t kind, uint64_t bytes) {
   return fake->allocate_for_program(gyre_test::FakeDriver::ProgramMemory(kind), bytes);
 }
 GYRE_TEST_API void gyre_fake_free(uint64_t address) { fake->free_for_program(address); }
+GYRE_TEST_API void gyre_fake_make_context() { fake->make_context_for_program(); }
+GYRE_TEST_API uint64_t gyre_fake_context_waits() { return fake->context_waits(); }
 GYRE_TEST_API uint64_t gyre_fake_waits() { return fake->default_stream_waits(); }
 GYRE_TEST_API uint64_t gyre_fake_misuse() { return fake->misuse().size(); }

@@ -391,6 +391,22 @@ class Buffers(unittest.TestCase):
             self.assertEqual(buffer.handle(3)["length"], 3)
             buffer.close()
 
+    def test_numpy_uses_a_buffer_of_the_cpu_engine_in_place(self):
+        ones = numpy.ones(50, dtype="float32")
+        for share in (numpy.asarray, numpy.from_dlpack):
+            buffer = self.runtime.buffer(ones)
+            shared = share(buffer)
+            self.client.ask(ADD, 0, "VectorAddRequest",
+                            {"length": 50, "aBuffer": buffer, "bBuffer": buffer, "resultBuffer": buffer})
+            numpy.testing.assert_array_equal(shared, 2 * ones)
+            buffer.write([9], 7)
+            self.assertEqual(shared[7], 9)
+            self.assertFalse(hasattr(buffer, "__cuda_array_interface__"))
+            buffer.close()
+            del buffer
+            self.runtime.buffer(("float32", 50)).close()
+            self.assertEqual(shared[7], 9)
+
     def test_what_is_wrong_with_a_buffer_is_said(self):
         with self.assertRaises(gyre.BadArgument):
             self.runtime.buffer(("complex64", 4))

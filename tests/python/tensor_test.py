@@ -15,13 +15,15 @@ fake = ctypes.CDLL(os.environ["GYRE_LIBRARY"])
 fake.gyre_fake_allocate.restype = ctypes.c_uint64
 fake.gyre_fake_allocate.argtypes = [ctypes.c_int32, ctypes.c_uint64]
 fake.gyre_fake_free.argtypes = [ctypes.c_uint64]
-fake.gyre_fake_waits.restype = fake.gyre_fake_misuse.restype = ctypes.c_uint64
+fake.gyre_fake_waits.restype = fake.gyre_fake_misuse.restype = fake.gyre_fake_context_waits.restype = ctypes.c_uint64
 MALLOC, POOL = 0, 1  # FakeDriver::ProgramMemory
 ADD = "gyre::actors::VectorAdd"
 
 _capsule_new = ctypes.pythonapi.PyCapsule_New
 _capsule_new.restype = ctypes.py_object
 _capsule_new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_capsule_set_name = ctypes.pythonapi.PyCapsule_SetName
+_capsule_set_name.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class Memory:
@@ -92,6 +94,29 @@ class JaxArray(Tensor):
 
 
 JaxArray.__module__ = "jaxlib.xla_extension"
+
+
+class Consumer:
+    """What a package makes of a DLPack capsule: it calls the deleter once it needs the memory no more."""
+
+    def __init__(self, exporter, **asked):
+        self.capsule = exporter.__dlpack__(stream=1, **asked)
+        self.versioned = bool(_tensor._capsule_is_valid(self.capsule, b"dltensor_versioned"))
+        name = b"dltensor_versioned" if self.versioned else b"dltensor"
+        self.managed = _tensor._capsule_pointer(self.capsule, name)
+        self._used = b"used_" + name  # the capsule keeps the pointer
+        _capsule_set_name(self.capsule, self._used)
+        kind = _tensor._DLManagedTensorVersioned if self.versioned else _tensor._DLTensor
+        self.content = kind.from_address(self.managed)
+        self.tensor = self.content.tensor if self.versioned else self.content
+
+    def values(self, dtype):
+        count = self.tensor.shape[0] * numpy.dtype(dtype).itemsize
+        return numpy.frombuffer((ctypes.c_char * count).from_address(self.tensor.data), dtype)
+
+    def delete(self):
+        at = self.managed + (16 if self.versioned else 56)
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(ctypes.c_void_p.from_address(at).value)(self.managed)
 
 
 def within_a_minute(holds):
@@ -197,6 +222,83 @@ class Tensors(unittest.TestCase):
                 self.runtime.import_tensor(Tensor(values, kind=POOL))
         del tensor
         self.assertTrue(within_a_minute(lambda: Memory.live == 0))
+
+    def test_a_program_without_a_context_is_told_to_make_one(self):
+        if os.environ["GYRE_TEST_ISOLATION"] == "process":
+            buffer = self.runtime.buffer(("float32", 10))
+            self.assertEqual(buffer.__dlpack_device__(), (2, 0))
+            for use in (buffer.__dlpack__, lambda: buffer.__cuda_array_interface__):
+                with self.assertRaisesRegex(gyre.Error, r"no CUDA context on device GPU-.*torch.zeros"):
+                    use()
+            fake.gyre_fake_make_context()
+            Consumer(buffer).delete()
+
+    def test_buffers_are_seen_by_other_packages_without_a_copy(self):
+        fake.gyre_fake_make_context()
+        for dtype, code, bits in (("float32", 2, 32), ("uint8", 1, 8), ("int64", 0, 64), ("float64", 2, 64)):
+            buffer = self.runtime.buffer(numpy.arange(50, dtype=dtype))
+            for asked, versioned in ({}, False), ({"max_version": (1, 1)}, True), ({"max_version": (0, 8)}, False):
+                consumer = Consumer(buffer, **asked)
+                there = consumer.tensor
+                self.assertEqual(consumer.versioned, versioned)
+                if versioned:
+                    self.assertEqual((consumer.content.major, consumer.content.flags), (1, 0))
+                self.assertEqual((there.device_type, there.device_id, there.ndim, there.shape[0], there.strides[0]),
+                                 (2, 0, 1, 50, 1))
+                self.assertEqual((there.code, there.bits, there.lanes, there.byte_offset), (code, bits, 1, 0))
+                numpy.testing.assert_array_equal(consumer.values(dtype), numpy.arange(50))
+                consumer.values(dtype)[:] = 3
+                numpy.testing.assert_array_equal(buffer.read(), numpy.full(50, 3, dtype))
+                buffer.write(numpy.arange(50, dtype=dtype))
+                consumer.delete()
+            about = buffer.__cuda_array_interface__
+            self.assertEqual((about["shape"], about["typestr"], about["version"], about["stream"]),
+                             ((50,), buffer.dtype.str, 3, None))
+            self.assertEqual(about["data"], (there.data, False))
+            self.assertFalse(hasattr(buffer, "__array_interface__"))
+            buffer.close()
+
+    def test_memory_stays_until_the_last_consumer_lets_go(self):
+        def in_use():
+            return self.runtime.stats()["buffers_in_use"][0]
+
+        fake.gyre_fake_make_context()
+        before = in_use()
+        buffer = self.runtime.buffer(numpy.full(100, 5, "float32"))
+        first, second = Consumer(buffer), Consumer(buffer, max_version=(1, 0))
+        unused = buffer.__dlpack__()  # nobody takes it
+        named = self.runtime.buffer(numpy.full(100, 6, "float32"))
+        address = named.__cuda_array_interface__["data"][0]
+        buffer.close()
+        named.close()
+        waits = fake.gyre_fake_context_waits()
+        del unused
+        first.delete()
+        other = self.runtime.buffer(("float32", 100))
+        self.add(other, other, other)
+        self.assertEqual(list(second.values("float32")), [5] * 100)
+        self.assertEqual(list((ctypes.c_float * 100).from_address(address)), [6] * 100)
+        self.assertGreater(in_use(), before)
+        other.close()
+        second.delete()
+        self.assertEqual(fake.gyre_fake_context_waits(), waits + 1)
+        del named
+        gc.collect()
+        self.assertEqual(in_use(), before)
+
+    def test_an_export_is_no_copy_and_of_no_other_device(self):
+        buffer = self.runtime.buffer(("float32", 10))
+        with self.assertRaisesRegex(BufferError, "it is not copied"):
+            buffer.__dlpack__(copy=True)
+        with self.assertRaisesRegex(BufferError, r"on DLPack's device \(2, 0\), and \(1, 0\) is asked for"):
+            buffer.__dlpack__(dl_device=(1, 0))
+        pinned = self.runtime.buffer(numpy.arange(10, dtype="float32"), "pinned")
+        shared = numpy.from_dlpack(pinned)
+        pinned.write([7], 3)
+        self.assertEqual(shared[3], 7)
+        imported = self.runtime.import_tensor(Tensor(numpy.zeros(3, "float32")))
+        with self.assertRaisesRegex(gyre.Error, "its memory is imported; use what it was imported from"):
+            imported.__dlpack__()
 
 
 if __name__ == "__main__":

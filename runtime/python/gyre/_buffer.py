@@ -6,8 +6,9 @@ import ctypes
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from . import _export
 from ._errors import BadArgument, Error, check, nanoseconds, shown
-from ._library import BufferHandle, Handle, Import, lib
+from ._library import BufferHandle, BufferInfo, Handle, Import, lib
 from ._tensor import describe, drop, keep, refusal, release_keeper
 
 if TYPE_CHECKING:
@@ -27,9 +28,16 @@ class Buffer:
     """Owns a typed block of device, pinned or unified memory, or uses a tensor's. Runtime.buffer and
     Runtime.import_tensor make it.
 
-    Pass a Buffer for a BufferHandle field of a message. It is closed by `with`, close() or garbage collection. Used by
+    Pass a Buffer for a BufferHandle field of a message. Other packages use device and host memory in place, as an array
+    of one dimension: by __dlpack__ (torch.from_dlpack, cupy.from_dlpack, jax.dlpack.from_dlpack, numpy.from_dlpack), by
+    __cuda_array_interface__ (Numba, CuPy) or __array_interface__ (NumPy). The memory stays until the last of their
+    arrays is gone, also if the buffer is closed. Of work on it nothing is ordered: wait for replies before you use it,
+    and for the GPU before you send a message.
+
+    It is closed by `with`, close() or garbage collection. Used by
     one thread at a time."""
 
+    _exported: _export.Export | None = None  # what the array interfaces name: kept as long as this object, which their arrays keep
     read_only = False  # True: handlers must ask for Context::buffer<const T>, and write() is refused
 
     def __init__(self, runtime: Runtime, like: Any, memory: str = "device") -> None:
@@ -157,6 +165,45 @@ class Buffer:
         self._views.append(weakref.ref(shared))
         found: Array = numpy.frombuffer(shared, dtype=self.dtype)
         return found
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        device = self._device()
+        return (_export.HOST, 0) if device < 0 else (_export.CUDA, device)
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        """Returns a capsule that shares the elements. `stream` is ignored: no work on them is under way once the replies
+        have arrived. The first time on a GPU the program must have a CUDA context there."""
+        if copy:
+            raise BufferError("exporting a buffer: it is not copied; pass copy=None, or copy it by read()")
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"exporting a buffer: it is on DLPack's device {self.__dlpack_device__()}, and "
+                              f"{shown(dl_device)} is asked for; copy it there from an array that shares it")
+        return _export.capsule(self._handle, 0 if max_version is None or max_version[0] < 1 else 1)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self._device() < 0:
+            raise AttributeError("a buffer in host memory has __array_interface__")
+        return dict(self._array_interface(), stream=None)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if self._device() >= 0:
+            raise AttributeError("a buffer in device memory has __cuda_array_interface__; copy it by read()")
+        return self._array_interface()
+
+    def _array_interface(self) -> dict[str, Any]:
+        if self._exported is None:
+            self._exported = _export.Export(self._handle)
+        return {"shape": (self.size,), "typestr": self.dtype.str, "data": (self._exported.address, False),
+                "strides": None, "version": 3}
+
+    def _device(self) -> int:
+        """The CUDA device that has the memory; -1: the host."""
+        info = BufferInfo()
+        check(lib.gyre_buffer_get_info(self._handle, ctypes.byref(info)))
+        return int(info.device)
 
     def _check_offset(self, offset: int) -> None:
         if not 0 <= offset <= self.size:

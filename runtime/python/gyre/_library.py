@@ -154,6 +154,8 @@ class BufferInfo(_Struct):
         ("element", c_int32),
         ("elements", c_uint64),
         ("bytes", c_uint64),
+        ("device", c_int32),
+        ("reserved", c_int32),
     ]
 
 
@@ -261,6 +263,10 @@ FUNCTIONS = {
     "gyre_buffer_write": (Status, [Handle, c_uint64, c_void_p, c_uint64]),
     "gyre_buffer_read": (Status, [Handle, c_uint64, c_void_p, c_uint64]),
     "gyre_buffer_view": (Status, [Handle, c_int64, POINTER(c_void_p)]),
+    "gyre_buffer_get_info": (Status, [Handle, POINTER(BufferInfo)]),
+    "gyre_buffer_export": (Status, [Handle, POINTER(Handle), POINTER(c_void_p), POINTER(c_int32)]),
+    "gyre_buffer_to_dlpack": (Status, [Handle, c_int32, POINTER(c_void_p)]),
+    "gyre_export_release": (Status, [Handle]),
     "gyre_buffer_release": (Status, [Handle]),
     "gyre_take_dead_letters": (Status, [Handle, POINTER(Handle), POINTER(c_size_t)]),
     "gyre_dead_letter_at": (Status, [Handle, c_size_t, POINTER(DeadLetter)]),
