@@ -1,11 +1,10 @@
 #include "bulk_rows.hpp"
 
-#include <capnp/any.h>
 #include <fmt/format.h>
 #include <bench/actors/bulk.hpp>
 #include <bench/actors/bulk.official.hpp>
 #include <gyre/runtime/buffer.hpp>
-#include <gyre/runtime/memory/copy_threads.hpp>
+#include <gyre/runtime/elements.hpp>
 #include <gyre_bench_actors_sources.hpp>
 
 #include <algorithm>
@@ -152,7 +151,9 @@ class BulkMessages {
   Answer<gyre_bench::SumResponse> ask_sum(uint64_t k) {
     return client_.ask<SumRequest>(
         target(k),
-        [&](SumRequest::Builder request) { request.setValues(kj::arrayPtr(sent_.data(), sent_.size())); },
+        [&](SumRequest::Builder request) {
+          gyre::set_elements(request.initValues(uint32_t(sent_.size())), std::span(sent_));
+        },
         AskOptions{{}, 64});
   }
   Answer<gyre_bench::CountUpResponse> ask_to_count_up(uint64_t k) {
@@ -167,7 +168,9 @@ class BulkMessages {
   Answer<gyre_bench::InvertResponse> ask_to_invert(uint64_t k) {
     return client_.ask<InvertRequest>(
         target(k),
-        [&](InvertRequest::Builder request) { request.setValues(kj::arrayPtr(sent_.data(), sent_.size())); },
+        [&](InvertRequest::Builder request) {
+          gyre::set_elements(request.initValues(uint32_t(sent_.size())), std::span(sent_));
+        },
         AskOptions{{}, uint32_t(sent_.size() * sizeof(uint32_t) + 64)});
   }
 
@@ -177,12 +180,7 @@ class BulkMessages {
                             reply.getSum(), sum_));
   }
   // Into memory of the program, as the plain copies do it.
-  void take(capnp::List<uint32_t>::Reader values) {
-    if (values.size() != got_.size())
-      throw Error(fmt::format("asking for {} elements: {} came back", got_.size(), values.size()));
-    const auto bytes = capnp::toAny(values).getRawBytes();
-    threads_->copy(got_.data(), bytes.begin(), got_.size() * sizeof(uint32_t));
-  }
+  void take(capnp::List<uint32_t>::Reader values) { gyre::get_elements(values, std::span(got_)); }
   // 17 elements while time runs; all of the last message.
   template <class Expected>
   void check_some(Expected&& expected, bool all = false) const {
@@ -223,7 +221,6 @@ class BulkMessages {
   }
 
   Client client_;
-  const std::shared_ptr<gyre::detail::CopyThreads> threads_ = gyre::detail::CopyThreads::shared();
   const uint32_t depth_, workers_;
   Elements sent_, got_;
   uint64_t sum_ = 0;

@@ -51,51 +51,54 @@ GYRE_DEVICE Chunk<Out, bytes> chunk_of(uint64_t first, F& f, const In*... in) {
   return result;
 }
 
-/// Sets the elements of `out` that fill whole chunks of `bytes` bytes; returns their number, at most
-/// `count`.
-template <uint32_t bytes, class Out, class F, class... In>
-GYRE_DEVICE uint32_t transform_chunks(const Context& ctx, Out* out, uint32_t count, F& f, const In*... in) {
-  constexpr uint32_t size = bytes / sizeof(Out);
-  const uint32_t chunks = count / size;
-  for (uint32_t c = ctx.rank(); c < chunks; c += ctx.size()) {
-    chunk_of<bytes, Out>(c * size, f, in...).store(out + c * size);
-  }
-  return chunks * size;
-}
-
-/// Holds chunks of 16 bytes that lie `step` chunks apart. All are loaded before the first is used: memory
-/// across the bus has a long latency, and a thread needs several loads in flight.
-template <class T>
+/// Holds chunks of `bytes` bytes that lie `step` chunks apart. All are loaded before the first is used:
+/// memory across the bus has a long latency, and a thread needs several loads in flight.
+template <class T, uint32_t bytes>
 struct FarChunks {
-  static constexpr uint32_t count = 4;
-  static constexpr uint32_t size = Chunk<T, 16>::size;
-  Chunk<T, 16> chunks[count];
+  static constexpr uint32_t count = 64 / bytes;
+  static constexpr uint32_t size = Chunk<T, bytes>::size;
+  Chunk<T, bytes> chunks[count];
 
   /// Loads chunks of `address` from chunk `first` on.
   GYRE_DEVICE static FarChunks load(const T* address, uint64_t first, uint64_t step) {
     FarChunks loaded;
     for (uint32_t i = 0; i < count; ++i)
-      loaded.chunks[i] = Chunk<T, 16>::load(address + (first + i * step) * size);
+      loaded.chunks[i] = Chunk<T, bytes>::load(address + (first + i * step) * size);
     return loaded;
   }
 };
 
 /// Sets the chunks of `out` at the positions of the input chunks.
-template <class Out, class F, class... In>
+template <uint32_t bytes, class Out, class F, class... In>
 GYRE_DEVICE void transform_far_chunks(Out* out, uint64_t first, uint64_t step, F& f,
-                                      const FarChunks<In>&... in) {
-  for (uint32_t i = 0; i < FarChunks<Out>::count; ++i) {
-    Chunk<Out, 16> result;
-    for (uint32_t k = 0; k < FarChunks<Out>::size; ++k) result.elements[k] = f(in.chunks[i].elements[k]...);
-    result.store(out + (first + i * step) * FarChunks<Out>::size);
+                                      const FarChunks<In, bytes>&... in) {
+  using Far = FarChunks<Out, bytes>;
+  for (uint32_t i = 0; i < Far::count; ++i) {
+    Chunk<Out, bytes> result;
+    for (uint32_t k = 0; k < Far::size; ++k) result.elements[k] = f(in.chunks[i].elements[k]...);
+    result.store(out + (first + i * step) * Far::size);
   }
+}
+
+/// Sets the elements of `out` that fill whole chunks of `bytes` bytes; returns their number, at most
+/// `count`.
+template <uint32_t bytes, class Out, class F, class... In>
+GYRE_DEVICE uint64_t transform_chunks(const Context& ctx, Out* out, uint64_t count, F& f, const In*... in) {
+  constexpr uint32_t size = bytes / sizeof(Out), far = FarChunks<Out, bytes>::count;
+  const uint64_t chunks = count / size, step = ctx.size();
+  uint64_t c = ctx.rank();
+  for (; c + (far - 1) * step < chunks; c += far * step) {
+    transform_far_chunks<bytes, Out>(out, c, step, f, FarChunks<In, bytes>::load(in, c, step)...);
+  }
+  for (; c < chunks; c += step) chunk_of<bytes, Out>(c * size, f, in...).store(out + c * size);
+  return chunks * size;
 }
 
 /// Implements transform() for a list with more elements than the team has threads.
 template <class Out, class F, class... In>
 GYRE_DEVICE void transform_long(const Context& ctx, const wire::ListBuilder<Out>& out, F& f,
                                 const wire::ListReader<In>&... in) {
-  uint32_t done = 0;
+  uint64_t done = 0;
   if constexpr (((sizeof(In) == sizeof(Out)) && ...)) {
     uint32_t count = out.size();
     ((count = in.size() < count ? in.size() : count), ...);
@@ -107,15 +110,39 @@ GYRE_DEVICE void transform_long(const Context& ctx, const wire::ListBuilder<Out>
                                  : transform_chunks<8>(ctx, out.data(), count, f, in.data()...);
     }
   }
-  for (uint32_t i = done + ctx.rank(); i < out.size(); i += ctx.size()) out.set(i, f(in[i]...));
+  for (uint32_t i = uint32_t(done) + ctx.rank(); i < out.size(); i += ctx.size()) out.set(i, f(in[i]...));
+}
+
+/// Calls f(i, list[i]) for the elements that fill whole chunks of `bytes` bytes; returns their number.
+template <uint32_t bytes, class T, class F>
+GYRE_DEVICE uint32_t visit_far_chunks(const Context& ctx, const T* elements, uint32_t count, F& f) {
+  using Far = FarChunks<T, bytes>;
+  const uint32_t step = ctx.size(), chunks = count / Far::size / (Far::count * step) * (Far::count * step);
+  for (uint32_t c = ctx.rank(); c < chunks; c += Far::count * step) {
+    const Far loaded = Far::load(elements, c, step);
+    for (uint32_t i = 0; i < Far::count; ++i) {
+      for (uint32_t k = 0; k < Far::size; ++k)
+        f((c + i * step) * Far::size + k, loaded.chunks[i].elements[k]);
+    }
+  }
+  return chunks * Far::size;
 }
 
 }  // namespace detail
 
-/// Calls f(i, list[i]) for this thread's part of the elements.
+/// Calls f(i, list[i]) for this thread's part of the elements. Of a long list of numbers a thread keeps 64
+/// bytes of loads in flight.
 template <class T, class F>
 GYRE_DEVICE void for_each(const Context& ctx, const wire::ListReader<T>& list, F f) {
-  for (uint32_t i = ctx.rank(); i < list.size(); i += ctx.size()) f(i, list[i]);
+  uint32_t done = 0;
+  if constexpr (wire::Scalar<T>) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(list.data());
+    if (list.size() >= 64 / sizeof(T) * ctx.size() && address != 0) {
+      done = address % 16 == 0 ? detail::visit_far_chunks<16>(ctx, list.data(), list.size(), f)
+                               : detail::visit_far_chunks<8>(ctx, list.data(), list.size(), f);
+    }
+  }
+  for (uint32_t i = done + ctx.rank(); i < list.size(); i += ctx.size()) f(i, list[i]);
 }
 
 /// Sets out[i] to f(in[i]...) for this thread's part of the elements of `out`. Lists of integers, floats
@@ -162,18 +189,7 @@ GYRE_DEVICE void transform(const Context& ctx, const BufferSpan<Out>& out, F f, 
   const uintptr_t addresses =
       (reinterpret_cast<uintptr_t>(out.data()) | ... | reinterpret_cast<uintptr_t>(in.data()));
   if constexpr (((sizeof(In) == sizeof(Out)) && ...)) {
-    constexpr uint32_t size = 16 / sizeof(Out), far = detail::FarChunks<Out>::count;
-    const uint64_t chunks = addresses % 16 == 0 ? count / size : 0, step = ctx.size();
-    uint64_t c = ctx.rank();
-    for (; c + (far - 1) * step < chunks; c += far * step) {
-      detail::transform_far_chunks(
-          out.data(), c, step, f,
-          detail::FarChunks<typename detail::Elements<In>::Type>::load(in.data(), c, step)...);
-    }
-    for (; c < chunks; c += step) {
-      detail::chunk_of<16, Out>(c * size, f, in.data()...).store(out.data() + c * size);
-    }
-    done = chunks * size;
+    if (addresses % 16 == 0) done = detail::transform_chunks<16>(ctx, out.data(), count, f, in.data()...);
   }
   for (uint64_t i = done + ctx.rank(); i < count; i += ctx.size()) out[i] = f(in[i]...);
 }

@@ -6,6 +6,7 @@
 #include <gyre/runtime/core/engine.hpp>
 #include <gyre/runtime/core/host_bridge.hpp>
 #include <gyre/runtime/memory/arena.hpp>
+#include <gyre/runtime/memory/copy_threads.hpp>
 
 #include <deque>
 #include <memory>
@@ -28,6 +29,7 @@ struct HostSide {
   const RegionLayout layout;
   const std::unique_ptr<Engine> engine;
   std::deque<HostBridge> bridges;  // one a worker; never moved
+  const std::shared_ptr<CopyThreads> copy_threads = CopyThreads::shared();
   Arena arena;
   CallTable calls;
 };

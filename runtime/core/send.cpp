@@ -94,7 +94,8 @@ std::optional<ArenaBlock> Sender::take_block(const ArenaRoom& room, Outgoing mes
     block = host_.arena.allocate(room.request_bytes, room.reply_bytes);
   }
   if (block && room.request_bytes != 0) {
-    std::memcpy(host_.arena.at(block->request_offset), message.complete(), room.request_bytes);
+    Scratch::of_this_thread().copy_body(host_.arena.at(block->request_offset), message.complete(),
+                                        room.request_bytes, *host_.copy_threads);
   }
   return block;
 }

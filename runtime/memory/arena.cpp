@@ -1,4 +1,5 @@
 #include <gyre/runtime/memory/arena.hpp>
+#include <gyre/runtime/memory/copy_threads.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -42,9 +43,10 @@ constexpr uint64_t units_mask = 0xffffffff;
 
 }  // namespace
 
-Arena::Arena(void* base, uint64_t bytes)
+Arena::Arena(void* base, uint64_t bytes, detail::CopyThreads* threads)
     : base_(static_cast<std::byte*>(base)),
       bytes_(bytes),
+      threads_(threads),
       used_((bytes / unit_bytes + 63) / 64),
       dirty_(used_.size()),
       heads_(bytes / unit_bytes) {
@@ -181,16 +183,34 @@ void Arena::mark_dirty(uint64_t first_unit, uint64_t units) {
 }
 
 void Arena::zero(uint64_t first_unit, uint64_t units) {
-  for_each_word(first_unit, units, [this](uint64_t word, uint64_t mask) {
+  uint64_t run_first = 0, run_units = 0;  // dirty ones side by side, across words
+  for_each_word(first_unit, units, [&](uint64_t word, uint64_t mask) {
     uint64_t to_do = dirty_[word].load(std::memory_order_relaxed) & mask;
     if (to_do == 0) return;
     dirty_[word].fetch_and(~mask, std::memory_order_relaxed);
     while (to_do != 0) {  // run by run
       const int begin = std::countr_zero(to_do), length = std::countr_one(to_do >> begin);
-      std::memset(base_ + (word * 64 + uint64_t(begin)) * unit_bytes, 0, uint64_t(length) * unit_bytes);
+      const uint64_t first = word * 64 + uint64_t(begin);
+      if (run_first + run_units != first) {
+        zero_bytes(run_first, run_units);
+        run_first = first;
+        run_units = 0;
+      }
+      run_units += uint64_t(length);
       to_do &= ~(low_bits(uint64_t(length)) << begin);
     }
   });
+  zero_bytes(run_first, run_units);
+}
+
+void Arena::zero_bytes(uint64_t first_unit, uint64_t units) {
+  std::byte* const first = base_ + first_unit * unit_bytes;
+  if (units == 0) return;
+  if (threads_ != nullptr) {
+    threads_->zero(first, units * unit_bytes);
+  } else {
+    std::memset(first, 0, units * unit_bytes);
+  }
 }
 
 }  // namespace gyre

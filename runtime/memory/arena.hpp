@@ -9,6 +9,10 @@
 
 namespace gyre {
 
+namespace detail {
+class CopyThreads;
+}
+
 /// Names one use of a block: the block's first unit, and a generation. Never 0.
 using BlockId = uint64_t;
 
@@ -29,8 +33,8 @@ class Arena {
   static constexpr uint64_t unit_bytes = 1024;
 
   /// `base`: `bytes` of memory, a multiple of 4096, of any content; may be null if `bytes` is 0. Refers to
-  /// it.
-  Arena(void* base, uint64_t bytes);
+  /// it, and to `threads`, which help to zero; may be null.
+  Arena(void* base, uint64_t bytes, detail::CopyThreads* threads = nullptr);
 
   uint64_t bytes() const { return bytes_; }
   /// True if an empty arena would have room for such a block.
@@ -65,9 +69,11 @@ class Arena {
   void give_back(uint64_t first_unit, uint64_t units);
   void mark_dirty(uint64_t first_unit, uint64_t units);
   void zero(uint64_t first_unit, uint64_t units);
+  void zero_bytes(uint64_t first_unit, uint64_t units);
 
   std::byte* base_;
   uint64_t bytes_;
+  detail::CopyThreads* threads_;
   std::vector<std::atomic<uint64_t>> used_, dirty_;  // a bit a unit
   std::vector<Head> heads_;                          // one a unit
 };

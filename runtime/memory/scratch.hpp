@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <gyre/messages/envelope.hpp>
 #include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/memory/copy_threads.hpp>
 #include <gyre/runtime/system/per_thread.hpp>
 
 #include <algorithm>
@@ -79,6 +80,36 @@ class Scratch {
     return result;
   }
 
+  /// Fewer bytes are copied at once: the slots of all messages are smaller, and threads would not help.
+  static constexpr size_t worth_copying_later = 64 << 10;
+
+  /// For bytes of the message that is being built: they stay zero until copy_body() copies them from `from`.
+  /// Returns false if the caller has to copy them now.
+  bool copy_later(void* place, const void* from, size_t bytes) noexcept {
+    auto* const there = static_cast<char*>(place);
+    const bool mine = in_use_ && builder_ && there >= memory_ && there + bytes <= memory_ + bytes_;
+    if (!mine || bytes < worth_copying_later) return false;
+    Later* const end = later_.data() + later_count_;
+    Later* const at = std::find_if(later_.data(), end, [&](const Later& one) { return one.place >= there; });
+    if (at != end && at->place == there && at->bytes == bytes) {  // it is set again
+      at->from = from;
+      return true;
+    }
+    if (later_count_ == later_.size()) return false;
+    std::move_backward(at, end, end + 1);
+    *at = {there, from, bytes};
+    ++later_count_;
+    return true;
+  }
+  /// Copies a message's body, and what copy_later() was given for it, to `to`.
+  void copy_body(void* to, const capnp::word* body, size_t bytes, CopyThreads& threads) const noexcept {
+    const char* const first = reinterpret_cast<const char*>(body);
+    const auto out = [&](const char* place) { return static_cast<char*>(to) + (place - first); };
+    for_each_gap(
+        first, bytes, [&](const char* gap, size_t length) { threads.copy(out(gap), gap, length); },
+        [&](const Later& one) { threads.copy(out(one.place), one.from, one.bytes); });
+  }
+
   /// The most messages that lie built at one time.
   static constexpr size_t run = 16;
   /// The largest capacity there may be, in bytes: of what one segment can address the room for a run is not
@@ -133,6 +164,27 @@ class Scratch {
   struct Overflow {
     size_t bytes;  // that the segment would need
   };
+
+  // Bytes of the message that are copied when it is sent.
+  struct Later {
+    char* place;
+    const void* from;
+    size_t bytes;
+  };
+
+  // Calls `gap(first, length)` for what lies between the bytes to be copied later, and `later` for those.
+  template <class Gap, class OfLater>
+  void for_each_gap(const char* first, size_t bytes, Gap&& gap, OfLater&& later) const {
+    const char* const end = first + bytes;
+    for (size_t i = 0; i < later_count_; ++i) {
+      const Later& one = later_[i];
+      if (one.place < first || one.place + one.bytes > end) continue;  // of another message
+      if (one.place != first) gap(first, size_t(one.place - first));
+      later(one);
+      first = one.place + one.bytes;
+    }
+    if (first != end) gap(first, size_t(end - first));
+  }
 
   // One segment or none: what does not fit is an Overflow, not a second segment.
   class Segment final : public capnp::MessageBuilder {
@@ -270,11 +322,17 @@ class Scratch {
   }
   void clear(uint64_t dirty_bytes, bool all_touched) {
     const uint64_t kept = all_touched ? 16 << 20 : 256 << 10;  // more goes back to the kernel
-    if (dirty_bytes <= kept) {
-      std::memset(static_cast<void*>(body()), 0, dirty_bytes);
+    uint64_t written = dirty_bytes;
+    for (size_t i = 0; i < later_count_; ++i) written -= std::min<uint64_t>(written, later_[i].bytes);
+    if (written <= kept) {
+      for_each_gap(
+          reinterpret_cast<const char*>(body()), dirty_bytes,
+          [](const char* gap, size_t length) { std::memset(const_cast<char*>(gap), 0, length); },
+          [](const Later&) {});
     } else {
       madvise(memory_, body_offset + dirty_bytes, MADV_DONTNEED);
     }
+    later_count_ = 0;
   }
   void unmap() {
     if (memory_ != nullptr) munmap(memory_, bytes_);
@@ -283,7 +341,9 @@ class Scratch {
   char* memory_ = nullptr;
   size_t bytes_ = 0;
   bool in_use_ = false;
-  bool sound_ = true;  // what builder_ built last ended well
+  bool sound_ = true;            // what builder_ built last ended well
+  std::array<Later, 16> later_;  // by place; empty between messages, but for the last one's
+  size_t later_count_ = 0;
   std::optional<Builder> builder_;
 };
 

@@ -64,7 +64,7 @@ Handled handle_with_budget() {
 
 TEST_CASE("transform and copy set every element, however the lists lie") {
   const Context ctx(0, true, worker_shared_memory);
-  for (const uint32_t size : {0u, 1u, 3u, 4u, 5u, 31u, 64u, 101u}) {
+  for (const uint32_t size : {0u, 1u, 3u, 4u, 5u, 15u, 16u, 17u, 31u, 64u, 101u}) {
     for (uint32_t offsets = 0; offsets < 8; ++offsets) {
       Numbers a(size, offsets & 1), b(size, offsets >> 1 & 1), out(size, offsets >> 2);
       transform(
@@ -139,10 +139,14 @@ TEST_CASE("transform calls its function once for each element, and for no others
 
 TEST_CASE("for_each visits each element once, with its index") {
   const Context ctx(0, true, worker_shared_memory);
-  Numbers numbers(9, 1);
-  std::vector<uint32_t> seen(9);
-  for_each(ctx, numbers.read(), [&](uint32_t i, uint32_t value) { seen[i] += value; });
-  for (uint32_t i = 0; i < 9; ++i) CHECK(seen[i] == i + 1);
+  for (const uint32_t size : {0u, 1u, 9u, 15u, 16u, 17u, 33u, 100u}) {
+    for (const uint32_t offset : {0u, 1u}) {
+      Numbers numbers(size, offset);
+      std::vector<uint32_t> seen(size);
+      for_each(ctx, numbers.read(), [&](uint32_t i, uint32_t value) { seen[i] += value; });
+      for (uint32_t i = 0; i < size; ++i) CHECK(seen[i] == i + 1);
+    }
+  }
 }
 
 TEST_CASE("an actor's own traversal_words bounds what it may read, in place of the default") {

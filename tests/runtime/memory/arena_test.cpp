@@ -1,5 +1,6 @@
 // The arena's allocator: blocks that do not overlap, rooms that are zero, ids that are good once.
 #include <gyre/runtime/memory/arena.hpp>
+#include <gyre/runtime/memory/copy_threads.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -57,6 +58,34 @@ TEST_CASE("a reply that was written only in part leaves the rest known to be zer
   const auto second = memory.arena.allocate(0, 64 << 10);
   REQUIRE(second);
   CHECK(all_zero(memory.arena, *second));
+}
+
+TEST_CASE("a room of many units is zero with helping threads, in runs of dirty units that begin anywhere") {
+  detail::CopyThreads threads(3);
+  constexpr uint64_t bytes = 8 << 20, unit = Arena::unit_bytes;
+  std::vector<std::byte> memory(bytes, std::byte{0xee});
+  Arena arena(memory.data(), bytes, &threads);
+  for (const uint32_t written : {0u, 1u, 3000u, 64u << 10, 1'000'000u, 5u << 20, 8u << 20}) {
+    const auto first = arena.allocate(0, 8 << 20);
+    REQUIRE(first);
+    CHECK(all_zero(arena, *first));
+    std::memset(memory.data(), 0xcd, written);
+    CHECK(arena.free(first->id, written));
+  }
+  // Dirty ones between clean ones.
+  const auto all = arena.allocate(0, 8 << 20);
+  REQUIRE(all);
+  CHECK(arena.free(all->id, 0));
+  std::vector<ArenaBlock> blocks;
+  for (uint32_t i = 0; i < 40; ++i) blocks.push_back(*arena.allocate(0, uint32_t(70 * unit)));
+  for (uint32_t i = 0; i < 40; ++i) {
+    const uint32_t written = i % 3 == 0 ? 0 : i % 3 == 1 ? uint32_t(70 * unit) : 5000;
+    std::memset(arena.at(blocks[i].reply_offset), 0xab, written);
+    CHECK(arena.free(blocks[i].id, written));
+  }
+  const auto again = arena.allocate(0, 8 << 20);
+  REQUIRE(again);
+  CHECK(all_zero(arena, *again));
 }
 
 TEST_CASE("an id is good until its block is freed, and never again") {

@@ -1,8 +1,10 @@
 // Messages larger than a slot, on either engine.
 #include <gyre/gyre.hpp>
+#include <gyre/runtime/elements.hpp>
 
 #include <atomic>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -51,6 +53,74 @@ TEST_CASE("requests and replies of every size from a slot's to a million words c
     CHECK(right(client.ask<ProbeRequest>(probe, echoing(words, words)).get(), words, words));
   }
   CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("lists that are set as a whole arrive as if each element had been set, small ones and large",
+          "[gpu][unified]") {
+  Runtime runtime = launch_probe({.block = 64, .timeout = std::chrono::seconds(60)});
+  Client client = runtime.client();
+  const auto asking = [](const std::vector<uint64_t>& words) {
+    return [&words](ProbeRequest::Builder request) {
+      request.setAction(Action::ECHO);
+      set_elements(request.initFiller(uint32_t(words.size())), std::span(words));
+    };
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (const uint32_t count : {0u, 1u, 41u, 100u, 8191u, 8192u, 8193u, 100'001u, 1u << 20}) {
+      std::vector<uint64_t> words(count), got(count, 1);
+      for (uint32_t i = 0; i < count; ++i) words[i] = uint64_t(i + 1 + uint32_t(round)) * 0x9e3779b97f4a7c15;
+      auto future = client.ask<ProbeRequest>(probe, asking(words));
+      const std::vector<uint64_t> sent = std::exchange(words, {});  // it is sent: what it was made of may go
+      const auto reply = future.get();
+      REQUIRE(reply);
+      REQUIRE(reply.value()->getFiller().size() == count);
+      get_elements(reply.value()->getFiller(), std::span(got));
+      CHECK(got == sent);
+      // The next message begins with zeroed memory again.
+      CHECK(right(client.ask<ProbeRequest>(probe, echoing(count, 5)).get(), count, 5));
+    }
+  }
+  // Of a batch with one large message in the middle.
+  const std::vector<uint64_t> large(20'000, 77);
+  std::vector<Future<Reply<ProbeResponse>>> futures(5);
+  client.ask_many<ProbeRequest>(probe, std::span(futures), [&](size_t i, ProbeRequest::Builder request) {
+    if (i == 2) return asking(large)(request);
+    echoing(uint32_t(i), i)(request);
+  });
+  for (size_t i = 0; i < futures.size(); ++i) {
+    const auto reply = futures[i].get();
+    if (i != 2) {
+      CHECK(right(reply, uint32_t(i), i));
+      continue;
+    }
+    REQUIRE(reply);
+    std::vector<uint64_t> got(large.size());
+    get_elements(reply.value()->getFiller(), std::span(got));
+    CHECK(got == large);
+  }
+  CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("a list that is set as a whole by a span of another length is refused, and nothing is sent") {
+  Runtime runtime = launch_probe({.block = 32});
+  Client client = runtime.client();
+  const std::vector<uint64_t> words(10'000);
+  CHECK_THROWS_WITH(client.ask<ProbeRequest>(probe,
+                                             [&](ProbeRequest::Builder request) {
+                                               set_elements(request.initFiller(9'999), std::span(words));
+                                             }),
+                    containing("setting the elements of a list: the list has 9999, and the span 10000"));
+  // A fill function that fails behind a list that was set leaves nothing of it.
+  CHECK_THROWS_AS(client.ask<ProbeRequest>(probe,
+                                           [&](ProbeRequest::Builder request) {
+                                             set_elements(request.initFiller(10'000), std::span(words));
+                                             throw 7;
+                                           }),
+                  int);
+  CHECK(right(client.ask<ProbeRequest>(probe, echoing(10'000, 3)).get(), 10'000, 3));
+  const auto books = runtime.terminate().books;
+  CHECK(books.balanced());
+  CHECK(books.asks.accepted == 1);
 }
 
 TEST_CASE("large messages of four threads, many in flight and between small ones, are each the one asked for",

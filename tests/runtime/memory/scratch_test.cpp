@@ -1,4 +1,5 @@
 // Messages built one behind the other, against each built by itself by the official library.
+#include <capnp/any.h>
 #include <capnp/message.h>
 #include <capnp/orphan.h>
 #include <gyre/runtime/memory/scratch.hpp>
@@ -127,6 +128,51 @@ size_t sends_many(uint32_t first, size_t count, uint32_t inline_bytes) {
 }
 
 }  // namespace
+
+TEST_CASE(
+    "bytes to be copied later are in the body where they belong, whatever the order they were named in") {
+  Scratch& scratch = Scratch::of_this_thread();
+  detail::CopyThreads threads(1);
+  constexpr uint32_t count = 20'000;
+  std::vector<std::vector<uint64_t>> from;
+  for (uint64_t n = 0; n < 5; ++n) from.emplace_back(count, n + 1);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<char> sent;
+    const auto result = scratch.build_and_send(
+        4 << 20,
+        [&](capnp::AnyPointer::Builder root) {
+          auto pointers = root.initAsAnyStruct(1, 5).getPointerSection();
+          std::vector<capnp::List<uint64_t>::Builder> lists;
+          for (unsigned n = 0; n < 5; ++n) lists.push_back(pointers[n].initAs<capnp::List<uint64_t>>(count));
+          for (const unsigned n : {3u, 0u, 4u, 1u, 3u}) {
+            auto* const place =
+                const_cast<kj::byte*>(capnp::toAny(lists[n].asReader()).getRawBytes().begin());
+            CHECK(scratch.copy_later(place, from[n].data(), count * 8));
+            CHECK(!scratch.copy_later(place, from[n].data(), 100));
+          }
+          lists[2].set(7, 42);  // by itself
+          CHECK(!scratch.copy_later(from[0].data(), from[1].data(), count * 8));
+        },
+        [&](Outgoing message) -> Result<void> {
+          sent.resize(message.bytes());
+          scratch.copy_body(sent.data(), message.complete(), message.bytes(), threads);
+          return success();
+        });
+    REQUIRE(result);
+    CHECK(!scratch.copy_later(sent.data(), from[0].data(), count * 8));
+    const auto* const words = reinterpret_cast<const capnp::word*>(sent.data());
+    const kj::ArrayPtr<const capnp::word> segments[] = {kj::arrayPtr(words, sent.size() / 8)};
+    capnp::SegmentArrayMessageReader message(kj::arrayPtr(segments, 1), {uint64_t(1) << 40, 64});
+    const auto pointers = message.getRoot<capnp::AnyStruct>().getPointerSection();
+    for (unsigned n = 0; n < 5; ++n) {
+      const auto list = pointers[n].getAs<capnp::List<uint64_t>>();
+      REQUIRE(list.size() == count);
+      uint32_t wrong = 0;
+      for (uint32_t i = 0; i < count; ++i) wrong += list[i] != (n != 2 ? n + 1 : i == 7 ? 42 : 0);
+      CHECK(wrong == 0);
+    }
+  }
+}
 
 TEST_CASE("messages built one behind the other are each as if built alone") {
   uint32_t wrong = 0;
