@@ -45,7 +45,7 @@ class Bytes:
 
     def put(self, content):
         self._size = len(content)
-        self._memory = numpy.frombuffer(bytearray(content) + bytes(8), "u1")
+        self._memory = memoryview(bytearray(content) + bytes(8))
         self._generation += 1
 
 

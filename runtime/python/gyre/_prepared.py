@@ -40,11 +40,16 @@ class _Request:
         self._what = what
         self._size = len(content)
         self._memory = _memory(len(content))
-        self._memory[: len(content)] = numpy.frombuffer(content, "u1")
+        self._memory[: len(content)] = content
 
 
-def _memory(size: int) -> Any:
-    return numpy.zeros((size + 7) // 8 + 1, "u8").view("u1")
+def _memory(size: int) -> memoryview:
+    """Zeroed bytes, aligned to words, and a word behind them."""
+    return memoryview(numpy.zeros((size + 7) // 8 + 1, "u8").view("u1"))
+
+
+def _address(memory: memoryview) -> int:
+    return int(numpy.frombuffer(memory, "u1").ctypes.data)
 
 
 class Prepared(Ask):
@@ -88,7 +93,7 @@ class Prepared(Ask):
         self._is_awaited = False
         self._grow(_FIRST_REPLY_BYTES)
         self._set_up(
-            runtime._handle, actor.encode(), number_of_bits("key", key, 64), type_id, body._memory.ctypes.data, body._size,
+            runtime._handle, actor.encode(), number_of_bits("key", key, 64), type_id, _address(body._memory), body._size,
             nanoseconds(timeout), number_of_bits("max_reply_bytes", max_reply_bytes, 32),
         )  # fmt: skip
         self.request = schema._views.root(body, type_id, True)
@@ -127,7 +132,7 @@ class Prepared(Ask):
         """Returns the reply as Client.ask does: a dict of its fields, without null pointers."""
         if self._size < 0:
             raise Error(f"reading {self._what}: there is none; the last call failed, or there was none yet")
-        found: dict[str, Any] = self._runtime.schema._decode(self._response, self._memory.ctypes.data, self._size)
+        found: dict[str, Any] = self._runtime.schema._decode(self._response, _address(self._memory), self._size)
         return found
 
     def __repr__(self) -> str:
@@ -138,7 +143,7 @@ class Prepared(Ask):
     def _grow(self, size: int) -> None:
         """Gives the reply other memory. Arrays of earlier replies keep theirs."""
         self._memory = _memory(size)
-        self._set_reply_memory(self._memory.ctypes.data, size)
+        self._set_reply_memory(_address(self._memory), size)
 
     def _failed(self, status: int) -> None:
         raise failure(status)

@@ -37,7 +37,7 @@ _NOWHERE: Place = (0, 0, 0)
 class Body(Protocol):
     """A message's body. `_size` -1: there is none."""
 
-    _memory: Any  # array of bytes
+    _memory: memoryview  # of bytes; may be longer than the body
     _size: int
     _generation: int
     _what: str  # "a request VectorAddRequest", for errors
@@ -100,7 +100,10 @@ def _list_at(body: Body, path: str, position: int) -> _List | None:
 class View:
     """A struct of a message. Its fields are attributes."""
 
-    __slots__ = ("_body", "_path", "_locate", "_seen", "_memory", "_data", "_data_bytes", "_pointers", "_key", "_found")
+    __slots__ = (
+        "_body", "_path", "_locate", "_seen", "_memory", "_data", "_data_bytes", "_pointers", "_key", "_found", "_words_of",
+        "_words", "_size",
+    )  # fmt: skip
     _struct: dict[str, Any] = {}
     _body: Body
     _memory: Any
@@ -114,22 +117,32 @@ class View:
         put(self, "_memory", None)
         put(self, "_key", None)
         put(self, "_found", {})
+        put(self, "_words_of", None)
+        put(self, "_size", -1)
 
     def _find(self) -> None:
         """Finds the struct in the body as it is now. What was found is kept where the pointers are the same."""
         body = self._body
-        if body._size < 0:
+        size, memory = body._size, body._memory
+        # The usual case: a root as long as the last one, with the same pointers.
+        if size == self._size and memory is self._memory and self._words_of is not None:
+            if self._words_of(memory) == self._words:
+                self._seen = body._generation
+                return
+        if size < 0:
             raise Error(f"reading {body._what}: there is none; the last call failed, or there was none yet")
         data, data_bytes, pointers = self._locate()
-        memory, end = body._memory, data + data_bytes
-        key = (data, data_bytes, bytes(memory[end : end + 8 * pointers]))
+        end = data + data_bytes
+        key = (size, data, data_bytes, bytes(memory[end : end + 8 * pointers]))
         if key != self._key or memory is not self._memory:
-            self._take(memory, data, data_bytes, pointers, key)
+            self._found.clear()
+            self._memory, self._size, self._key = memory, size, key
+            self._data, self._data_bytes, self._pointers = data, data_bytes, pointers
+            self._words_of = None
+            if self._path == "" and data == 8 and pointers != 0:  # right behind its pointer
+                self._words_of = struct.Struct(f"<Q{data_bytes}x{pointers}Q").unpack_from
+                self._words = self._words_of(memory)
         self._seen = body._generation
-
-    def _take(self, memory: Any, data: int, data_bytes: int, pointers: int, key: Any) -> None:
-        self._found.clear()
-        self._memory, self._data, self._data_bytes, self._pointers, self._key = memory, data, data_bytes, pointers, key
 
     def _pointer(self, index: int) -> int:
         """The byte where a pointer lies, or -1: the struct is shorter."""
@@ -293,7 +306,7 @@ class Classes:
         def put(view: View, value: Any) -> None:
             inner = get(view)
             inner._pointer(0)
-            if not is_group and inner._key[0] == 0:
+            if not is_group and inner._data == 0:
                 raise _wrong(view, name, value, "the request was prepared without it; prepare it with this field")
             if hasattr(value, "handle"):
                 value = value.handle()
@@ -616,7 +629,7 @@ def _text(name: str, at: int, default: Any) -> tuple[Any, Any]:
         if len(given) + 1 > room:
             raise _wrong(view, name, value, f"it has {len(given)} bytes, and the request was prepared with "
                          f"{max(room - 1, 0)}; prepare it with a longer text")
-        view._memory[place.start : place.start + room] = numpy.frombuffer(given.ljust(room, b"\0"), "u1")
+        view._memory[place.start : place.start + room] = given.ljust(room, b"\0")
         position = view._pointer(at)
         word = _word(view._memory, position)[0]
         _RAW[8].pack_into(view._memory, position, word & 0x7FFFFFFFF | (len(given) + 1) << 35)
