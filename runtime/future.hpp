@@ -2,11 +2,15 @@
 #pragma once
 
 #include <kj/exception.h>
+#include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/async/await.hpp>
 #include <gyre/runtime/async/continuation.hpp>
 #include <gyre/runtime/calls/call_handle.hpp>
+#include <gyre/runtime/system/futex.hpp>
 
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <utility>
@@ -36,6 +40,66 @@ class Reply {
  private:
   detail::CallHandle handle_;
   Reader reader_;
+};
+
+/// Delivers the outcome of an ask that a CUDA stream waits for: Future::wait_on() returns it. Move-only. Used
+/// by one thread at a time. If it is destroyed before the outcome is there, the stream still waits for that.
+template <class Response>
+class StreamFuture {
+ public:
+  using Outcome = Result<Reply<Response>>;
+
+  /// Returns true once get() will not block.
+  bool ready() const {
+    return !state_ || fork_.forked() ||
+           state_->done.load(std::memory_order_acquire) != 0;  // pairs with set()
+  }
+  /// Blocks until the outcome is there, at most until the ask's deadline.
+  void wait() const { wait_until(INT64_MAX); }
+  /// Blocks until the outcome is there, at most for `timeout`. Returns true if get() will not block.
+  bool wait_for(std::chrono::nanoseconds timeout) const {
+    return wait_until(detail::after(detail::host_now_ns(), timeout));
+  }
+  /// Waits for the outcome and takes it. The future is empty afterwards, as Future::get() leaves it.
+  Outcome get() {
+    wait();
+    const std::shared_ptr<State> state = std::exchange(state_, nullptr);
+    if (!state) return Failure{Status::terminated};
+    if (fork_.forked()) return Failure{Status::forked};
+    return std::move(*state->outcome);
+  }
+  /// Cancels the ask: see Canceller::cancel(). The stream goes on.
+  bool cancel() const { return canceller_.cancel(); }
+
+ private:
+  template <class T>
+  friend class Future;
+
+  struct State {
+    std::atomic<uint32_t> done{0};  // a futex
+    std::optional<Outcome> outcome;
+
+    void set(Outcome&& given) {
+      outcome.emplace(std::move(given));
+      done.store(1, std::memory_order_release);  // pairs with the load in ready()
+      detail::futex_wake(detail::whole(done));
+    }
+  };
+
+  StreamFuture(std::shared_ptr<State> state, Canceller canceller)
+      : state_(std::move(state)), canceller_(std::move(canceller)) {}
+
+  bool wait_until(int64_t until_ns) const {
+    while (!ready()) {
+      if (until_ns != INT64_MAX && detail::host_now_ns() >= until_ns) return false;
+      detail::futex_wait(detail::whole(state_->done), 0, until_ns);
+    }
+    return true;
+  }
+
+  ForkGuard fork_;
+  std::shared_ptr<State> state_;
+  Canceller canceller_;
 };
 
 /// Delivers the outcome of an ask. Move-only. Used by one thread at a time. A Future may outlive its Runtime:
@@ -131,6 +195,34 @@ class Future<Reply<Response>> {
   template <class Executor>
   auto resume_on(Executor executor) && {
     return detail::Awaiter<Response, Executor>(std::move(*this), std::move(executor));
+  }
+
+  /// Makes a CUDA stream of the program wait for the outcome, whatever it is: nothing begins that the stream
+  /// is given later. Then it finds what the handler wrote. Does not block; makes CUDA calls in this thread:
+  /// in its current context, or in the primary one that the program has made; makes none. A stream that is
+  /// being captured into a graph may wait: so does the graph, until this outcome was there once.
+  ///
+  /// The stream goes on at the latest at the ask's timeout. Until then calls that wait for the device, such
+  /// as cudaFree, wait too. The runtime's poller thread notices the outcome.
+  /// @param stream  a CUstream or cudaStream_t; null: the default stream
+  /// @returns       the outcome to come, in place of this future
+  /// @throws Error  with CUDA's error; without a CUDA context; on the CPU engine, unless the outcome is
+  /// there;
+  ///                or as then() does. The future is unchanged, and the stream does not wait.
+  StreamFuture<Response> wait_on(void* stream) && {
+    using Held = StreamFuture<Response>;
+    auto state = std::make_shared<typename Held::State>();
+    if (ready()) {
+      state->set(get());
+      return Held(std::move(state), Canceller());
+    }
+    auto hold = handle_.core().engine().program_streams().hold(stream);
+    Held held(state, canceller());
+    std::move(*this).then([state = std::move(state), hold = std::move(hold)](Outcome outcome) mutable {
+      hold.reset();
+      state->set(std::move(outcome));
+    });
+    return held;
   }
 
   /// Cancels the ask: see Canceller::cancel(). The future stays valid and delivers the outcome.

@@ -85,7 +85,8 @@ namespace gyre::cuda {
   X(cuMemCreate)                                  \
   X(cuMemGetAllocationGranularity)                \
   X(cuCtxGetCurrent)                              \
-  X(cuCtxSynchronize)
+  X(cuCtxSynchronize)                             \
+  X(cuStreamWaitValue32)
 
 // Functions that not every driver has, each with the CUDA version that brought it and its type there (which the
 // toolkit's headers may lack, or have changed): null where the driver lacks it.

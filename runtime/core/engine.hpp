@@ -6,6 +6,7 @@
 #include <string>
 
 #include <gyre/runtime/actor_set.hpp>
+#include <gyre/runtime/core/program_streams.hpp>
 #include <gyre/runtime/memory/buffer_memory.hpp>
 #include <gyre/runtime/options.hpp>
 #include <gyre/runtime/stats.hpp>
@@ -42,6 +43,9 @@ class Engine {
   }
   /// Returns the memory of buffers. Any thread may use it, also beside live workers.
   virtual BufferMemory& buffer_memory() = 0;
+  /// Returns what orders the program's CUDA streams and asks. Thread-safe. Throws Error where the workers use
+  /// no CUDA device.
+  virtual ProgramStreams& program_streams();
   /// Returns the bytes taken for actors, their code, BAR and the buffers' table, and the device's memory;
   /// leaves the other members of MemoryStats 0. Thread-safe. Makes at most one driver call, which waits for
   /// no kernel.

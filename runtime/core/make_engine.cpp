@@ -150,4 +150,11 @@ std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& optio
   return std::make_unique<CpuEngine>(actors, options);
 }
 
+ProgramStreams& Engine::program_streams() {
+  throw Error(
+      "ordering an ask and a CUDA stream: the workers use no CUDA device; synchronise the stream yourself, "
+      "or "
+      "launch with --engine cuda");
+}
+
 }  // namespace gyre

@@ -10,6 +10,7 @@
 #include <gyre/runtime/cuda/arguments.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 #include <gyre/runtime/cuda/memory.hpp>
+#include <gyre/runtime/cuda/program_streams.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -35,6 +36,7 @@ class CudaEngine final : public Engine {
   std::string transport_reason() const override { return transport_reason_; }
   bool shares_host_clock() const override { return false; }
   BufferMemory& buffer_memory() override { return *buffer_memory_; }
+  ProgramStreams& program_streams() override { return program_streams_; }
   MemoryStats memory() const override;
   double compile_ms() const override { return compile_ms_; }
   bool compiled_from_cache() const override { return compiled_from_cache_; }
@@ -103,6 +105,9 @@ class CudaEngine final : public Engine {
   std::unique_ptr<BarMapping> bar_;        // null unless transport_ is bar
   std::unique_ptr<CudaBufferMemory> buffer_memory_;
   CUstream stream_ = nullptr;
+  CudaProgramStreams program_streams_{
+      [this] { return std::shared_ptr<const Driver>(std::shared_ptr<void>(), &driver_); },
+      [this] { return uuid_of(driver_, context_.device()); }};
   ArgumentBlock arguments_;                    // kept until the kernel has ended
   std::vector<ActorDescription> description_;  // of the actors, as the module has them
   double compile_ms_ = 0;

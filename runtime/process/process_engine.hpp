@@ -5,6 +5,7 @@
 #include <gyre/bridge/cuda/bar.hpp>
 #include <gyre/bridge/cuda/driver.hpp>
 #include <gyre/runtime/core/engine.hpp>
+#include <gyre/runtime/cuda/program_streams.hpp>
 #include <gyre/runtime/process/copy_client.hpp>
 #include <gyre/runtime/process/engine_process.hpp>
 
@@ -35,6 +36,9 @@ class ProcessBufferMemory final : public BufferMemory {
   MemoryBlock allocate(MemoryKind kind, uint64_t bytes) override;
   /// Makes CUDA calls in this process.
   MemoryBlock import(ForeignMemory memory) override;
+  /// Returns the CUDA driver in this process, loaded when it is first needed. Throws Error.
+  std::shared_ptr<const cuda::Driver> driver();
+  const cuda::DeviceUuid& device() const { return device_; }
   /// Makes CUDA calls in this process, likewise.
   ExportedBlock export_block(const MemoryBlock& block) override;
   void release(const MemoryBlock& block) noexcept override;
@@ -51,7 +55,6 @@ class ProcessBufferMemory final : public BufferMemory {
   void post_release(const MemoryBlock& block) noexcept;
   void refuse_if_lost() const;
   uint64_t pinned_address_of(const void* host, uint64_t bytes) const;
-  std::shared_ptr<const cuda::Driver> driver();
 
   const ForkGuard fork_;
   EngineProcess& process_;
@@ -86,6 +89,7 @@ class ProcessEngine final : public Engine {
   std::string transport_reason() const override { return transport_reason_; }
   bool shares_host_clock() const override { return false; }
   BufferMemory& buffer_memory() override { return buffers_; }
+  ProgramStreams& program_streams() override { return program_streams_; }
   MemoryStats memory() const override;
   double compile_ms() const override { return compile_ms_; }
   bool compiled_from_cache() const override { return from_cache_; }
@@ -113,6 +117,8 @@ class ProcessEngine final : public Engine {
   EngineProcess process_;
   ProcessBufferMemory buffers_;
   SharedMemory region_;
+  cuda::CudaProgramStreams program_streams_{[this] { return buffers_.driver(); },
+                                            [this] { return buffers_.device(); }};
   std::unique_ptr<cuda::BarMemory> bar_;  // null unless transport_ is bar
   TransportKind transport_ = TransportKind::pinned;
   std::string device_, transport_reason_;

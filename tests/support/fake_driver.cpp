@@ -21,6 +21,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -149,6 +152,31 @@ struct Stream {
   std::unique_ptr<Kernel> kernel;
 };
 
+// A stream of the program: what it was given is done in order, whenever somebody looks.
+struct ProgramStream {
+  struct Item {
+    std::function<bool()> done;   // whether it may be passed
+    std::function<void()> after;  // done once then; may be empty
+  };
+  std::deque<Item> items;
+  CUresult failure = CUDA_SUCCESS;
+  size_t allowed = 0, given = 0;  // works
+
+  void advance() {
+    while (failure == CUDA_SUCCESS && !items.empty() && items.front().done()) {
+      const Item item = std::move(items.front());
+      items.pop_front();
+      if (item.after) item.after();
+    }
+  }
+};
+
+struct Event {
+  CUcontext context;
+  CUstream stream = nullptr;  // of the program
+  std::shared_ptr<bool> reached = std::make_shared<bool>(true);
+};
+
 constinit thread_local gyre::detail::PerThread<std::vector<CUcontext>> contexts_of_each_thread;
 std::vector<CUcontext>& contexts_of_this_thread() { return contexts_of_each_thread.get(); }
 thread_local bool this_thread_is_in_call = false;
@@ -190,12 +218,14 @@ struct FakeDriver::State {
   std::string misuse;
   std::map<uintptr_t, Allocation> allocations;
   std::set<std::unique_ptr<Stream>> streams;
-  std::set<std::unique_ptr<char>> events;
   std::map<Module*, std::vector<std::unique_ptr<Function>>> modules;
   std::vector<std::unique_ptr<Kernel>> orphans;  // kernels whose stream is gone
   std::map<uintptr_t, Allocation> retired;       // freed while a kernel lived
   std::set<std::unique_ptr<Import>> imports;
   size_t default_stream_waits = 0, context_waits = 0;
+  std::map<CUstream, ProgramStream> program_streams;
+  std::map<CUevent, Event> events;
+  size_t recorded = 0;
   uint64_t ids = 0;                         // of allocations for the program, so far
   std::map<std::string, uintptr_t> opened;  // by IPC handle
   std::map<uint64_t, int> handles;          // of virtual memory: files
@@ -979,8 +1009,71 @@ struct FakeCalls {
     s.streams.erase(at);
     return CUDA_SUCCESS;
   }
+  // Null where it is an engine's, or none.
+  static ProgramStream* program_stream(CUstream stream) {
+    if (stream == nullptr || stream == CU_STREAM_LEGACY) return &state().program_streams[nullptr];
+    const auto at = state().program_streams.find(stream);
+    return at == state().program_streams.end() ? nullptr : &at->second;
+  }
+  static CUresult progress_of(ProgramStream& stream) {
+    stream.advance();
+    if (stream.failure != CUDA_SUCCESS) return stream.failure;
+    return stream.items.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  }
+  static CUresult cuEventCreate(CUevent* event, unsigned int) {
+    static std::atomic<uintptr_t> names{0};
+    GYRE_FAKE_CALL(true);
+    *event = reinterpret_cast<CUevent>(++names);
+    s.events[*event] = Event{s.current()};
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuEventRecord(CUevent event, CUstream stream) {
+    GYRE_FAKE_CALL(true);
+    const auto at = s.events.find(event);
+    if (at == s.events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    // Copies of an engine's stream are done when their call returns.
+    if (find_stream(stream) != s.streams.end()) return CUDA_SUCCESS;
+    ProgramStream* const on = program_stream(stream);
+    if (on == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    at->second = {s.current(), stream, std::make_shared<bool>(false)};
+    on->items.push_back({[] { return true; }, [reached = at->second.reached] { *reached = true; }});
+    ++s.recorded;
+    return CUDA_SUCCESS;
+  }
+  static CUresult cuEventQuery(CUevent event) {
+    GYRE_FAKE_CALL(true);
+    const auto at = s.events.find(event);
+    if (at == s.events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (ProgramStream* const on = program_stream(at->second.stream); !*at->second.reached && on != nullptr) {
+      on->advance();
+      if (on->failure != CUDA_SUCCESS) return on->failure;
+    }
+    return *at->second.reached ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  }
+  static CUresult cuEventDestroy(CUevent event) {
+    GYRE_FAKE_CALL(false);
+    if (s.events.erase(event) != 0) return CUDA_SUCCESS;
+    s.note("cuEventDestroy of what is no event");
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  static CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                      unsigned int flags) {
+    GYRE_FAKE_CALL(true);
+    ProgramStream* const on = program_stream(stream);
+    const auto at = s.find_allocation(address, sizeof value);
+    if (on == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (flags != CU_STREAM_WAIT_VALUE_GEQ || at == s.allocations.end() || at->second.kind != Kind::registered)
+      return CUDA_ERROR_INVALID_VALUE;
+    const auto* const word = reinterpret_cast<const std::atomic<uint32_t>*>(address);
+    on->items.push_back({[word, value] {
+                           return int32_t(word->load(std::memory_order_acquire) - value) >= 0;  // cyclic
+                         },
+                         {}});
+    return CUDA_SUCCESS;
+  }
   static CUresult cuStreamQuery(CUstream stream) {
     GYRE_FAKE_CALL(true);
+    if (ProgramStream* const on = program_stream(stream)) return progress_of(*on);
     const auto at = find_stream(stream);
     if (at == s.streams.end()) return CUDA_ERROR_INVALID_HANDLE;
     return (*at)->kernel && (*at)->kernel->running != 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
@@ -998,36 +1091,6 @@ struct FakeCalls {
       return CUDA_ERROR_NOT_READY;
     }
     return CUDA_SUCCESS;
-  }
-
-  // Copies are done when their call returns, and with them every event.
-  static CUresult cuEventCreate(CUevent* result, unsigned int) {
-    GYRE_FAKE_CALL(true);
-    auto event = std::make_unique<char>();
-    *result = reinterpret_cast<CUevent>(event.get());
-    s.events.insert(std::move(event));
-    return CUDA_SUCCESS;
-  }
-  static auto find_event(CUevent event) {
-    return std::find_if(state().events.begin(), state().events.end(),
-                        [&](const auto& each) { return reinterpret_cast<CUevent>(each.get()) == event; });
-  }
-  static CUresult cuEventDestroy(CUevent event) {
-    GYRE_FAKE_CALL(false);
-    const auto at = find_event(event);
-    if (at == s.events.end()) return CUDA_ERROR_INVALID_HANDLE;
-    s.events.erase(at);
-    return CUDA_SUCCESS;
-  }
-  static CUresult cuEventRecord(CUevent event, CUstream stream) {
-    GYRE_FAKE_CALL(true);
-    return find_event(event) == s.events.end() || find_stream(stream) == s.streams.end()
-               ? CUDA_ERROR_INVALID_HANDLE
-               : CUDA_SUCCESS;
-  }
-  static CUresult cuEventQuery(CUevent event) {
-    GYRE_FAKE_CALL(true);
-    return find_event(event) == s.events.end() ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
   }
 
   static CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -1185,6 +1248,44 @@ void FakeDriver::without_vulkan() {
     throw gyre::EngineUnavailable("loading the Vulkan loader: the fake driver comes without one");
   });
 #endif
+}
+
+CUstream FakeDriver::make_stream_for_program() {
+  static std::atomic<uintptr_t> names{0x5000};
+  const std::lock_guard lock(state_->mutex);
+  const auto stream = reinterpret_cast<CUstream>(names.fetch_add(16));
+  state_->program_streams[stream];
+  return stream;
+}
+
+void FakeDriver::give_work(CUstream stream, std::function<void()> work, bool at_once) {
+  const std::lock_guard lock(state_->mutex);
+  ProgramStream& on = state_->program_streams[stream];
+  if (at_once) return on.items.push_back({[] { return true; }, std::move(work)});
+  on.items.push_back({[&on, number = ++on.given] { return on.allowed >= number; }, std::move(work)});
+}
+
+void FakeDriver::finish_work(CUstream stream) {
+  const std::lock_guard lock(state_->mutex);
+  ProgramStream& on = state_->program_streams[stream];
+  ++on.allowed;
+  on.advance();
+}
+
+void FakeDriver::fail_stream(CUstream stream, CUresult code) {
+  const std::lock_guard lock(state_->mutex);
+  state_->program_streams[stream].failure = code;
+}
+
+bool FakeDriver::stream_is_done(CUstream stream) {
+  const std::lock_guard lock(state_->mutex);
+  state_->program_streams[stream].advance();
+  return state_->program_streams[stream].items.empty();
+}
+
+size_t FakeDriver::recorded_events() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->recorded;
 }
 
 FakeDriver::~FakeDriver() {

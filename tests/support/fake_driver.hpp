@@ -7,6 +7,7 @@
 #include <gyre/runtime/actor_set.hpp>
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -55,6 +56,16 @@ class FakeDriver {
   uintptr_t allocate_for_program(ProgramMemory kind, size_t bytes, int ordinal = 0);
   /// How often a default stream's work was waited for.
   size_t default_stream_waits() const;
+  /// A stream of the program. Its work is done in order when somebody looks: each once finish_work() was
+  /// called for it, or at once when it is its turn.
+  CUstream make_stream_for_program();
+  void give_work(CUstream stream, std::function<void()> work, bool at_once = false);
+  void finish_work(CUstream stream);
+  /// The work that the stream has fails: `code`.
+  void fail_stream(CUstream stream, CUresult code);
+  bool stream_is_done(CUstream stream);
+  /// How often an event was recorded in a stream.
+  size_t recorded_events() const;
   /// How often the work of a context was waited for.
   size_t context_waits() const;
   /// The primary context of the program: it keeps one, or gives it up.
