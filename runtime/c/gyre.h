@@ -449,6 +449,11 @@ GYRE_API gyre_status gyre_send_options_init(gyre_send_options* options, size_t s
 
 /** Names an ask and its outcome. Holds a slot of the runtime's call table until released. */
 typedef uint64_t gyre_call;
+/** Orders what is sent next behind a CUDA stream (a CUstream; null: the default one): blocks until the work that
+   the stream was given before is done, so that handlers see its results. Makes CUDA calls like
+   gyre_call_wait_on. Fails with GYRE_TIMED_OUT at the timeout; with GYRE_FAILED and CUDA's error if the
+   stream's work failed, without a context, or on the CPU engine. */
+GYRE_API gyre_status gyre_wait_for_stream(gyre_runtime runtime, void* stream, int64_t timeout_ns);
 /** Sends a request. `actor` is the actor type's qualified name, for example "gyre::actors::VectorAdd";
    `request` is the request's 64-bit type id; `options` may be null. Blocks only while there is no room, at
    most for the timeout; never with GYRE_WHEN_FULL_REFUSE. A refused request leaves no call to release.
@@ -475,6 +480,13 @@ GYRE_API gyre_status gyre_call_wait(gyre_call call, int64_t timeout_ns);
    bytes and valid until the call is released. Fails with GYRE_NOT_READY before the outcome is there. May be
    called repeatedly. */
 GYRE_API gyre_status gyre_call_reply(gyre_call call, const void** body, size_t* body_size);
+/** Makes a CUDA stream (a CUstream; null: the default one) wait for the outcome, whatever it is: nothing
+   begins that the stream is given later; then it finds what the handler wrote. Once for a call; it cannot be
+   watched by a queue then. Does not block. Makes CUDA calls in this thread: in its current context, or in the
+   primary one that the program has made. The stream goes on at the latest at the ask's timeout, also if the
+   call is released; until then calls that wait for the device, such as cudaFree, wait too. Fails with
+   GYRE_FAILED and CUDA's error, without a context, or on the CPU engine: the stream does not wait then. */
+GYRE_API gyre_status gyre_call_wait_on(gyre_call call, void* stream);
 /** Cancels the ask, from any thread, also while another thread waits for it: its outcome becomes
    GYRE_CANCELLED, unless it has one. `cancelled` may be null; otherwise *cancelled becomes 1 if this call
    decided the outcome, else 0. A worker may still handle the request. */

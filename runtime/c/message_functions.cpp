@@ -8,10 +8,10 @@ namespace gyre::c {
 
 gyre_status Call::outcome() {
   if (!taken) {
-    if (watched || !future.ready()) {
+    if (watched || !ready()) {
       return refuse(GYRE_NOT_READY, "the call's outcome is not there yet; wait, or poll again");
     }
-    auto result = future.get();
+    auto result = held ? held->get() : future.get();
     if (result) {
       reply.emplace(std::move(result).value());
     } else {
@@ -162,7 +162,7 @@ gyre_status gyre_call_poll(gyre_call call, int32_t* done) {
     AloneUse<Calls> used;
     GYRE_C_TRY(used.begin(doing, call));
     if (done == nullptr) return invalid(doing, "done is null");
-    *done = used->taken || (!used->watched && used->future.ready());
+    *done = used->taken || (!used->watched && used->ready());
     return GYRE_OK;
   });
 }
@@ -177,10 +177,10 @@ gyre_status gyre_call_wait(gyre_call call, int64_t timeout_ns) {
     if (used->taken) return GYRE_OK;
     if (used->watched) return refuse(GYRE_BUSY, watched_text(doing));
     if (ns == -1) {
-      used->future.wait();
+      used->wait();
       return GYRE_OK;
     }
-    if (used->future.wait_for(std::chrono::nanoseconds(ns))) return GYRE_OK;
+    if (used->wait_for(std::chrono::nanoseconds(ns))) return GYRE_OK;
     return refuse(GYRE_NOT_READY,
                   fmt::format("{}: no outcome within {} ns; wait longer, or again", doing, ns));
   });
@@ -209,6 +209,33 @@ gyre_status gyre_call_cancel(gyre_call call, int32_t* cancelled) {
     GYRE_C_TRY(use<Calls>(doing, call, used));
     const bool decided = used->canceller.cancel();
     if (cancelled != nullptr) *cancelled = decided;
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_call_wait_on(gyre_call call, void* stream) {
+  const char* const doing = "gyre_call_wait_on";
+  return guarded(doing, [&]() -> gyre_status {
+    AloneUse<Calls> used;
+    GYRE_C_TRY(used.begin(doing, call));
+    if (used->watched) return refuse(GYRE_BUSY, watched_text(doing));
+    if (used->taken) return GYRE_OK;
+    if (used->held)
+      return invalid(doing, "a stream waits for the call already; let others wait for that one");
+    used->held.emplace(std::move(used->future).wait_on(stream));
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_wait_for_stream(gyre_runtime runtime, void* stream, int64_t timeout_ns) {
+  const char* const doing = "gyre_wait_for_stream";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<Runtimes> used;
+    GYRE_C_TRY(use<Runtimes>(doing, runtime, used));
+    int64_t ns = 0;
+    GYRE_C_TRY(read_timeout(doing, timeout_ns,
+                            std::chrono::nanoseconds(used->runtime.options().timeout).count(), ns));
+    used->client.wait_for_stream(stream, std::chrono::nanoseconds(ns));
     return GYRE_OK;
   });
 }
@@ -251,6 +278,7 @@ gyre_status gyre_queue_watch(gyre_queue queue, gyre_call call, uint64_t tag) {
     GYRE_C_TRY(watched.begin(doing, call));
     if (watched->watched) return refuse(GYRE_BUSY, watched_text(doing));
     if (watched->taken) return invalid(doing, "the call's outcome was taken already; watch it before");
+    if (watched->held) return invalid(doing, "a stream waits for the call; wait for it, or poll it");
     watched->tag = tag;
     watched->watched = true;
     try {

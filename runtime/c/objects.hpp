@@ -36,6 +36,7 @@ struct RuntimeObject {
 struct Call {
   using Answer = Reply<capnp::AnyPointer>;
   Future<Answer> future;
+  std::optional<StreamFuture<capnp::AnyPointer>> held = {};  // in place of `future`: a stream waits
   Canceller canceller = {};
   bool watched = false;  // `future` is in a queue
   uint64_t tag = 0;      // there
@@ -44,6 +45,11 @@ struct Call {
   Failure failure = {};
   Claim claim = {};
 
+  bool ready() const { return held ? held->ready() : future.ready(); }
+  void wait() const { held ? held->wait() : future.wait(); }
+  bool wait_for(std::chrono::nanoseconds timeout) const {
+    return held ? held->wait_for(timeout) : future.wait_for(timeout);
+  }
   /// GYRE_NOT_READY, or the outcome, which is taken.
   gyre_status outcome();
 };

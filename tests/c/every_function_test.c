@@ -483,6 +483,10 @@ static void messages(gyre_runtime runtime, const Wrong wrong, const char* endles
   EXPECT_TELL_REFUSED(options.max_reply_bytes = 1);
   EXPECT_TELL_REFUSED(options.reserved = 1);
 
+  EXPECT_HANDLES_REFUSED(wrong, gyre_wait_for_stream(h, NULL, -1));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_wait_for_stream(runtime, NULL, -2));
+  EXPECT_STATUS(GYRE_FAILED, gyre_wait_for_stream(runtime, NULL, -1)); /* the CPU engine */
+
   EXPECT_HANDLES_REFUSED(wrong, gyre_start_actor(h, ECHO, 0, -1));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_start_actor(runtime, NULL, 0, -1));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_start_actor(runtime, endless, 0, -1));
@@ -553,6 +557,8 @@ static void calls(gyre_runtime runtime, uint64_t request) {
   EXPECT_STATUS(GYRE_OK, gyre_queue_release(queue));
   EXPECT_STATUS(GYRE_STALE_HANDLE, gyre_queue_release(queue));
 
+  EXPECT_HANDLES_REFUSED(wrong, gyre_call_wait_on(h, NULL));
+  EXPECT_STATUS(GYRE_OK, gyre_call_wait_on(call, NULL)); /* it has its outcome */
   EXPECT_HANDLES_REFUSED(wrong, gyre_call_release(h));
   EXPECT_STATUS(GYRE_OK, gyre_call_release(call));
   EXPECT_STATUS(GYRE_STALE_HANDLE, gyre_call_release(call));
