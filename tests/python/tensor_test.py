@@ -1,6 +1,7 @@
 """Tensors of other packages as buffers, on the fake driver: GYRE_LIBRARY is libgyre_fake_cuda.so, which has the C
 library's functions and memory of the program on a device. GYRE_ENGINE is fake-gyre-engine."""
 
+import asyncio
 import ctypes
 import gc
 import os
@@ -16,6 +17,10 @@ fake.gyre_fake_allocate.restype = ctypes.c_uint64
 fake.gyre_fake_allocate.argtypes = [ctypes.c_int32, ctypes.c_uint64]
 fake.gyre_fake_free.argtypes = [ctypes.c_uint64]
 fake.gyre_fake_waits.restype = fake.gyre_fake_misuse.restype = fake.gyre_fake_context_waits.restype = ctypes.c_uint64
+fake.gyre_fake_make_stream.restype = ctypes.c_void_p
+fake.gyre_fake_give_store.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_float]
+fake.gyre_fake_give_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+fake.gyre_fake_give_endless.argtypes = fake.gyre_fake_stream_is_done.argtypes = [ctypes.c_void_p]
 MALLOC, POOL = 0, 1  # FakeDriver::ProgramMemory
 ADD = "gyre::actors::VectorAdd"
 
@@ -285,6 +290,71 @@ class Tensors(unittest.TestCase):
         del named
         gc.collect()
         self.assertEqual(in_use(), before)
+
+    def test_an_ask_after_a_stream_sees_its_work(self):
+        fake.gyre_fake_make_context()
+        buffer = self.runtime.buffer(("float32", 10))
+        address = buffer.__cuda_array_interface__["data"][0]
+        client = self.runtime.client()
+        request = {"length": 10, "aBuffer": buffer, "bBuffer": buffer, "resultBuffer": buffer}
+        named = fake.gyre_fake_make_stream()
+
+        class Torch:
+            cuda_stream = named
+
+        class CuPy:
+            ptr = named
+
+        class Numba:
+            handle = ctypes.c_void_p(named)
+
+        class Protocol:
+            def __cuda_stream__(self):
+                return 0, named
+
+        async def asked(stream):
+            return await client.ask_async(ADD, 0, "VectorAddRequest", request, after=stream)
+
+        for stream in (named, Torch, CuPy, Numba, Protocol()):
+            for ask in (lambda stream: client.ask(ADD, 0, "VectorAddRequest", request, after=stream),
+                        lambda stream: client.send(ADD, 0, "VectorAddRequest", request, after=stream).wait(),
+                        lambda stream: asyncio.run(asked(stream))):
+                fake.gyre_fake_give_store(named, address, 21)
+                ask(stream)
+                self.assertEqual(buffer.read()[0], 42)
+        client.tell(ADD, 0, "VectorAddRequest", request, after=0)  # the default stream
+        fake.gyre_fake_give_endless(named)
+        with self.assertRaisesRegex(gyre.TimedOut, "it is not done after 1 ms"):
+            client.ask(ADD, 0, "VectorAddRequest", request, after=named, timeout=0.001)
+        for wrong in ("stream", None, -1, True):
+            if wrong is not None:
+                with self.assertRaisesRegex(gyre.BadArgument, "give a stream of PyTorch, CuPy or Numba"):
+                    client.ask(ADD, 0, "VectorAddRequest", request, after=wrong)
+        with self.assertRaisesRegex(gyre.Error, "waiting for the work of stream 0x77: CUDA_ERROR_INVALID_HANDLE"):
+            client.ask(ADD, 0, "VectorAddRequest", request, after=0x77)
+
+    def test_a_stream_waits_for_a_reply(self):
+        fake.gyre_fake_make_context()
+        buffer = self.runtime.buffer(numpy.full(10, 4, "float32"))
+        address = buffer.__cuda_array_interface__["data"][0]
+        client, stream = self.runtime.client(), fake.gyre_fake_make_stream()
+        request = {"length": 10, "aBuffer": buffer, "bBuffer": buffer, "resultBuffer": buffer}
+        found = (ctypes.c_float * 1)()
+        pending = client.send(ADD, 0, "VectorAddRequest", request).wait_on(stream)
+        fake.gyre_fake_give_copy(stream, ctypes.addressof(found), address)
+        self.assertTrue(within_a_minute(lambda: fake.gyre_fake_stream_is_done(stream)))
+        self.assertEqual(found[0], 8)
+        self.assertTrue(within_a_minute(pending.done))
+        self.assertEqual(pending.wait()["processed"], 10)
+        self.assertFalse(pending.cancel())
+        client.send(ADD, 0, "VectorAddRequest", request).wait_on(stream)  # dropped
+        fake.gyre_fake_give_copy(stream, ctypes.addressof(found), address)
+        self.assertTrue(within_a_minute(lambda: fake.gyre_fake_stream_is_done(stream)))
+        self.assertEqual(found[0], 16)
+        refused = client.send(ADD, 0, "VectorAddRequest", dict(request, length=11)).wait_on(stream)
+        self.assertTrue(within_a_minute(lambda: fake.gyre_fake_stream_is_done(stream)))
+        with self.assertRaisesRegex(gyre.Error, "buffer"):
+            refused.wait()
 
     def test_an_export_is_no_copy_and_of_no_other_device(self):
         buffer = self.runtime.buffer(("float32", 10))

@@ -19,14 +19,15 @@ from ._errors import BadArgument, Closed, EngineUnavailable, Error, TimedOut
 from ._library import lib as _lib
 from ._runtime import Actors, Client, DeadLetter, Runtime, launch
 from ._schema import Schema
+from ._stream import PendingReply
 
 if TYPE_CHECKING:
     from ._prepared import Prepared as Prepared
 
 __version__: str = _lib.gyre_version().decode()
 __all__ = [
-    "Actors", "BadArgument", "Buffer", "Client", "Closed", "DeadLetter", "EngineUnavailable", "Error", "Runtime",
-    "Schema", "TimedOut", "launch",
+    "Actors", "BadArgument", "Buffer", "Client", "Closed", "DeadLetter", "EngineUnavailable", "Error", "PendingReply",
+    "Runtime", "Schema", "TimedOut", "launch",
 ]
 
 

@@ -13,13 +13,14 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _asyncio
+from . import _asyncio, _stream
 from ._buffer import Buffer
 from ._errors import ARENA_FULL, CALL_TABLE_FULL, NOT_READY, OK, RING_FULL, BadArgument, Error, check, failure
 from ._errors import nanoseconds, number_of_bits, shown, text_of
 from ._library import DeadLetter as _DeadLetter
 from ._library import FIELDS, Handle, Handler, Info, Options, SendOptions, Source, Termination, Text, lib
 from ._schema import ENCODINGS, Schema
+from ._stream import PendingReply
 
 if TYPE_CHECKING:
     from ._prepared import Prepared
@@ -322,16 +323,21 @@ class Client:
     message: a dict (see Schema), or bytes in `encoding`: "body", "stream" or "packed". The reply to a dict is a dict;
     the reply to bytes is bytes, a body.
     timeout: in seconds; None is the runtime's own.
-    max_reply_bytes: bytes to reserve for a reply larger than a slot."""
+    max_reply_bytes: bytes to reserve for a reply larger than a slot.
+    after: a CUDA stream of PyTorch, CuPy or Numba, or a CUstream as an integer. The work that it was given before is
+    waited for, at most for the timeout, and then the message is sent: the handler sees that work's results. ask_async()
+    waits on another thread, ask(), send() and tell() on this one."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
     def ask(
         self, actor: str, key: int, request: str | int, message: Any, *, timeout: float | None = None,
-        encoding: str = "body", max_reply_bytes: int = 0,
+        encoding: str = "body", max_reply_bytes: int = 0, after: Any = None,
     ) -> Any:  # fmt: skip
         """Sends a request, waits for the reply and returns it. Raises KeyboardInterrupt within 50 ms of the signal."""
+        if after is not None:
+            _stream.wait_for(self._runtime, after, timeout)
         call, as_dict = self._send(actor, key, request, message, encoding, timeout, max_reply_bytes, wait=True)
         try:
             while True:
@@ -342,6 +348,16 @@ class Client:
                     raise failure(status)
         finally:
             lib.gyre_call_release(call)
+
+    def send(
+        self, actor: str, key: int, request: str | int, message: Any, *, timeout: float | None = None,
+        encoding: str = "body", max_reply_bytes: int = 0, after: Any = None,
+    ) -> PendingReply:  # fmt: skip
+        """Sends a request and returns a PendingReply: a CUDA stream, or this thread later, waits for the reply."""
+        if after is not None:
+            _stream.wait_for(self._runtime, after, timeout)
+        call, as_dict = self._send(actor, key, request, message, encoding, timeout, max_reply_bytes, wait=True)
+        return PendingReply(call, lambda call: self._reply(call, as_dict))
 
     def prepare(
         self, actor: str, key: int, request: str | int, message: Mapping[str, Any] | None = None, *,
@@ -360,10 +376,13 @@ class Client:
 
     async def ask_async(
         self, actor: str, key: int, request: str | int, message: Any, *, timeout: float | None = None,
-        encoding: str = "body", max_reply_bytes: int = 0,
+        encoding: str = "body", max_reply_bytes: int = 0, after: Any = None,
     ) -> Any:  # fmt: skip
         """Sends a request and returns the reply without blocking the event loop. Cancelling the coroutine cancels the
         ask."""
+        if after is not None:
+            stream = _stream.handle_of(after)
+            await asyncio.get_running_loop().run_in_executor(None, _stream.wait_for, self._runtime, stream, timeout)
         deadline = None
         while True:
             try:
@@ -385,10 +404,12 @@ class Client:
 
     def tell(
         self, actor: str, key: int, request: str | int, message: Any, *, timeout: float | None = None,
-        encoding: str = "body", expires_after: float = 0,
+        encoding: str = "body", expires_after: float = 0, after: Any = None,
     ) -> None:  # fmt: skip
         """Sends a message without a reply. When tell() returns, the message was accepted: a worker handles it, or it
         becomes a dead letter. After `expires_after` seconds workers no longer handle it; 0: no limit."""
+        if after is not None:
+            _stream.wait_for(self._runtime, after, timeout)
         name, type_id, content, known = self._content(actor, request, message, encoding)
         key = number_of_bits("key", key, 64)
         options = self._options(known, timeout)
