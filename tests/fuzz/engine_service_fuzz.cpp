@@ -62,7 +62,7 @@ class Session {
     capnp::MallocMessageBuilder message;
     auto to = message.initRoot<ToEngine>();
     const auto which = input.take<uint8_t>();
-    switch (which % 13) {
+    switch (which % 14) {
       case 0:
       case 1: {
         auto asked = to.initAllocate();
@@ -85,7 +85,7 @@ class Session {
       }
       case 3:
       case 4:
-        if (!copy(process::CopyDirection(which % 13 - 3), input)) found("a copy had no end");
+        if (!copy(process::CopyDirection(which % 14 - 3), input)) found("a copy had no end");
         return true;
       case 5: {
         const Block block = some_block(input);
@@ -135,6 +135,18 @@ class Session {
           blocks_.push_back(
               {uint32_t(MemoryKind::imported), answer->root<FromEngine>().getImported(), bytes});
         }
+        return true;
+      }
+      case 12: {
+        to.setExport(some_block(input).address);
+        if (!serve(message)) return false;
+        auto answer = receive();
+        if (!answer) found("an export had no answer");
+        const auto from = answer->root<FromEngine>();
+        if (!from.isExported()) return true;
+        (void)answer->take_descriptor();
+        if (from.getExported().getOffset() >= from.getExported().getAllocationBytes())
+          found("a buffer was exported outside its allocation");
         return true;
       }
       case 8:
