@@ -50,6 +50,7 @@ TEST_CASE("a device buffer is memory of the program without a copy") {
     CHECK(content(before) == std::vector<float>(3));
     CHECK(content(after) == std::vector<float>(3));
     CHECK(buffer.export_memory() == there);  // mapped once
+    CHECK(reinterpret_cast<uintptr_t>(there.get()) % 256 == 0);  // DLPack wants it so
     there.reset();
     runtime.terminate();
   }
