@@ -290,8 +290,6 @@ def ordered_with_torch(runtime, isolation):
                 total = (x + 1).sum(dtype=torch.float64)
             right = right and total.item() == (2.0 * n + 1) * count and pending.wait() is not None
         check(right, f"50 asks after {name}, which then waited for each: no synchronisation by the program")
-    with refused("CUDA_ERROR", "a stream that is none"):
-        client.ask(ADD, 0, "VectorAddRequest", request, after=0x123456789)
     with torch.cuda.stream(other):
         torch.cuda._sleep(2_000_000_000)
     with refused("it is not done after", "a stream that is not done in time"):
