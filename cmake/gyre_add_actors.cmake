@@ -15,10 +15,20 @@
 #     [SCHEMAS a.capnp …]        the actors' messages, if no other target makes them: becomes target_messages
 #     [PREFIX my/actors]         what #include says before a header's or a schema's name
 #     [IMPORT_DIRS dir …]        for SCHEMAS
-#     [MESSAGES target …])       messages targets whose views the actors use; linked PUBLIC
+#     [MESSAGES target …]        messages targets whose views the actors use; linked PUBLIC
+#     [ARCHITECTURES 80 90 …     compute capabilities (90: 9.0) to compile the actors for when the project is built
+#      [SETS "my::A, my::B" …]   the sets, each as ActorSet::of<…> says it
+#      [GRID_SETS "my::C" …]     sets that are launched grid-scoped; SETS or GRID_SETS or both
+#      [THREADS 32 …]            threads a block (Options::block), each of which is compiled; default: 32
+#      [OPTIONAL]])              without NVRTC, for architectures that it does not know, and with a Gyre without the CUDA
+#                                engine, the build goes on and says so
 #   Makes the static library `target`: the text of all these headers and views, and of Gyre's own device headers,
 #   embedded as `target::sources`, declared in <target_sources.hpp>. The headers are found as <PREFIX/a.hpp> in
 #   kernels and on the host alike. `target` must be a C++ identifier.
+#
+# Compiled ahead. With ARCHITECTURES the build needs NVRTC, and no GPU. A launch of one of the sets with one of the block
+# sizes needs neither NVRTC nor the toolkit, on a GPU of the same major compute capability and the same or a later minor
+# one. All else is compiled at launch, as without ARCHITECTURES. A changed header is compiled anew.
 #
 # Files. A schema or header is named by its path from the current source (or binary) folder, behind PREFIX:
 # orders/new.capnp with PREFIX shop is <shop/orders/new.view.hpp>. One that lies elsewhere is named by its file name
@@ -49,7 +59,8 @@ set(GYRE_DEVICE_HEADERS
   CACHE INTERNAL "What a kernel includes of Gyre itself")
 
 # The functions know of Gyre: GYRE_INCLUDE_DIR (the folder of gyre/gyre.hpp), GYRE_DEVICE_HEADERS, CAPNP_COMPILER,
-# CAPNP_CXX_PLUGIN, the targets gyre::headers, gyre::capnp and gyre::capnpc-gyre, and the scripts beside this file.
+# CAPNP_CXX_PLUGIN, the targets gyre::headers, gyre::capnp, gyre::capnpc-gyre and, with the CUDA engine,
+# gyre::gyre-compile-ahead, and the scripts beside this file.
 
 define_property(TARGET PROPERTY GYRE_VIEWS BRIEF_DOCS "What #include calls the view headers of a messages target")
 define_property(TARGET PROPERTY GYRE_VIEWS_DIR BRIEF_DOCS "The folder they, and links to the schemas, are below")
@@ -118,11 +129,17 @@ function(gyre_add_messages target)
 endfunction()
 
 function(gyre_add_actors target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PREFIX" "SOURCES;HEADERS;SCHEMAS;IMPORT_DIRS;MESSAGES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIONAL" "PREFIX"
+                        "SOURCES;HEADERS;SCHEMAS;IMPORT_DIRS;MESSAGES;ARCHITECTURES;SETS;GRID_SETS;THREADS")
   gyre_check_arguments(gyre_add_actors SOURCES "the headers that define the actors")
   if(NOT target MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
     message(FATAL_ERROR "${doing}: the sources are embedded in a C++ namespace of the target's name, and ${target} is "
                         "not an identifier; use letters, digits and _ alone")
+  endif()
+  gyre_check_ahead("${doing}" "${arg_ARCHITECTURES}" "${arg_SETS}${arg_GRID_SETS}" "${arg_THREADS}" "${arg_OPTIONAL}")
+  if(arg_ARCHITECTURES AND NOT GYRE_WITH_CUDA AND NOT TARGET gyre::gyre-compile-ahead)  # then they are optional
+    message(STATUS "${doing}: this Gyre was built without the CUDA toolkit: nothing is compiled ahead")
+    set(arg_ARCHITECTURES "")
   endif()
   gyre_resolve_messages("${doing}" used all_used ${arg_MESSAGES})
   if(arg_SCHEMAS)
@@ -159,14 +176,51 @@ function(gyre_add_actors target)
   set(root ${PROJECT_BINARY_DIR}/generated)
   set(sources ${root}/${target}_sources)
   set(script ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/embed_sources.cmake)
+  set(bundle "")
+  set(compiled "")
+  if(arg_ARCHITECTURES)
+    set(bundle ${sources}.bundle)
+    set(options "")
+    foreach(set IN LISTS arg_SETS)
+      list(APPEND options --set "${set}")
+    endforeach()
+    foreach(set IN LISTS arg_GRID_SETS)
+      list(APPEND options --grid-set "${set}")
+    endforeach()
+    if(NOT arg_THREADS)
+      set(arg_THREADS 32)
+    endif()
+    foreach(threads IN LISTS arg_THREADS)
+      list(APPEND options --threads ${threads})
+    endforeach()
+    if(arg_OPTIONAL)
+      list(APPEND options --optional)
+    endif()
+    foreach(architecture IN LISTS arg_ARCHITECTURES)
+      set(file ${root}/${target}_ahead_${architecture}.inc)
+      string(APPEND embed "ahead([==[${target}_ahead_${architecture}.inc]==])\n")
+      # A command for each: they run side by side.
+      add_custom_command(
+        OUTPUT ${file}
+        COMMAND $<TARGET_FILE:gyre::gyre-compile-ahead> --name ${target} --bundle ${bundle} --architecture ${architecture}
+                ${options} --out ${file}
+        DEPENDS ${bundle} gyre::gyre-compile-ahead
+        COMMENT "Compiling ${target} ahead for compute capability ${architecture}"
+        VERBATIM)
+      list(APPEND compiled ${file})
+    endforeach()
+  endif()
   gyre_write_changed(${sources}.cmake "${embed}")
   add_custom_command(
-    OUTPUT ${sources}.cpp ${sources}.hpp
+    OUTPUT ${sources}.cpp ${sources}.hpp ${bundle}
     COMMAND ${CMAKE_COMMAND} -P "${script}" ${target} "${sources}"
     DEPENDS ${paths} ${all_used} ${sources}.cmake "${script}"
     COMMENT "Embedding the sources of ${target}"
     VERBATIM)
-  add_library(${target} STATIC ${sources}.cpp ${sources}.hpp)
+  add_library(${target} STATIC ${sources}.cpp ${sources}.hpp ${compiled})
+  if(compiled)
+    set_source_files_properties(${sources}.cpp PROPERTIES OBJECT_DEPENDS "${compiled}")
+  endif()
   gyre_use_generated(${target} ${root})
   gyre_position_independent(${target})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${links}>)
@@ -190,6 +244,36 @@ macro(gyre_check_arguments function files meaning)
     message(FATAL_ERROR "${doing}: there is a target of this name already; choose another")
   endif()
 endmacro()
+
+# Ends with an error where what is to be compiled ahead is not said right. `sets`: of both kinds.
+function(gyre_check_ahead doing architectures sets threads optional)
+  if(NOT architectures)
+    if(sets OR threads OR optional)
+      message(FATAL_ERROR "${doing}: SETS, GRID_SETS, THREADS and OPTIONAL say what to compile ahead, and ARCHITECTURES "
+                          "are missing; say for which compute capabilities, as ARCHITECTURES 80 90")
+    endif()
+    return()
+  endif()
+  foreach(architecture IN LISTS architectures)
+    if(NOT architecture MATCHES "^[1-9][0-9]+$")
+      message(FATAL_ERROR "${doing}: ARCHITECTURES ${architecture}: a compute capability is a number, 90 for 9.0")
+    endif()
+  endforeach()
+  foreach(block IN LISTS threads)
+    math(EXPR rest "${block} % 32")
+    if(NOT block MATCHES "^[1-9][0-9]*$" OR NOT rest EQUAL 0)
+      message(FATAL_ERROR "${doing}: THREADS ${block}: a block has a multiple of 32 threads")
+    endif()
+  endforeach()
+  if(NOT sets)
+    message(FATAL_ERROR "${doing}: ARCHITECTURES without SETS; say which sets of actors are launched, each as "
+                        "ActorSet::of<…> says it: SETS \"my::Counter, my::Sum\"")
+  endif()
+  if(NOT optional AND NOT GYRE_WITH_CUDA AND NOT TARGET gyre::gyre-compile-ahead)
+    message(FATAL_ERROR "${doing}: ARCHITECTURES need a Gyre with the CUDA engine, and this one was built without the "
+                        "CUDA toolkit; install the toolkit and build Gyre again, or say OPTIONAL")
+  endif()
+endfunction()
 
 # What #include (or import) calls `file`, and its absolute path. `roots` are folders that PREFIX is not for.
 function(gyre_name_file doing file prefix name_variable path_variable)

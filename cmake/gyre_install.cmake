@@ -44,6 +44,9 @@ endif()
 install(TARGETS ${libraries} capnpc-gyre EXPORT gyre_targets LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
 if(TARGET gyre-engine)  # libraries and programs look for it there
   install(TARGETS gyre-engine RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/gyre COMPONENT runtime)
+  # For gyre_add_actors(… ARCHITECTURES …).
+  install(TARGETS gyre-compile-ahead EXPORT gyre_targets RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/gyre
+          COMPONENT dev)
 endif()
 set(programs "")
 foreach(program gyre gyre-bench)

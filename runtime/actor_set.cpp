@@ -78,6 +78,26 @@ struct ActorSet::OwnedSources {
   std::vector<std::string> names;  // of actor_headers, unless these are names of texts
   std::vector<SourceFile> files;
   std::vector<std::string_view> actor_headers;
+  std::string ahead_text;  // what `ahead` refers to
+  std::vector<CompiledAhead> ahead;
+
+  void keep(std::span<const CompiledAhead> compiled) {
+    constexpr std::string_view CompiledAhead::*texts[] = {
+        &CompiledAhead::kernel, &CompiledAhead::lowered_name, &CompiledAhead::lowered_description,
+        &CompiledAhead::compiler, &CompiledAhead::cubin};
+    size_t bytes = 0;
+    for (const CompiledAhead& each : compiled)
+      for (const auto text : texts) bytes += (each.*text).size();
+    ahead_text.reserve(bytes);  // it moves no more: views refer to it
+    for (CompiledAhead each : compiled) {
+      for (const auto text : texts) {
+        const size_t begin = ahead_text.size();
+        ahead_text += each.*text;
+        each.*text = std::string_view(ahead_text).substr(begin);
+      }
+      ahead.push_back(each);
+    }
+  }
 };
 
 ActorSet ActorSet::from_source(std::string text, std::vector<std::string> types,
@@ -126,14 +146,16 @@ void ActorSet::own(std::string text_name, std::string text, std::vector<SourceTe
 
 ActorSet ActorSet::for_engine(std::vector<std::string> types, std::vector<SourceText> headers,
                               std::vector<std::string> actor_headers, bool grid_scoped,
-                              std::vector<ActorDescription> description) {
+                              std::vector<ActorDescription> description,
+                              std::span<const CompiledAhead> ahead) {
   auto owned = std::make_shared<OwnedSources>();
   owned->texts = std::move(headers);
   owned->names = std::move(actor_headers);
   for (const SourceText& header : owned->texts) owned->files.push_back({header.name, header.text});
   owned->actor_headers = {owned->names.begin(), owned->names.end()};
+  owned->keep(ahead);
   ActorSet set;
-  set.sources_ = {owned->files, owned->actor_headers};
+  set.sources_ = {owned->files, owned->actor_headers, owned->ahead};
   set.owned_ = std::move(owned);
   set.types_ = std::move(types);
   set.grid_scoped_ = grid_scoped;
@@ -146,7 +168,12 @@ ActorSet ActorSet::from_library(const ActorLibrary& library) {
     headers.push_back({std::string(file.name), std::string(file.text)});
   }
   ActorSet set;
-  set.own("actors_from_library.hpp", std::string(library.text), std::move(headers));
+  if (library.actor_headers.empty()) {
+    set.own("actors_from_library.hpp", std::string(library.text), std::move(headers));
+  } else {
+    set.sources_ = {library.headers, library.actor_headers};
+  }
+  set.sources_.ahead = library.ahead;
   set.types_ = {library.types.begin(), library.types.end()};
   set.grid_scoped_ = library.grid_scoped;
   if (library.description_bytes == 0) return set;
@@ -174,9 +201,17 @@ LibraryOfActors::LibraryOfActors(ActorSet set)
   if (set_.compiled_in()) description_ = write_description(set_.description_);
   const auto schemas = schemas_below(set_.message_schemas());
   if (!schemas.empty()) schemas_ = encode_schemas(schemas);
-  library_ = {types_,          description_.data(), description_.size(),
-              text_,           set_.sources_.files, schemas_.empty() ? nullptr : schemas_.data(),
-              schemas_.size(), set_.make_worker_,   set_.grid_scoped_};
+  library_ = {types_,
+              description_.data(),
+              description_.size(),
+              text_,
+              set_.sources_.files,
+              schemas_.empty() ? nullptr : schemas_.data(),
+              schemas_.size(),
+              set_.make_worker_,
+              set_.grid_scoped_,
+              set_.sources_.actor_headers,
+              set_.sources_.ahead};
 }
 
 std::vector<capnp::StructSchema> ActorSet::message_schemas() const {

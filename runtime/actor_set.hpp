@@ -14,6 +14,7 @@
 #include <gyre/runtime/errors.hpp>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,10 +83,12 @@ class ActorSet {
   /// @param headers        all that the kernel's text includes, Gyre's own too
   /// @param actor_headers  the names of those that a kernel includes
   /// @param description    empty while only the compiled module knows it
+  /// @param ahead          sets compiled ahead; copied
   /// @throws Error  if the description has another number of actor types
   static ActorSet for_engine(std::vector<std::string> types, std::vector<SourceText> headers,
                              std::vector<std::string> actor_headers, bool grid_scoped,
-                             std::vector<ActorDescription> description);
+                             std::vector<ActorDescription> description,
+                             std::span<const CompiledAhead> ahead = {});
 
   /// Returns true if the actors are compiled into the program or a loaded library: their handlers are known
   /// then, and the CPU engine can run them unless one is cuda_only.

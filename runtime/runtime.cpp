@@ -13,8 +13,7 @@ void log_launch(const Core& core) {
   log(LogLevel::info, [&] {
     const Stats stats = core.stats();
     return fmt::format("launched on {}, transport {}: actors {} in {:.1f} ms, the rest took {:.1f} ms",
-                       stats.device, name(stats.transport),
-                       timings.compiled_from_cache ? "found compiled" : "compiled", timings.compile_ms,
+                       stats.device, name(stats.transport), how_compiled(timings), timings.compile_ms,
                        timings.launch_ms);
   });
 }
@@ -45,19 +44,17 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
         "one store; "
         "use an x86-64 processor with AVX (2011 and later)");
   }
-  double compile_ms = 0;
-  bool from_cache = false;
+  Timings timings;
   std::shared_ptr<detail::Core> core;
   try {
     std::unique_ptr<Engine> engine = make_engine(actors, options);
-    compile_ms = engine->compile_ms();
-    from_cache = engine->compiled_from_cache();
+    timings = detail::timings_of(*engine);
     core = detail::make_core(actors, options, std::move(engine));
   } catch (const std::bad_alloc&) {
     detail::refuse_for_memory(actors, options);
   }
-  const double total_ms = double(detail::host_now_ns() - begin_ns) * 1e-6;
-  core->set_timings({compile_ms, total_ms - compile_ms, from_cache});
+  timings.launch_ms = double(detail::host_now_ns() - begin_ns) * 1e-6 - timings.compile_ms;
+  core->set_timings(timings);
   detail::log_launch(*core);
   // From here on it is ended, whatever else fails.
   Runtime runtime(std::make_shared<detail::Incarnations>(std::move(core)));

@@ -6,6 +6,11 @@
 
 namespace gyre {
 
+std::string_view how_compiled(const Timings& timings) {
+  if (timings.compiled_ahead) return "compiled ahead";
+  return timings.compiled_from_cache ? "found compiled" : "compiled";
+}
+
 uint64_t HandlerStats::longest_ns_below() const {
   for (size_t bin = times.size(); bin-- > 0;) {
     if (times[bin] != 0) return uint64_t(2) << bin;

@@ -25,7 +25,10 @@ struct Timings {
   double compile_ms = 0;
   double launch_ms = 0;              ///< Runtime::launch without compile_ms
   bool compiled_from_cache = false;  ///< the compiled actors were found on disk
+  bool compiled_ahead = false;       ///< the actors were compiled when the program was built
 };
+/// Returns "compiled ahead", "found compiled" (on disk) or "compiled".
+std::string_view how_compiled(const Timings& timings);
 
 /// Counts one handler's messages in one worker.
 struct HandlerStats {

@@ -28,6 +28,10 @@ struct ActorLibrary {
   size_t schemas_bytes;
   MakeCpuWorker* make_worker;  ///< null if the object has only their text, or one of them is cuda_only
   bool grid_scoped;
+  /// The names among `headers` that a kernel includes in place of `text`: `headers` has all that it needs.
+  /// Empty: `text` is what it includes.
+  std::span<const std::string_view> actor_headers = {};
+  std::span<const CompiledAhead> ahead = {};  ///< the set, compiled when the object was built
 };
 
 /// One set of actors that a shared object exports, by GYRE_EXPORT_ACTORS (runtime/c/export_actors.hpp) or

@@ -337,6 +337,8 @@ typedef struct gyre_info {
   double uptime_s;
   double compile_ms; /**< time to compile the actors; 0 if they are compiled into the program */
   double launch_ms;  /**< the rest of gyre_launch */
+  int32_t compiled_ahead; /**< not 0: the actors were compiled when their program or library was built */
+  int32_t reserved;       /**< 0 */
 } gyre_info;
 /** Reads what runs where. */
 GYRE_API gyre_status gyre_runtime_info(gyre_runtime runtime, gyre_info* info);

@@ -125,6 +125,7 @@ gyre_status gyre_runtime_info(gyre_runtime runtime, gyre_info* info) {
     filled.uptime_s = of.uptime_s();
     filled.compile_ms = of.timings().compile_ms;
     filled.launch_ms = of.timings().launch_ms;
+    filled.compiled_ahead = of.timings().compiled_ahead;
     write_struct(info, filled);
     return GYRE_OK;
   });

@@ -50,11 +50,13 @@ class Engine {
   /// leaves the other members of MemoryStats 0. Thread-safe. Makes at most one driver call, which waits for
   /// no kernel.
   virtual MemoryStats memory() const { return {}; }
-  /// Returns the milliseconds spent to compile the actors or to find them in the cache; 0 if they are
+  /// Returns the milliseconds spent to compile the actors or to find them compiled; 0 if they are
   /// compiled in.
   virtual double compile_ms() const = 0;
   /// Returns true if the actors were found in the disk cache.
   virtual bool compiled_from_cache() const { return false; }
+  /// Returns true if the actors' machine code was made when the program was built.
+  virtual bool compiled_ahead() const { return false; }
   /// Returns `actors` with the handlers that the workers have. Only the engine knows the handlers of actors
   /// given as source text.
   virtual ActorSet complete(ActorSet actors) const { return actors; }
@@ -93,5 +95,12 @@ std::string device_problems(const ActorSet& actors, const Options& options);
 
 /// Makes the engine that `options.engine` selects. Throws EngineUnavailable or Error.
 std::unique_ptr<Engine> make_engine(const ActorSet& actors, const Options& options);
+
+namespace detail {
+/// Returns how the engine came by its actors; `launch_ms` is the caller's to add.
+inline Timings timings_of(const Engine& engine) {
+  return {engine.compile_ms(), 0, engine.compiled_from_cache(), engine.compiled_ahead()};
+}
+}  // namespace detail
 
 }  // namespace gyre

@@ -160,10 +160,10 @@ void Incarnations::replace(std::chrono::nanoseconds timeout) {
   const Replacing replacing(replaced_, *old);
   const Termination report = old->terminate(std::max<std::chrono::nanoseconds>(timeout, ending_timeout));
   std::unique_ptr<Engine> engine = make_engine(actors_, options_);
-  const double compile_ms = engine->compile_ms();
-  const bool from_cache = engine->compiled_from_cache();
+  Timings timings = timings_of(*engine);
   const std::shared_ptr<Core> next = make_core(actors_, options_, std::move(engine));
-  next->set_timings({compile_ms, double(host_now_ns() - began_ns) * 1e-6 - compile_ms, from_cache});
+  timings.launch_ms = double(host_now_ns() - began_ns) * 1e-6 - timings.compile_ms;
+  next->set_timings(timings);
   Restart restart;
   restart.cause = old->failure();
   {

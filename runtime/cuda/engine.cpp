@@ -3,6 +3,7 @@
 #include <gyre/bridge/cuda/unified.hpp>
 #include <gyre/device/read/request_reader.hpp>
 #include <gyre/runtime/core/deadline.hpp>
+#include <gyre/runtime/cuda/ahead.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 #include <gyre/runtime/log.hpp>
@@ -129,7 +130,7 @@ CudaEngine::Ahead CudaEngine::begin_ahead(const ActorSet& actors, const Options&
   const int architecture = 10 * limits_.compute_major + limits_.compute_minor;
   const uint32_t block = with_possible_block(request_, limits_).block;
   ahead.compiled = begin([&actors, &options, architecture, block] {
-    return find_compiled(program_of(actors, architecture, block), compile_options(options));
+    return find_compiled(actors, architecture, block, compile_options(options));
   });
   // What will be refused is not prepared: there may be less memory.
   const bool refused = !launch_problems(request_, limits_, host_memory(), nullptr).empty();
@@ -178,9 +179,10 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options, uint32_t 
   const int architecture = 10 * limits_.compute_major + limits_.compute_minor;
   const CompiledKernel kernel =
       found ? *std::move(found)
-            : compile_not_found(program_of(actors, architecture, possible.block), compile_options(options));
+            : compile_not_found(actors, architecture, possible.block, compile_options(options));
   compile_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
   compiled_from_cache_ = kernel.from_cache;
+  compiled_ahead_ = kernel.ahead;
   module_bytes_ = kernel.cubin.size();
 
   kernel_ = std::make_unique<LoadedKernel>(context_, kernel);
@@ -319,7 +321,8 @@ void CudaEngine::log_launch() const {
                   limits_.compute_minor, limits_.multiprocessors));
   log(fmt::format("transport {}{}", name(transport_),
                   transport_reason_.empty() ? "" : "; bar: no, " + transport_reason_));
-  log(fmt::format("kernel {}, compiled in {:.1f} ms", kernel_name_, compile_ms_));
+  log(fmt::format("kernel {}, {} in {:.1f} ms", kernel_name_,
+                  how_compiled({compile_ms_, 0, compiled_from_cache_, compiled_ahead_}), compile_ms_));
   log(fmt::format("grid {} blocks, block {} threads, shared memory {} bytes a block dynamic and {} static",
                   request_.grid, request_.block, request_.dynamic_shared_bytes,
                   kernel_limits_.static_shared_bytes));

@@ -40,6 +40,7 @@ class CudaEngine final : public Engine {
   MemoryStats memory() const override;
   double compile_ms() const override { return compile_ms_; }
   bool compiled_from_cache() const override { return compiled_from_cache_; }
+  bool compiled_ahead() const override { return compiled_ahead_; }
   ActorSet complete(ActorSet actors) const override {
     return actors.compiled_in() ? actors : actors.described(description_);
   }
@@ -112,6 +113,7 @@ class CudaEngine final : public Engine {
   std::vector<ActorDescription> description_;  // of the actors, as the module has them
   double compile_ms_ = 0;
   bool compiled_from_cache_ = false;
+  bool compiled_ahead_ = false;
   uint64_t module_bytes_ = 0;
   // What the device has, as last read: by one thread at a time, and none waits for it.
   mutable std::mutex device_memory_mutex_;

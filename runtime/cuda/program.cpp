@@ -212,7 +212,7 @@ void add_toolkit(Program& program, const std::vector<OutsideHeader>& outside) {
 
 }  // namespace
 
-Program program_of(const ActorSet& actors, int architecture, uint32_t block) {
+Program program_without_toolkit(const ActorSet& actors, int architecture, uint32_t block) {
   Program program;
   program.text = "#include <gyre/device/worker/kernel.hpp>\n#include <gyre/device/actor/description.hpp>\n";
   for (const std::string_view header : actors.sources().actor_headers) {
@@ -233,6 +233,11 @@ Program program_of(const ActorSet& actors, int architecture, uint32_t block) {
   program.description = fmt::format("&gyre::description<{}>", actors.type_list());
   program.architecture = architecture;
   program.headers = actors.sources().files;
+  return program;
+}
+
+Program program_of(const ActorSet& actors, int architecture, uint32_t block) {
+  Program program = program_without_toolkit(actors, architecture, block);
   const std::vector<OutsideHeader> outside = outside_headers(program.text, program.headers);
   if (!outside.empty()) add_toolkit(program, outside);
   return program;

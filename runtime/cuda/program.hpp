@@ -39,6 +39,7 @@ struct CompiledKernel {
   std::string log;                  ///< the compiler's warnings
   double compile_ms = 0;            ///< that it took, or that it took to find it in the cache
   bool from_cache = false;
+  bool ahead = false;  ///< it was compiled when the program was built
 };
 
 /// The program that instantiates `actors`' kernel for `block` threads on compute capability `architecture`
@@ -46,6 +47,9 @@ struct CompiledKernel {
 /// found, NVRTC is given their folders. Throws EngineUnavailable where they include headers that are not
 /// theirs and NVRTC is not installed.
 Program program_of(const ActorSet& actors, int architecture, uint32_t block);
+/// Returns program_of() without the toolkit's folders, options and version, so that neither NVRTC nor the
+/// toolkit is looked for.
+Program program_without_toolkit(const ActorSet& actors, int architecture, uint32_t block);
 
 /// Everything that the result of compiling `program` depends on, as one text: what the cache compares.
 /// `compiler`: which NVRTC.

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <gyre/runtime/cuda/ahead.hpp>
 #include <gyre/runtime/cuda/verdict.hpp>
 
 #include <charconv>
@@ -114,10 +115,15 @@ void check_on_device(const Driver& driver, const KernelCompiler& compiler, const
 
 KernelCompiler compiler_of(const ActorSet& actors) {
   return {actors.kernel(), [actors](int architecture, uint32_t block) {
-            Program program = program_of(actors, architecture, block);
-            program.options.push_back("--ptxas-options=-v");
-            return compile_text(program.text, actors.kernel(), architecture, program.options,
-                                actors.sources().files);
+            try {
+              Program program = program_of(actors, architecture, block);
+              program.options.push_back("--ptxas-options=-v");
+              return compile_text(program.text, actors.kernel(), architecture, program.options,
+                                  actors.sources().files);
+            } catch (const EngineUnavailable&) {  // a launch needs no NVRTC where one was compiled ahead
+              if (auto kernel = find_ahead(actors, architecture, block)) return *std::move(kernel);
+              throw;
+            }
           }};
 }
 

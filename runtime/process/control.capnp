@@ -61,6 +61,19 @@ struct Actors {
   actorHeaders @2 :List(Text);  # those that a kernel includes
   gridScoped @3 :Bool;
   description @4 :Data;    # write_description(); empty while only the compiled module knows it
+  ahead @5 :List(CompiledAhead);
+}
+
+struct CompiledAhead {
+  # A gyre::CompiledAhead.
+  architecture @0 :Int32;
+  block @1 :UInt32;
+  inputs @2 :UInt64;
+  kernel @3 :Text;
+  loweredName @4 :Text;
+  loweredDescription @5 :Text;
+  compiler @6 :Text;
+  cubin @7 :Data;          # empty: of another set or block than the launch's
 }
 
 struct Header {
@@ -100,6 +113,7 @@ struct Launched {
   bufferTableBytes @9 :UInt64;
   registerMs @10 :Float64; # to lock the region's pages
   multiprocessors @11 :UInt32;  # that the workers may occupy; under MPS a part of the device's
+  compiledAhead @12 :Bool; # the kernel is one of Actors.ahead
 }
 
 struct Refusal {

@@ -348,6 +348,7 @@ void EngineService::launch(control::Launch::Reader message) {
   launched.setDeviceUuid({uuid.data(), uuid.size()});
   launched.setCompileMs(engine_->compile_ms());
   launched.setFromCache(engine_->compiled_from_cache());
+  launched.setCompiledAhead(engine_->compiled_ahead());
   const std::vector<std::byte> description = write_description(engine_->description());
   launched.setDescription(as_data(description));
   launched.setRegionBytes(engine_->layout().region_bytes());

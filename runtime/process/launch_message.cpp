@@ -43,6 +43,20 @@ void write_launch(control::Launch::Builder message, const ActorSet& actors, cons
     const std::vector<std::byte> description = write_description(actors.description());
     set.setDescription(as_data(description));
   }
+  // The engine's errors name all of them; only those of this launch can be of use to it.
+  auto ahead = set.initAhead(uint32_t(sources.ahead.size()));
+  for (uint32_t n = 0; n < ahead.size(); ++n) {
+    const CompiledAhead& compiled = sources.ahead[n];
+    ahead[n].setArchitecture(compiled.architecture);
+    ahead[n].setBlock(compiled.block);
+    ahead[n].setInputs(compiled.inputs);
+    ahead[n].setKernel(as_text(compiled.kernel, text));
+    ahead[n].setLoweredName(as_text(compiled.lowered_name, text));
+    ahead[n].setLoweredDescription(as_text(compiled.lowered_description, text));
+    ahead[n].setCompiler(as_text(compiled.compiler, text));
+    if (compiled.kernel != actors.kernel() || compiled.block != options.block) continue;
+    ahead[n].setCubin({reinterpret_cast<const kj::byte*>(compiled.cubin.data()), compiled.cubin.size()});
+  }
 
   auto to = message.initOptions();
   to.setDevice(options.device);
@@ -72,8 +86,18 @@ ActorSet actors_of(control::Launch::Reader message) {
   for (const auto header : set.getActorHeaders()) actor_headers.push_back(text_of(header));
   std::vector<ActorDescription> description;
   if (set.getDescription().size() != 0) description = read_description(as_bytes(set.getDescription()));
+  const auto view_of = [](auto field) {
+    return std::string_view(reinterpret_cast<const char*>(field.begin()), field.size());
+  };
+  std::vector<CompiledAhead> ahead;
+  for (const auto compiled : set.getAhead()) {
+    ahead.push_back({compiled.getArchitecture(), compiled.getBlock(), compiled.getInputs(),
+                     view_of(compiled.getKernel()), view_of(compiled.getLoweredName()),
+                     view_of(compiled.getLoweredDescription()), view_of(compiled.getCompiler()),
+                     view_of(compiled.getCubin())});
+  }
   return ActorSet::for_engine(std::move(types), std::move(headers), std::move(actor_headers),
-                              set.getGridScoped(), std::move(description));
+                              set.getGridScoped(), std::move(description), ahead);
 }
 
 Options options_of(control::Launch::Reader message) {

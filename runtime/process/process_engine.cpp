@@ -270,6 +270,7 @@ ProcessEngine::ProcessEngine(const ActorSet& actors, const Options& options)
     device_ = launched.getDevice();
     compile_ms_ = launched.getCompileMs();
     from_cache_ = launched.getFromCache();
+    compiled_ahead_ = launched.getCompiledAhead();
     description_ = read_description(as_bytes(launched.getDescription()));
     const RegionLayout layout = options.region_layout(complete(actors).handlers().size());
     // The layout is the program's own: it must not trust that what it maps has room for it.

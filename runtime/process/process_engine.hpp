@@ -93,6 +93,7 @@ class ProcessEngine final : public Engine {
   MemoryStats memory() const override;
   double compile_ms() const override { return compile_ms_; }
   bool compiled_from_cache() const override { return from_cache_; }
+  bool compiled_ahead() const override { return compiled_ahead_; }
   ActorSet complete(ActorSet actors) const override {
     return actors.compiled_in() ? actors : actors.described(description_);
   }
@@ -124,7 +125,7 @@ class ProcessEngine final : public Engine {
   std::string device_, transport_reason_;
   std::vector<ActorDescription> description_;
   double compile_ms_ = 0;
-  bool from_cache_ = false;
+  bool from_cache_ = false, compiled_ahead_ = false;
   bool launched_ = false;
   MemoryStats memory_;
 };

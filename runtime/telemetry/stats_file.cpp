@@ -397,7 +397,7 @@ std::vector<std::byte> write_stats(const Stats& stats) {
   number(stats.restarts);
   writer.real(stats.timings.compile_ms);
   writer.real(stats.timings.launch_ms);
-  number(stats.timings.compiled_from_cache ? 1 : 0);
+  number(stats.timings.compiled_ahead ? 2 : stats.timings.compiled_from_cache ? 1 : 0);
   number(stats.slots);
   for_each_number(stats.books, number);
   for_each_number_of(stats.writes, number);
@@ -430,7 +430,9 @@ Stats read_stats(std::span<const std::byte> bytes) {
   stats.restarts = uint32_t(reader.number());
   stats.timings.compile_ms = reader.real();
   stats.timings.launch_ms = reader.real();
-  stats.timings.compiled_from_cache = reader.number() != 0;
+  const uint64_t compiled = reader.number();
+  stats.timings.compiled_ahead = compiled == 2;
+  stats.timings.compiled_from_cache = compiled == 1;
   stats.slots = uint32_t(reader.number());
   for_each_number(stats.books, number);
   for_each_number_of(stats.writes, number);

@@ -60,6 +60,13 @@ refuses 'gyre_add_messages(m SCHEMAS one/a.capnp two/a.capnp IMPORT_DIRS one two
 refuses 'gyre_add_messages(m SCHEMAS a.capnp PREFIX my) gyre_add_messages(n SCHEMAS a.capnp PREFIX my/)' \
   'gyre_add_messages(n): ' 'would be included as <my/a.capnp.h>'
 
+refuses 'gyre_add_actors(m SOURCES a.hpp SETS my::A)' 'ARCHITECTURES are missing; say for which'
+refuses 'gyre_add_actors(m SOURCES a.hpp OPTIONAL)' 'ARCHITECTURES are missing'
+refuses 'gyre_add_actors(m SOURCES a.hpp ARCHITECTURES 90)' 'ARCHITECTURES without SETS; say which'
+refuses 'gyre_add_actors(m SOURCES a.hpp ARCHITECTURES sm_90 SETS my::A)' 'ARCHITECTURES sm_90: a compute capability is a'
+refuses 'gyre_add_actors(m SOURCES a.hpp ARCHITECTURES 90 SETS my::A THREADS 33)' 'THREADS 33: a block has a multiple of 32'
+refuses 'gyre_add_actors(m SOURCES a.hpp ARCHITECTURES 90 SETS my::A)' 'need a Gyre with the CUDA engine' 'or say OPTIONAL'
+
 if ((failures)); then
   echo "$failures checks failed"
   exit 1

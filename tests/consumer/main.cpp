@@ -92,6 +92,10 @@ int main(int argc, char** argv) {
     const bool on_gpu = argc > 1 && std::string(argv[1]) == "cuda";
     ask(actors, on_gpu ? gyre::EngineKind::cuda : gyre::EngineKind::cpu);
     if (!on_gpu) compile(actors);
+    for (const gyre::CompiledAhead& compiled : actors.sources().ahead) {
+      if (compiled.kernel != actors.kernel()) throw std::runtime_error("another set was compiled ahead");
+      std::printf("compiled ahead for sm_%d\n", compiled.architecture);
+    }
   } catch (const std::exception& exception) {
     std::fprintf(stderr, "FAILED: %s\n", exception.what());
     return 1;

@@ -73,6 +73,8 @@ for compiler; do
     grep -qxF -- "$line" out || fail "the line «$line» is missing from what $compiler built: $(cat out)"
   done
   grep -qE 'compiled for (sm_90$|a GPU:)' out || fail "nothing said of NVRTC: $(cat out)"
+  ! grep -qx 'compiled for sm_90' out || grep -qx 'compiled ahead for sm_90' out ||
+    fail "NVRTC is here, and $compiler's build compiled nothing ahead: $(cat out)"
   if [[ " ${build_type[*]} " == *" -DTILL_STATIC=ON "* ]]; then
     needed=$(readelf -d "$binary/consumer" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libm|ld-linux-x86-64)\.so' || true)
     [[ -z $needed ]] || fail "a program that is to travel needs $needed"

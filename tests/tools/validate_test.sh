@@ -36,7 +36,7 @@ messages = int(sys.argv[2])
 text, number, whole = str, (int, float), int
 shape = {
     "engine": text, "device": text, "transport": text, "workers": whole, "region_bytes": whole, "uptime_s": number,
-    "timings": {"compile_ms": number, "compiled_from_cache": bool, "launch_ms": number, "first_reply_ms": number, "terminate_ms": number},
+    "timings": {"compile_ms": number, "compiled_from_cache": bool, "compiled_ahead": bool, "launch_ms": number, "first_reply_ms": number, "terminate_ms": number},
     "cases": [{"name": text, "n": whole, "operation": text, "path": text, "passed": bool, "skipped": bool, "messages": whole,
                "send_ns": number, "receive_ns": number, "latency_ns": number}],
     "passed": whole, "failed": whole, "skipped": whole,

@@ -94,10 +94,10 @@ void print(const std::string& path, const PublishedStats& published, bool worker
       "in "
       "flight\n"
       "  tells  {} accepted, {} processed, {} dead letters, {} in flight\n",
-      stats.timings.compiled_from_cache ? "found compiled" : "compiled", stats.timings.compile_ms,
-      stats.timings.launch_ms, books.asks.accepted, books.asks.answered, books.asks.error_replies,
-      books.asks.timed_out, books.asks.dead_letters, books.asks.cancelled, books.asks.in_flight(),
-      books.tells.accepted, books.tells.processed, books.tells.dead_letters, books.tells.in_flight());
+      how_compiled(stats.timings), stats.timings.compile_ms, stats.timings.launch_ms, books.asks.accepted,
+      books.asks.answered, books.asks.error_replies, books.asks.timed_out, books.asks.dead_letters,
+      books.asks.cancelled, books.asks.in_flight(), books.tells.accepted, books.tells.processed,
+      books.tells.dead_letters, books.tells.in_flight());
   if (books.inferred() != 0) {
     std::cout << fmt::format(
         "  inferred: {} asks and {} tells of the dead letters; whether they were handled is not known\n",
@@ -205,6 +205,7 @@ Json json_of(const std::string& path, const PublishedStats& published) {
           {"timings",
            {{"compile_ms", stats.timings.compile_ms},
             {"compiled_from_cache", stats.timings.compiled_from_cache},
+            {"compiled_ahead", stats.timings.compiled_ahead},
             {"launch_ms", stats.timings.launch_ms}}},
           {"asks",
            {{"accepted", books.asks.accepted},

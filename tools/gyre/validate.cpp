@@ -445,9 +445,7 @@ LaunchReport validate_one_launch(const ValidateSettings& settings, const Options
   step(fmt::format("engine {} on {}, transport {}{}", report.engine, report.device, report.transport,
                    runtime.transport_reason().empty() ? "" : "; bar: no, " + runtime.transport_reason()));
   if (runtime.engine() == EngineKind::cuda)
-    step(fmt::format("actors {} in {:.1f} ms",
-                     report.timings.compiled_from_cache ? "found compiled" : "compiled",
-                     report.timings.compile_ms));
+    step(fmt::format("actors {} in {:.1f} ms", how_compiled(report.timings), report.timings.compile_ms));
   step(fmt::format(
       "launched {} worker{}: rings of {} slots of {} bytes ({} body bytes), region {} bytes, {:.1f} ms",
       options.workers, options.workers == 1 ? "" : "s", options.slots, options.slot_bytes,
@@ -545,6 +543,7 @@ Json to_json(const std::vector<LaunchReport>& launches) {
           {"timings",
            {{"compile_ms", first.timings.compile_ms},
             {"compiled_from_cache", first.timings.compiled_from_cache},
+            {"compiled_ahead", first.timings.compiled_ahead},
             {"launch_ms", first.timings.launch_ms},
             {"first_reply_ms", first.first_reply_ms},
             {"terminate_ms", first.termination.terminate_ms}}},

@@ -91,6 +91,8 @@ class Info(_Struct):
         ("uptime_s", c_double),
         ("compile_ms", c_double),
         ("launch_ms", c_double),
+        ("compiled_ahead", c_int32),
+        ("reserved", c_int32),
     ]
 
 

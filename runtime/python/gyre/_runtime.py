@@ -235,11 +235,12 @@ class Runtime:
         """Returns a dict of what runs where: the fields of gyre_info, device_name, transport_reason and failure."""
         info = Info()
         check(lib.gyre_runtime_info(self._handle, ctypes.byref(info)))
-        found = {name: getattr(info, name) for name in FIELDS[Info] if name != "struct_size"}
+        found = {name: getattr(info, name) for name in FIELDS[Info] if name not in ("struct_size", "reserved")}
         found["engine"] = _ENGINES[info.engine]
         found["transport"] = _TRANSPORTS[info.transport]
         found["state"] = _STATES[info.state]
         found["from_cache"] = bool(info.from_cache)
+        found["compiled_ahead"] = bool(info.compiled_ahead)
         found["device_name"] = text_of(lib.gyre_runtime_text, self._handle, _DEVICE_NAME)
         found["transport_reason"] = text_of(lib.gyre_runtime_text, self._handle, _TRANSPORT_REASON)
         found["failure"] = text_of(lib.gyre_runtime_text, self._handle, _FAILURE)

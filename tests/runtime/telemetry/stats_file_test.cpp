@@ -100,6 +100,7 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.workers[0].handlers[1].processed == 3);
   CHECK(back.workers[0].heartbeat_age_s == 0.25);
   CHECK(back.timings.compiled_from_cache);
+  CHECK_FALSE(back.timings.compiled_ahead);
   CHECK(back.state == Lifecycle::terminated);
   CHECK(back.books.tells.processed == 3);
   CHECK(back.writes.ns == 3);
@@ -110,6 +111,13 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.memory.buffers_freed[2] == 32);
   CHECK(back.memory.device_free == 33);
   CHECK(back.books.asks.cancelled == 4);
+
+  Stats ahead = stats;
+  ahead.timings.compiled_from_cache = false;
+  ahead.timings.compiled_ahead = true;
+  const Timings timings = detail::read_stats(detail::write_stats(ahead)).timings;
+  CHECK(timings.compiled_ahead);
+  CHECK_FALSE(timings.compiled_from_cache);
 }
 
 TEST_CASE(
