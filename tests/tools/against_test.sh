@@ -51,6 +51,15 @@ expect_in out '[1-9][0-9]+ floating point numbers compared, 0 not equal; 0 value
 expect_json alike.json 'document["equal"] and document["alike"] == 200 and document["floats"] > 200'
 expect_json alike.json 'document["first_difference"] is None and document["error_replies"] == 0'
 
+# Compiled ahead too, where NVRTC is; the same answers on the CPU.
+run validate --build-library ahead.so --architecture 90 "${good[@]}"
+if [[ $code != 3 ]]; then
+  expect_code 0
+  run "${on_cpu[@]}" --actors ahead.so --random 20
+  expect_code 0
+  grep -qa 'sm_90' ahead.so || fail 'a cubin in ahead.so' "$(ls -l ahead.so good.so)"
+fi
+
 # The other way about: a program in another language loads it, without a schema, and the tools a plugin of the C interface.
 command='in Python: good.so'
 PYTHONPATH=$python_package python3 - >out 2>err <<'PYTHON' || fail 'an answer' "$(cat out err)"

@@ -43,9 +43,17 @@ struct ActorText {
 /// compile_schemas.
 ActorText read_actor_text(const ActorFileOptions& options);
 
-/// Compiles a library of the actors for both engines into `file`, by $CXX, c++, g++ or clang++. Throws
-/// EngineUnavailable where there is no compiler, Error with what it says. Takes seconds.
-void build_actor_library(const ActorText& actors, const std::string& file);
+/// For which compute capabilities (90: 9.0), with how many threads a block, a library's actors are compiled
+/// ahead.
+struct AheadOptions {
+  std::vector<int> architectures;
+  uint32_t block = 32;
+};
+
+/// Compiles a library of the actors for both engines into `file`, by $CXX, c++, g++ or clang++, and by NVRTC
+/// for each architecture of `ahead`. Throws EngineUnavailable where there is no compiler, Error with what it
+/// says. Takes seconds.
+void build_actor_library(const ActorText& actors, const std::string& file, const AheadOptions& ahead = {});
 
 /// Actors that can be launched. A value.
 struct ActorsOfFile {

@@ -145,6 +145,12 @@ void add_against_options(ProgramCommand command, AgainstSettings& settings) {
   ours(command.add_option("--build-library", settings.library,
                           "make a library of the actors for both engines, for machines without compilers"))
       .type_name("FILE");
+  ours(command.add_option(
+           "--architecture", settings.architectures,
+           "compile the library's actors ahead for this compute capability, 90 for 9.0, and --block "
+           "threads; repeatable"))
+      .type_name("NUMBER")
+      .one_value_each();
   ours(command.add_flag("--grid-scoped", settings.grid_scoped, "on CUDA one worker is the whole grid"));
   ours(command.add_option("--atol", settings.tolerance.absolute,
                           "absolute difference of floating point numbers to let pass"))
@@ -222,7 +228,8 @@ int run_against(const AgainstSettings& settings, const Options& options, const s
     throw BadOptions("--against and --build-library need actors: --actors FILE --types \"my::Counter\"");
   }
   if (!settings.library.empty()) {
-    build_actor_library(read_actor_text(settings.actors), settings.library);
+    build_actor_library(read_actor_text(settings.actors), settings.library,
+                        {settings.architectures, options.block});
     const bool on_cpu = load_actor_library(settings.library).make_worker != nullptr;
     fmt::print(out, "✓ made {} for {}\n", settings.library,
                on_cpu ? "both engines" : "the CUDA engine alone (cuda_only)");

@@ -17,6 +17,7 @@ struct AgainstSettings {
   ActorFileOptions actors;
   std::string other, other_types;  ///< the actors to compare with; empty: the same
   std::string library;             ///< --build-library: where to make one; empty: do not
+  std::vector<int> architectures;  ///< --architecture: for which its actors are compiled ahead
   bool grid_scoped = false;
   Tolerance tolerance;
   std::vector<std::string> ignored;

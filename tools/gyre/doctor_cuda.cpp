@@ -11,6 +11,8 @@
 #include <gyre/bridge/cuda/device_lease.hpp>
 #include <gyre/bridge/cuda/pinned.hpp>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/runtime/builtin_actors.hpp>
+#include <gyre/runtime/cuda/ahead.hpp>
 #include <gyre/runtime/cuda/arguments.hpp>
 #include <gyre/runtime/cuda/loaded_kernel.hpp>
 #include <gyre/runtime/cuda/toolkit.hpp>
@@ -100,8 +102,23 @@ Finding check_nvrtc(int driver_version) {
     }
     return {"toolkit", Health::ok, found, ""};
   } catch (const Error& error) {
-    return {"toolkit", Health::bad, error.what(), "install CUDA toolkit 12.3 or later (package cuda-nvrtc)"};
+    const std::string advice = "install CUDA toolkit 12.3 or later (package cuda-nvrtc)";
+    if (builtin_actors().sources().ahead.empty()) return {"toolkit", Health::bad, error.what(), advice};
+    return {"toolkit", Health::warn, error.what(), advice + "; without it only actors compiled ahead launch"};
   }
+}
+
+// Whether the built-in actors' first launch on a device compiles them.
+Finding check_ahead(const std::string& what, int architecture, bool compiler) {
+  const ActorSet actors = builtin_actors();
+  if (cuda::find_ahead(actors, architecture, Options{}.block))
+    return {what, Health::ok, "the built-in ones were compiled ahead: a launch needs no NVRTC", ""};
+  const auto& ahead = actors.sources().ahead;
+  const std::string found = fmt::format("the built-in ones were not compiled ahead for this device{}{}",
+                                        ahead.empty() ? "" : ", but ", cuda::list_of_ahead(ahead));
+  if (compiler) return {what, Health::ok, found + ": their first launch compiles them", ""};
+  return {what, Health::bad, found + ", and NVRTC is not here",
+          fmt::format("install NVRTC, or build Gyre with -DGYRE_ARCHITECTURES={}", architecture)};
 }
 
 // Whether kernels of several processes run at the same time.
@@ -150,7 +167,7 @@ Finding check_transport(const cuda::Driver& driver, int ordinal) {
   }
 }
 
-void check_device(const cuda::Driver& driver, int ordinal, Findings& findings, bool& usable) {
+void check_device(const cuda::Driver& driver, int ordinal, bool compiler, Findings& findings, bool& usable) {
   const std::string what = fmt::format("device {}", ordinal);
   try {
     const cuda::DeviceLimits limits = cuda::read_limits(driver, ordinal);
@@ -159,8 +176,10 @@ void check_device(const cuda::Driver& driver, int ordinal, Findings& findings, b
                                           limits.name, limits.compute_major, limits.compute_minor,
                                           limits.multiprocessors, limits.memory_bytes / mebibyte);
     if (problems.empty()) {
-      usable = true;
       findings.push_back({what, Health::ok, found, ""});
+      findings.push_back(
+          check_ahead(what + " actors", 10 * limits.compute_major + limits.compute_minor, compiler));
+      if (findings.back().health != Health::bad) usable = true;
       findings.push_back(check_transport(driver, ordinal));
     } else {
       for (const std::string& problem : problems) {
@@ -223,7 +242,7 @@ Findings check_cuda(bool& usable) {
     findings.push_back({"driver", Health::bad, error.what(), "until then --engine cpu works"});
   }
   findings.push_back(check_nvrtc(version));
-  const bool compiler = findings.back().health != Health::bad;
+  const bool compiler = cuda::nvrtc_available();
   findings.push_back(check_engine_process());
   findings.push_back(check_mps());
   if (!driver) return findings;
@@ -231,8 +250,8 @@ Findings check_cuda(bool& usable) {
   const std::string of = visible == nullptr ? "" : fmt::format(", of CUDA_VISIBLE_DEVICES={}", visible);
   findings.push_back({"devices", devices > 0 ? Health::ok : Health::bad, fmt::format("{}{}", devices, of),
                       devices > 0 ? "" : "check nvidia-smi and CUDA_VISIBLE_DEVICES"});
-  for (int ordinal = 0; ordinal < devices; ++ordinal) check_device(*driver, ordinal, findings, usable);
-  usable = usable && compiler;
+  for (int ordinal = 0; ordinal < devices; ++ordinal)
+    check_device(*driver, ordinal, compiler, findings, usable);
   return findings;
 }
 
