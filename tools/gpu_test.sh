@@ -49,7 +49,7 @@ commit_of_tree() {
 }
 
 # Fills folder $1 with stripped programs of preset gpu, libraries of actors, and the commit they are of.
-programs=(gyre gyre-engine gyre-gpu-tests gyre-gpu-fault gyre-gpu-relaunch gyre-gpu-process example_faults)
+programs=(gyre gyre-engine gyre-gpu-tests gyre-gpu-fault gyre-gpu-relaunch gyre-gpu-process gyre-gpu-ahead example_faults)
 prepare() {
   local to="$1" from="$root/build/gpu/bin" log
   (
@@ -93,7 +93,7 @@ for transport in bar pinned; do
   steps+=("relaunch-$transport:quick" "kills-$transport:quick" "together-$transport:quick" "programs-$transport:quick")
 done
 for transport in "${transports[@]}"; do steps+=("against-cpu-$transport:quick"); done
-steps+=(beside-torch:quick tensors:quick against-cpu-finds-a-wrong-actor:quick suite-bar:quick suite-pinned: suite-unified: signals:quick
+steps+=(compiled-ahead:quick beside-torch:quick tensors:quick against-cpu-finds-a-wrong-actor:quick suite-bar:quick suite-pinned: suite-unified: signals:quick
   million-actors: grid-sums: grid-barriers: launch-time:quick memcheck-pinned:quick memcheck-bar: racecheck-pinned:
   racecheck-unified:)
 if [[ $list ]]; then
@@ -328,6 +328,47 @@ for transport in bar pinned; do  # an engine process dies in each way; its progr
   step_on "$transport" "together-$transport" 60 "$bin/gyre-gpu-process" together "$transport" 5
   step_on "$transport" "programs-$transport" 60 "$bin/gyre-gpu-process" programs "$transport" 5
 done
+
+# Programs compiled ahead where neither NVRTC nor the toolkit can be found, and the first reply beside that of programs
+# whose actors are compiled at launch, or found in the cache.
+hide_toolkit() {  # runs its arguments where NVRTC's files are empty, and the toolkit's folder too
+  unset CUDA_HOME GYRE_CUDA_PATH
+  local libraries="$hidden/libraries" script='
+    set -e
+    { ldconfig -p | sed -n "s/.*=> \(.*libnvrtc.*\)/\1/p"; ls -d ${LD_LIBRARY_PATH//:/\/libnvrtc* }/libnvrtc* 2>/dev/null || true; } |
+      xargs -r realpath -q | sort -u | while IFS= read -r file; do mount --bind /dev/null "$file"; done
+    if [[ -d /usr/local/cuda ]]; then mount --bind "$1" "$(realpath /usr/local/cuda)"; fi
+    exec "${@:2}"'
+  if unshare -m true 2>/dev/null; then
+    unshare -m bash -c "$script" _ "$hidden/empty" "$@"
+  elif unshare -Urm true 2>/dev/null; then
+    unshare -Urm bash -c "$script" _ "$hidden/empty" "$@"
+  else  # the linker takes these in place of those that the system has; not of what lies in /usr/local/cuda
+    mkdir -p "$libraries"
+    touch "$libraries"/libnvrtc.so.1{2,3}
+    LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"
+  fi
+}
+first_replies() {  # of the built-in actors, or of those that its argument names
+  hide_toolkit "$bin/gyre-gpu-ahead" ahead "$@" hidden
+  "$bin/gyre-gpu-ahead" compiled "$@"
+  "$bin/gyre-gpu-ahead" cached "$@"
+}
+if selected compiled-ahead; then
+  export bin
+  hidden="$(mktemp -d)"
+  mkdir "$hidden/empty"
+  export hidden
+  export -f hide_toolkit first_replies
+  expected=('^built-in, compiled ahead: ' '^built-in, compiled: ' '^built-in, found compiled: ' '^cooperative groups, compiled ahead: ')
+  step compiled-ahead 300 bash -c "set -eo pipefail
+    export GYRE_CACHE_DIR='$hidden/cache'
+    first_replies | tee '$hidden/said'
+    hide_toolkit '$bin/gyre-gpu-ahead' ahead toolkit hidden
+    sed -n 's/^built-in, \(.*\): the first reply came \(.*\) after the program began.*/\1 \2/p' '$hidden/said' |
+      paste -sd, | sed 's/^/3 passed, first replies: /'"
+  rm -rf "$hidden"
+fi
 
 if ! selected beside-torch; then
   :

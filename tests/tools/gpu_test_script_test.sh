@@ -41,6 +41,18 @@ printf '#!/bin/sh\nexit 77\n' >bin/gyre-gpu-fault
 printf '#!/bin/sh\nexit 1\n' >bin/gyre-engine
 printf '#!/bin/sh\nexit 77\n' >bin/gyre-gpu-relaunch
 printf '#!/bin/sh\nexit 77\n' >bin/gyre-gpu-process
+cat >bin/gyre-gpu-ahead <<'PROGRAM'
+#!/usr/bin/env bash
+case "$*" in
+  *toolkit*) what='cooperative groups, compiled ahead' ;;
+  ahead*) what='built-in, compiled ahead' ;;
+  cached*) what='built-in, found compiled' ;;
+  *) what='built-in, compiled' ;;
+esac
+[[ $* != *hidden ]] || [[ ! -s $(ldconfig -p | sed -n 's/.*=> \(.*libnvrtc.so.1[23]\)$/\1/p' | head -1) ]] ||
+  [[ $LD_LIBRARY_PATH == */libraries* ]] || { echo 'skipped: NVRTC is found'; exit 77; }
+echo "$what: the first reply came 12.5 ms after the program began; the actors took 1.0 ms"
+PROGRAM
 cat >bin/example_faults <<'PROGRAM'
 #!/usr/bin/env bash
 if [[ $1 == null ]]; then words=; else words='worker 0 was last busy with faults::Faulty, key 3, message Provoke'; fi
@@ -71,6 +83,12 @@ expect_json 'document["commit"] == "0123456789ab" and document["nvrtc"] == "13.0
 expect_json 'steps["validate-bar"]["result"] == "skipped" and "libvulkan1" in steps["validate-bar"]["says"]'
 expect_json 'steps["suite-bar"]["result"] == "skipped" and steps["suite-pinned"]["cases_skipped"] == 1'
 expect_json 'steps["fault-trap"]["result"] == "passed"'
+
+run --only compiled-ahead
+expect 'the first replies of programs compiled ahead and not' '1 passed, 0 failed, 0 skipped, exit 0'
+expect_json '"compiled ahead 12.5 ms,compiled 12.5 ms,found compiled 12.5 ms" in steps["compiled-ahead"]["says"]'
+rm summary.json
+BAR='loading libvulkan.so.1: install libvulkan1' run --only 'doctor-launch,validate-*,suite-bar,suite-pinned' --only fault-trap
 
 run --only suite-unified --only fault-null --only 'device-fault-pinned' --more
 expect 'steps that fail fail, and those from before stay' '5 passed, 2 failed, 4 skipped, exit 1'
