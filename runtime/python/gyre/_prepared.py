@@ -45,7 +45,8 @@ class _Request:
 
 def _memory(size: int) -> memoryview:
     """Zeroed bytes, aligned to words, and a word behind them."""
-    return memoryview(numpy.zeros((size + 7) // 8 + 1, "u8").view("u1"))
+    words: Any = numpy.zeros((size + 7) // 8 + 1, "u8")
+    return memoryview(words.view("u1"))
 
 
 def _address(memory: memoryview) -> int:

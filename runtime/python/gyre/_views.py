@@ -107,6 +107,13 @@ class View:
     _struct: dict[str, Any] = {}
     _body: Body
     _memory: Any
+    _data: int
+    _data_bytes: int
+    _pointers: int
+    _size: int
+    _key: Any
+    _words_of: Any
+    _words: Any
 
     def __init__(self, body: Body, path: str, locate: Callable[[], Place]) -> None:
         put = object.__setattr__
