@@ -20,10 +20,11 @@ namespace {
 constexpr int64_t spin_ns = 2'000'000;
 constexpr int64_t sleep_ns = 10'000'000;  // between two looks at whether the process is gone
 
-// A copy goes in four parts or more, so that the device copies one while the program fills or empties others.
-// Smaller ones than these would spend their time on being asked for.
+// A copy goes in four parts or more, so that the device copies one while the program fills or empties
+// another. Larger parts keep the threads that fill them together for longer; the two largest fill the staging
+// memory. Smaller ones than these would spend their time on being asked for.
 uint64_t bytes_of_part(uint64_t bytes) {
-  constexpr uint64_t unit = 64 << 10, least = 2 * unit, most = StagingBlock::lane_bytes / 4;
+  constexpr uint64_t unit = 64 << 10, least = 2 * unit, most = StagingBlock::lane_bytes / 2;
   return std::clamp((bytes / 4 + unit - 1) / unit * unit, least, most);
 }
 
@@ -128,9 +129,9 @@ void CopyClient::copy(uint64_t device, void* host, uint64_t bytes) {
   const detail::CancellationDeferred deferred;
   const std::lock_guard lock(staging_mutex_);
   const uint64_t part_bytes = bytes_of_part(bytes), parts = (bytes + part_bytes - 1) / part_bytes;
-  // At most these are under way, each in its place of the staging memory.
-  constexpr uint64_t places = 4;
-  std::optional<Part> under_way[places];
+  // At most so many are under way, each in its place of the staging memory.
+  const uint64_t places = std::min<uint64_t>(CopyLane::slots, StagingBlock::lane_bytes / part_bytes);
+  std::optional<Part> under_way[CopyLane::slots];
   const auto bytes_of = [&](uint64_t part) { return std::min(part_bytes, bytes - part * part_bytes); };
   const auto host_of = [&](uint64_t part) { return static_cast<char*>(host) + part * part_bytes; };
   const auto staged_of = [&](uint64_t part) { return staging_ + part % places * part_bytes; };

@@ -49,7 +49,7 @@ enum class CopyDirection : uint32_t { in, out };
 
 /// The staging block. Its memory is zeroed at first.
 struct StagingBlock {
-  static constexpr uint64_t lane_bytes = uint64_t(4) << 20;  ///< of staging memory
+  static constexpr uint64_t lane_bytes = uint64_t(8) << 20;  ///< of staging memory
 
   std::array<CopyLane, 2> lanes;  ///< by CopyDirection
   alignas(4096) std::array<std::array<char, lane_bytes>, 2> memory;

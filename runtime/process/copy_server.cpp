@@ -162,6 +162,10 @@ CopyService::Staging::Staging(const cuda::Context& context)
 }
 
 CopyService::Staging::~Staging() {
+  if (leaked) {
+    memory.leak();
+    return;
+  }
   const cuda::Context::Current current(context, std::nothrow);
   const cuda::Driver& driver = context.driver();
   driver.check_or_log(driver.cuMemHostUnregister(memory.address()),

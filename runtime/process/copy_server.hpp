@@ -63,6 +63,8 @@ class CopyService {
 
   /// Returns the memory that the program is to map.
   const SharedMemory& staging() const { return staging_.memory; }
+  /// Leaves the staging block locked: unlocking it would wait for a kernel that does not end.
+  void leak() { staging_.leaked = true; }
 
  private:
   struct Staging {
@@ -74,6 +76,7 @@ class CopyService {
 
     const cuda::Context& context;
     SharedMemory memory;
+    bool leaked = false;
   };
 
   Staging staging_;

@@ -109,6 +109,7 @@ struct EngineService::Answer {
 EngineService::~EngineService() {
   ending_.store(true, std::memory_order_relaxed);
   if (watcher_.joinable()) watcher_.join();
+  if (copies_ && !engine_->finished()) copies_->leak();
 }
 
 void EngineService::hello() {
