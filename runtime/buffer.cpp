@@ -73,11 +73,13 @@ BufferOwner& BufferOwner::operator=(BufferOwner&& other) noexcept {
     core_ = std::move(other.core_);
     record_ = other.record_;
     exported_ = std::move(other.exported_);
+    last_copy_ = std::move(other.last_copy_);
   }
   return *this;
 }
 
 void BufferOwner::free() {
+  finish_copies();
   if (core_ && !core_->forked()) {
     if (exported_ == nullptr) {
       core_->buffers().free(record_);
@@ -86,6 +88,7 @@ void BufferOwner::free() {
     }
   }
   exported_.reset();
+  last_copy_.reset();
   core_.reset();
 }
 
@@ -107,28 +110,82 @@ void BufferOwner::check_range(const char* doing, uint64_t offset, uint64_t bytes
                   doing, bytes, offset, record_.bytes));
 }
 
-void BufferOwner::copy_in(uint64_t offset, const void* from, uint64_t bytes) {
-  core_->refuse_if_forked("writing a buffer");
-  check_range("writing", offset, bytes);
-  if (record_.access == BufferAccess::read_only)
-    throw Error("writing a buffer: it is read-only; import its memory with BufferAccess::read_write");
-  if (bytes == 0) return;
+namespace {
+
+void copy_into(Buffers& buffers, const MemoryBlock& block, uint64_t offset, const void* from,
+               uint64_t bytes) {
   const int64_t begin_ns = host_now_ns();
-  core_->buffers().memory().copy_in(record_.block, offset, from, bytes);
-  core_->buffers().note(Transfer::write, bytes, uint64_t(host_now_ns() - begin_ns));
+  buffers.memory().copy_in(block, offset, from, bytes);
+  buffers.note(Transfer::write, bytes, uint64_t(host_now_ns() - begin_ns));
   Memory::fence();  // orders the copy before later messages; pairs with the fence in Context::buffer()
 }
 
-void BufferOwner::copy_out(uint64_t offset, void* to, uint64_t bytes) const {
-  core_->refuse_if_forked("reading a buffer");
-  check_range("reading", offset, bytes);
-  if (bytes == 0) return;
+void copy_out_of(Buffers& buffers, const MemoryBlock& block, uint64_t offset, void* to, uint64_t bytes) {
   // Orders replies before the copy. Pairs with the worker's fence before a reply to a message that used
   // buffers (Worker::conclude).
   Memory::fence();
   const int64_t begin_ns = host_now_ns();
-  core_->buffers().memory().copy_out(record_.block, offset, to, bytes);
-  core_->buffers().note(Transfer::read, bytes, uint64_t(host_now_ns() - begin_ns));
+  buffers.memory().copy_out(block, offset, to, bytes);
+  buffers.note(Transfer::read, bytes, uint64_t(host_now_ns() - begin_ns));
+}
+
+}  // namespace
+
+void BufferOwner::check_writing(uint64_t offset, uint64_t bytes) const {
+  core_->refuse_if_forked("writing a buffer");
+  check_range("writing", offset, bytes);
+  if (record_.access == BufferAccess::read_only)
+    throw Error("writing a buffer: it is read-only; import its memory with BufferAccess::read_write");
+}
+
+void BufferOwner::check_reading(uint64_t offset, uint64_t bytes) const {
+  core_->refuse_if_forked("reading a buffer");
+  check_range("reading", offset, bytes);
+}
+
+void BufferOwner::finish_copies() const {
+  if (last_copy_) last_copy_->wait();
+}
+
+void BufferOwner::copy_in(uint64_t offset, const void* from, uint64_t bytes) {
+  check_writing(offset, bytes);
+  if (bytes == 0) return;
+  finish_copies();
+  copy_into(core_->buffers(), record_.block, offset, from, bytes);
+}
+
+void BufferOwner::copy_out(uint64_t offset, void* to, uint64_t bytes) const {
+  check_reading(offset, bytes);
+  if (bytes == 0) return;
+  finish_copies();
+  copy_out_of(core_->buffers(), record_.block, offset, to, bytes);
+}
+
+// The buffer keeps its core, and free() waits for the last copy: a copy's thread needs no share of either.
+Future<void> BufferOwner::begin_copy(Transfer direction, uint64_t bytes, std::function<void()> copy) {
+  if (bytes == 0) {
+    auto nothing = std::make_shared<CopyState>();
+    nothing->complete({});
+    return {core_, std::move(nothing)};
+  }
+  last_copy_ = core_->buffers().copies().add(direction, std::move(copy), last_copy_);
+  return {core_, last_copy_};
+}
+
+Future<void> BufferOwner::begin_copy_in(uint64_t offset, const void* from, uint64_t bytes) {
+  check_writing(offset, bytes);
+  return begin_copy(Transfer::write, bytes,
+                    [&buffers = core_->buffers(), block = record_.block, offset, from, bytes] {
+                      copy_into(buffers, block, offset, from, bytes);
+                    });
+}
+
+Future<void> BufferOwner::begin_copy_out(uint64_t offset, void* to, uint64_t bytes) {
+  check_reading(offset, bytes);
+  return begin_copy(Transfer::read, bytes,
+                    [&buffers = core_->buffers(), block = record_.block, offset, to, bytes] {
+                      copy_out_of(buffers, block, offset, to, bytes);
+                    });
 }
 
 void* BufferOwner::host(MemoryKind kind) const {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <gyre/messages/buffer.official.hpp>
+#include <gyre/runtime/async/copy_future.hpp>
 #include <gyre/runtime/core/core.hpp>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,6 +59,8 @@ class BufferOwner {
   void set(messages::BufferHandle::Builder handle, uint64_t elements) const;
   void copy_in(uint64_t offset, const void* from, uint64_t bytes);
   void copy_out(uint64_t offset, void* to, uint64_t bytes) const;
+  Future<void> begin_copy_in(uint64_t offset, const void* from, uint64_t bytes);
+  Future<void> begin_copy_out(uint64_t offset, void* to, uint64_t bytes);
   /// Returns the host's address of a buffer of kind `kind`. Throws Error if the buffer is of another kind.
   void* host(MemoryKind kind) const;
   Result<void> wait_for_workers(std::chrono::nanoseconds timeout) const;
@@ -68,10 +72,15 @@ class BufferOwner {
  private:
   void free();
   void check_range(const char* doing, uint64_t offset, uint64_t bytes) const;
+  void check_writing(uint64_t offset, uint64_t bytes) const;
+  void check_reading(uint64_t offset, uint64_t bytes) const;
+  void finish_copies() const;
+  Future<void> begin_copy(Transfer direction, uint64_t bytes, std::function<void()> copy);
 
   std::shared_ptr<Core> core_;  // null after a move
   Buffers::Record record_;
   std::shared_ptr<ExportedBuffer> exported_;  // once it was exported
+  std::shared_ptr<CopyState> last_copy_;  // that was begun and may go on; each begins after the one before
 };
 
 }  // namespace detail
@@ -80,8 +89,9 @@ class BufferOwner {
 /// makes it. Move-only. Actors access it through a BufferHandle in a message (Context::buffer).
 ///
 /// Destroying a Buffer is safe at any time: its handles become stale, and messages in use of the memory
-/// are not disturbed. A Buffer may outlive its Runtime, and keeps its engine process. Used by one thread at a
-/// time, and not while actors write the same elements.
+/// are not disturbed. It blocks until copies that write_async() and read_async() began are done. A Buffer may
+/// outlive its Runtime, and keeps its engine process. Used by one thread at a time, and not while actors
+/// write the same elements.
 template <class T>
 class Buffer {
  public:
@@ -121,6 +131,22 @@ class Buffer {
   /// @throws Error  if the range exceeds the buffer, or the engine failed
   void read(std::span<T> to, uint64_t offset = 0) const {
     owner_.copy_out(offset * sizeof(T), to.data(), to.size_bytes());
+  }
+
+  /// Begins to copy elements into the buffer, and returns before they are there. Copies of one buffer, these
+  /// and blocking ones, are made in the order of the calls. Two threads of the runtime copy, one into buffers
+  /// and one out of them; each starts with its first copy.
+  /// @param from    must stay, unchanged, until the future has its outcome
+  /// @param offset  the first element to write
+  /// @returns       the future of the copy. Send messages with the buffer's handle once it is there.
+  /// @throws Error  as write(), or if a thread cannot be started; if the engine fails the future says so
+  Future<void> write_async(std::span<const T> from, uint64_t offset = 0) {
+    return owner_.begin_copy_in(offset * sizeof(T), from.data(), from.size_bytes());
+  }
+  /// Begins to copy elements out of the buffer, as write_async().
+  /// @param to  must stay until the future has its outcome; its elements are undefined before
+  Future<void> read_async(std::span<T> to, uint64_t offset = 0) {
+    return owner_.begin_copy_out(offset * sizeof(T), to.data(), to.size_bytes());
   }
 
   /// Returns the elements of a pinned buffer in place. Call it again after each reply: the new span shows

@@ -48,6 +48,11 @@ Managed* as_dlpack(BufferObject& buffer) {
                                        buffer.owner.device().value_or(-1));
 }
 
+CopyObject parts_of(Future<void> copy) {
+  auto [core, state] = std::move(copy).parts();
+  return {std::move(core), std::move(state)};
+}
+
 }  // namespace
 
 gyre_status gyre_buffer_create(gyre_runtime runtime, gyre_memory memory, gyre_element element,
@@ -159,6 +164,62 @@ gyre_status gyre_buffer_read(gyre_buffer buffer, uint64_t offset, void* bytes, u
     return GYRE_OK;
   });
 }
+
+gyre_status gyre_buffer_write_async(gyre_buffer buffer, uint64_t offset, const void* bytes, uint64_t size,
+                                    gyre_copy* copy) {
+  const char* const doing = "gyre_buffer_write_async";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<BufferObjects> used;
+    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
+    if (bytes == nullptr && size != 0) return invalid(doing, "bytes is null, and size is not 0");
+    if (copy == nullptr) return invalid(doing, "copy is null");
+    *copy = Copies::table().add(parts_of(used->owner.begin_copy_in(offset, bytes, size)));
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_buffer_read_async(gyre_buffer buffer, uint64_t offset, void* bytes, uint64_t size,
+                                   gyre_copy* copy) {
+  const char* const doing = "gyre_buffer_read_async";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<BufferObjects> used;
+    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
+    if (bytes == nullptr && size != 0) return invalid(doing, "bytes is null, and size is not 0");
+    if (copy == nullptr) return invalid(doing, "copy is null");
+    *copy = Copies::table().add(parts_of(used->owner.begin_copy_out(offset, bytes, size)));
+    return GYRE_OK;
+  });
+}
+
+gyre_status gyre_copy_wait(gyre_copy copy, int64_t timeout_ns) {
+  const char* const doing = "gyre_copy_wait";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<Copies> used;
+    GYRE_C_TRY(use<Copies>(doing, copy, used));
+    int64_t ns = 0;
+    GYRE_C_TRY(read_timeout(doing, timeout_ns, -1, ns));
+    const int64_t until_ns =
+        ns == -1 ? INT64_MAX : detail::after(detail::host_now_ns(), std::chrono::nanoseconds(ns));
+    if (used->copy->wait_until(until_ns)) return status_of(used->copy->outcome());
+    return refuse(GYRE_NOT_READY,
+                  fmt::format("{}: the copy is not done within {} ns; wait longer, or again", doing, ns));
+  });
+}
+
+gyre_status gyre_copy_notify(gyre_copy copy, gyre_copy_done done, void* context) {
+  const char* const doing = "gyre_copy_notify";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<Copies> used;
+    GYRE_C_TRY(use<Copies>(doing, copy, used));
+    if (done == nullptr) return invalid(doing, "done is null");
+    const auto call = [done, context](const Result<void>& outcome) { done(context, status_of(outcome)); };
+    if (used->copy->when_done(*used->core, call)) return GYRE_OK;
+    return refuse(GYRE_BUSY,
+                  fmt::format("{}: the copy has such a call already; wait by gyre_copy_wait", doing));
+  });
+}
+
+gyre_status gyre_copy_release(gyre_copy copy) { return release<Copies>("gyre_copy_release", copy); }
 
 gyre_status gyre_buffer_view(gyre_buffer buffer, int64_t timeout_ns, void** elements) {
   const char* const doing = "gyre_buffer_view";

@@ -15,8 +15,8 @@
    A program therefore runs with a later library, and with an earlier one as long as fields unknown to the
    library are 0. A size that no version has is GYRE_INVALID_ARGUMENT. The gyre_…_init functions fill in the
    defaults.
-   5. Memory. A function reads or copies what the caller passes before it returns; the caller keeps
-   ownership. Memory that a handle shows (a reply's bytes, a dead letter's text, a schema's views) belongs
+   5. Memory. A function reads or copies what the caller passes before it returns, unless its name ends with
+   _async; the caller keeps ownership. Memory that a handle shows (a reply's bytes, a dead letter's text, a schema's views) belongs
    to the library and is valid until the handle is released. Each …_release function ends one handle;
    objects made from the handle stay valid. After a runtime is released its calls and buffers return
    GYRE_TERMINATED, and a reply that had arrived stays readable.
@@ -623,6 +623,30 @@ GYRE_API gyre_status gyre_buffer_write(gyre_buffer buffer, uint64_t offset, cons
    reply has arrived. Works for every kind of memory. Does not wait for workers. Fails with GYRE_FAILED past
    the end. */
 GYRE_API gyre_status gyre_buffer_read(gyre_buffer buffer, uint64_t offset, void* bytes, uint64_t size);
+/** Names a copy that goes on by itself. Several threads may use it. */
+typedef uint64_t gyre_copy;
+/** Called once when a copy is done: with GYRE_OK, or why not. */
+typedef void (*gyre_copy_done)(void* context, gyre_status outcome);
+/** Begins to copy `size` bytes into the buffer from byte `offset` on. `bytes` must stay, unchanged, until the
+   copy is done. Copies of one buffer, gyre_buffer_write and gyre_buffer_read too, are made in the order of the
+   calls. Fails at once as gyre_buffer_write does; if the engine fails the copy's outcome is
+   GYRE_BUFFER_LOST or GYRE_ENGINE_FAILED. The first copy in each direction starts a thread of the runtime. */
+GYRE_API gyre_status gyre_buffer_write_async(gyre_buffer buffer, uint64_t offset, const void* bytes,
+                                             uint64_t size, gyre_copy* copy);
+/** Begins to copy `size` bytes out of the buffer from byte `offset` on, as gyre_buffer_write_async. What a
+   handler wrote is copied once its reply has arrived. */
+GYRE_API gyre_status gyre_buffer_read_async(gyre_buffer buffer, uint64_t offset, void* bytes, uint64_t size,
+                                            gyre_copy* copy);
+/** Blocks until the copy is done, and returns its outcome: GYRE_OK, or why it failed. Returns GYRE_NOT_READY
+   after the timeout: 0 only looks, -1 waits until it is done. May be called repeatedly. */
+GYRE_API gyre_status gyre_copy_wait(gyre_copy copy, int64_t timeout_ns);
+/** Has `done` called with `context` once the copy is done, on the thread of the runtime that polls for
+   outcomes; this starts it. After the runtime has ended this function calls `done` itself. `done` must not
+   block. A copy has one such call: a second is GYRE_BUSY. */
+GYRE_API gyre_status gyre_copy_notify(gyre_copy copy, gyre_copy_done done, void* context);
+/** Releases the copy, which goes on: its bytes must stay until it is done. gyre_buffer_release waits for the
+   buffer's copies. */
+GYRE_API gyre_status gyre_copy_release(gyre_copy copy);
 /** Returns the elements in place; the pointer is valid until the buffer is released. Pinned memory: call it
    again after each reply, to see what the handler wrote. Unified memory: blocks until every worker is past
    all messages sent before the call, at most for the timeout; use the elements until a message with the
@@ -646,8 +670,8 @@ GYRE_API gyre_status gyre_export_release(gyre_export exported);
    DLManagedTensorVersioned of version 1.0 if `version` is 1. The tensor's deleter releases the export.
    Otherwise like gyre_buffer_export. */
 GYRE_API gyre_status gyre_buffer_to_dlpack(gyre_buffer buffer, int32_t version, void** tensor);
-/** Releases the buffer, at any time. Its handles become stale; messages in use of the memory are not
-   disturbed. */
+/** Releases the buffer, at any time; blocks until its copies are done. Its handles become stale; messages in
+   use of the memory are not disturbed. */
 GYRE_API gyre_status gyre_buffer_release(gyre_buffer buffer);
 
 /* ---- Dead letters: messages that were accepted and not handled */

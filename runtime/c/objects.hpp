@@ -67,6 +67,12 @@ struct BufferObject {
   int64_t timeout_ns;  // the runtime's
 };
 
+/// A copy of a buffer. Used by any thread.
+struct CopyObject {
+  std::shared_ptr<detail::Core> core;
+  std::shared_ptr<detail::CopyState> copy;
+};
+
 struct DeadLetterList {
   std::vector<DeadLetter> letters;
   std::vector<std::string> texts;
@@ -108,6 +114,9 @@ struct Exports : ObjectKind<std::shared_ptr<void>, 8, false> {
 };
 struct Queues : ObjectKind<QueueObject, 7, false> {
   static constexpr const char* what = "queue";
+};
+struct Copies : ObjectKind<CopyObject, 9, false> {
+  static constexpr const char* what = "copy";
 };
 
 template <class Kind>

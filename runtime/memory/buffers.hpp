@@ -5,6 +5,7 @@
 #include <gyre/messages/buffer.view.hpp>
 #include <gyre/runtime/core/host_bridge.hpp>
 #include <gyre/runtime/memory/buffer_memory.hpp>
+#include <gyre/runtime/memory/copy_queue.hpp>
 #include <gyre/runtime/stats.hpp>
 #include <gyre/runtime/system/timed_mutex.hpp>
 
@@ -35,8 +36,6 @@ struct Ledger {
 };
 
 namespace detail {
-
-enum class Transfer { write, read };
 
 /// What was claimed of each worker's ring at one moment.
 using Tickets = std::vector<uint64_t>;
@@ -79,6 +78,8 @@ class Buffers {
   void release_past_imports() noexcept;
 
   BufferMemory& memory() { return memory_; }
+  /// Returns what makes the copies that go on by themselves.
+  CopyQueue& copies() { return copies_; }
   /// Takes no lock: while another thread allocates or frees, numbers may be of times that far apart.
   Ledger ledger() const;
 
@@ -147,6 +148,7 @@ class Buffers {
   Count in_use_[memory_kinds];          // by MemoryKind
   Count retired_counts_[memory_kinds];  // likewise
   Transfers transfers_[2];              // by Transfer
+  CopyQueue copies_;                    // ends first: its copies use memory_
 };
 
 }  // namespace detail

@@ -31,7 +31,7 @@ void wake(const uint32_t* word, int threads, int flags) noexcept {
 void futex_wait(const uint32_t* word, uint32_t expected, int64_t until_ns) noexcept {
   wait(word, expected, until_ns, FUTEX_PRIVATE_FLAG);
 }
-void futex_wake(const uint32_t* word) noexcept { wake(word, 1, FUTEX_PRIVATE_FLAG); }
+void futex_wake(const uint32_t* word, int threads) noexcept { wake(word, threads, FUTEX_PRIVATE_FLAG); }
 
 void futex_wait_shared(const uint32_t* word, uint32_t expected, int64_t until_ns) noexcept {
   wait(word, expected, until_ns, 0);

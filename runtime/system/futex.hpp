@@ -19,10 +19,10 @@ inline const uint32_t* whole(const std::atomic<uint32_t>& word) {
 /// Sleeps while the word has the value `expected`, until futex_wake(), at most until `until_ns` of the steady
 /// clock. May return early, for example after a signal. No cancellation point.
 void futex_wait(const uint32_t* word, uint32_t expected, int64_t until_ns) noexcept;
-/// Wakes one thread. The word may have been freed.
-void futex_wake(const uint32_t* word) noexcept;
+/// Wakes at most `threads`. The word may have been freed.
+void futex_wake(const uint32_t* word, int threads = 1) noexcept;
 
-/// The same for a word in memory that several processes map. Wakes at most `threads`.
+/// The same for a word in memory that several processes map.
 void futex_wait_shared(const uint32_t* word, uint32_t expected, int64_t until_ns) noexcept;
 void futex_wake_shared(const uint32_t* word, int threads = 1) noexcept;
 

@@ -1,5 +1,8 @@
 /* Every function of gyre.h with null, wrong, stale and oversized arguments: an error code each time, no
    crash, and nothing written. tests/c/calls_all_test.sh holds this file against what the library exports. */
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "expect.h"
 
 /* A message of a null root: all its fields are the defaults. */
@@ -566,6 +569,8 @@ static void calls(gyre_runtime runtime, uint64_t request) {
 
 static void count_release(void* owner) { ++*(int*)owner; }
 
+static void note_copy(void* context, gyre_status outcome) { atomic_store((atomic_int*)context, outcome); }
+
 static void buffers(gyre_runtime runtime, const Wrong wrong_runtime) {
   gyre_buffer buffer = 92;
   EXPECT_HANDLES_REFUSED(wrong_runtime, gyre_buffer_create(h, GYRE_MEMORY_PINNED, GYRE_INT8, 1, &buffer));
@@ -638,6 +643,42 @@ static void buffers(gyre_runtime runtime, const Wrong wrong_runtime) {
   EXPECT_STATUS(GYRE_FAILED, gyre_buffer_read(buffer, 17, bytes, 0));
   EXPECT_STATUS(GYRE_FAILED, gyre_buffer_read(buffer, 2, bytes, UINT64_MAX));
   EXPECT(bytes[0] == 1 && bytes[1] == 2 && bytes[2] == 3);
+
+  gyre_copy copy = 94;
+  EXPECT_HANDLES_REFUSED(wrong, gyre_buffer_write_async(h, 0, bytes, 1, &copy));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_write_async(buffer, 0, NULL, 1, &copy));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_write_async(buffer, 0, bytes, 1, NULL));
+  EXPECT_STATUS(GYRE_FAILED, gyre_buffer_write_async(buffer, 0, bytes, 17, &copy));
+  EXPECT_STATUS(GYRE_FAILED, gyre_buffer_write_async(buffer, 1, bytes, UINT64_MAX, &copy));
+  EXPECT_HANDLES_REFUSED(wrong, gyre_buffer_read_async(h, 0, bytes, 1, &copy));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_read_async(buffer, 0, NULL, 1, &copy));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_buffer_read_async(buffer, 0, bytes, 1, NULL));
+  EXPECT_STATUS(GYRE_FAILED, gyre_buffer_read_async(buffer, 17, bytes, 0, &copy));
+  EXPECT(copy == 94);
+  const unsigned char sent[4] = {11, 12, 13, 14};
+  unsigned char got[4] = {0};
+  gyre_copy read_back;
+  REQUIRE_OK(gyre_buffer_write_async(buffer, 3, sent, 4, &copy));
+  REQUIRE_OK(gyre_buffer_read_async(buffer, 3, got, 4, &read_back));
+  gyre_copy stale_copy;
+  REQUIRE_OK(gyre_buffer_write_async(buffer, 16, NULL, 0, &stale_copy));
+  EXPECT_STATUS(GYRE_OK, gyre_copy_release(stale_copy));
+  const Wrong wrong_copy = wrong_for(runtime, stale_copy);
+  EXPECT_HANDLES_REFUSED(wrong_copy, gyre_copy_wait(h, -1));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_copy_wait(read_back, -2));
+  EXPECT_STATUS(GYRE_OK, gyre_copy_wait(read_back, -1));
+  EXPECT_STATUS(GYRE_OK, gyre_copy_wait(copy, 0)); /* it was begun before */
+  EXPECT(memcmp(sent, got, 4) == 0);
+  EXPECT_HANDLES_REFUSED(wrong_copy, gyre_copy_notify(h, note_copy, got));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_copy_notify(copy, NULL, got));
+  atomic_int outcome = -1;
+  REQUIRE_OK(gyre_copy_notify(copy, note_copy, &outcome));
+  EXPECT_STATUS(GYRE_BUSY, gyre_copy_notify(copy, note_copy, &outcome));
+  while (atomic_load(&outcome) == -1) sched_yield();
+  EXPECT(atomic_load(&outcome) == GYRE_OK);
+  EXPECT_STATUS(GYRE_OK, gyre_copy_release(copy));
+  EXPECT_HANDLES_REFUSED(wrong_copy, gyre_copy_release(h));
+  EXPECT_STATUS(GYRE_OK, gyre_copy_release(read_back));
 
   void* elements = bytes;
   EXPECT_HANDLES_REFUSED(wrong, gyre_buffer_view(h, -1, &elements));

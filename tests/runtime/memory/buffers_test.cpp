@@ -120,6 +120,23 @@ TEST_CASE("parts of a buffer are written and read by offset, and nothing past it
   }
 }
 
+TEST_CASE("copies that go on by themselves are made in their order, in every kind", "[gpu]") {
+  Runtime runtime = launch();
+  for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned}) {
+    auto buffer = runtime.allocate<uint64_t>(kind, 100'000);
+    const auto first = count_from(1, buffer.size()), second = count_from(7, 50'000);
+    std::vector<uint64_t> before(buffer.size()), after(buffer.size());
+    Future<void> copies[] = {buffer.write_async(first), buffer.read_async(before),
+                             buffer.write_async(second, 50'000), buffer.read_async(after)};
+    for (Future<void>& copy : copies) CHECK(copy.get());
+    auto expected = first;
+    CHECK(before == expected);
+    std::copy(second.begin(), second.end(), expected.begin() + 50'000);
+    CHECK(after == expected);
+    CHECK(contents(buffer) == expected);
+  }
+}
+
 TEST_CASE("a pinned buffer is used in place from both sides", "[gpu]") {
   Runtime runtime = launch();
   Client client = runtime.client();

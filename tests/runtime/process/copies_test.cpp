@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/detached.hpp"
 #include "support/engine_processes.hpp"
 #include "support/fake_engine_processes.hpp"
 #include "support/rounds.hpp"
@@ -100,7 +101,7 @@ TEST_CASE("copies of every size, from and to any offset, arrive whole, of pinned
   const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
   {
     Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
-    constexpr size_t most = (9 << 20) + 5;  // more than the staging memory
+    constexpr size_t most = (17 << 20) + 5;  // more than the staging memory
     auto buffer = runtime.allocate<uint8_t>(MemoryKind::device, most + 64);
     auto pinned_in = runtime.allocate<uint8_t>(MemoryKind::pinned, most + 64);
     auto pinned_out = runtime.allocate<uint8_t>(MemoryKind::pinned, most + 64);
@@ -189,6 +190,146 @@ TEST_CASE("a copy ends with an error when its engine process is killed, and so d
     REQUIRE(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
     (void)runtime.terminate();
   }
+}
+
+TEST_CASE("copies that go on by themselves are made in their order, of one buffer, beside those of others") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    constexpr size_t bytes = 300'000;
+    constexpr unsigned count = 6;
+    std::vector<Buffer<uint8_t>> buffers;
+    std::vector<std::vector<uint8_t>> in(3 * count, std::vector<uint8_t>(bytes)), out = in;
+    for (unsigned n = 0; n < count; ++n)
+      buffers.push_back(runtime.allocate<uint8_t>(MemoryKind::device, bytes));
+    for (int round = 0; round < rounds(5); ++round) {
+      std::vector<Future<void>> futures;
+      // Each buffer: written, read, written, read; every read gets what was written before it.
+      for (unsigned turn = 0; turn < 3; ++turn) {
+        for (unsigned n = 0; n < count; ++n) {
+          const unsigned at = turn * count + n;
+          fill(in[at], unsigned(round) * 100 + at);
+          std::fill(out[at].begin(), out[at].end(), 0);
+          futures.push_back(buffers[n].write_async(in[at]));
+          futures.push_back(buffers[n].read_async(out[at]));
+        }
+      }
+      futures.push_back(buffers[0].write_async(std::span<uint8_t>(), 5));
+      // A blocking one comes behind those that were begun.
+      std::vector<uint8_t> last(bytes);
+      buffers[3].read(last);
+      CHECK(last == in[2 * count + 3]);
+      for (Future<void>& future : futures) CHECK(future.get());
+      CHECK(out == in);
+    }
+    CHECK_THROWS_WITH(buffers[0].write_async(in[0], 1), containing("bytes from byte 1 on, and it has"));
+    CHECK_THROWS_WITH(buffers[0].read_async(out[0], bytes + 1), containing("reading a buffer"));
+    buffers.clear();
+    CHECK(runtime.ledger().used(MemoryKind::device).buffers == 0);
+    const auto books = runtime.terminate();
+    CHECK(runtime.ledger().empty());
+    (void)books;
+  }
+  CHECK(processes.reports().empty());
+}
+
+TEST_CASE("a copy's outcome is waited for, called back with and awaited, before and after it is done") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+  auto buffer = runtime.allocate<uint8_t>(MemoryKind::device, 3'000'000);
+  std::vector<uint8_t> in(buffer.size()), out(buffer.size());
+  fill(in, 1);
+  std::atomic<int> called{0}, good{0};
+  const auto note = [&](const Result<void>& outcome) {
+    good += bool(outcome);
+    ++called;
+  };
+  for (int round = 0; round < rounds(10); ++round) {
+    called = good = 0;
+    buffer.write_async(in).then(note);
+    Future<void> waited = buffer.read_async(out);
+    CHECK(waited.wait_for(std::chrono::minutes(1)));
+    CHECK(waited.ready());
+    std::move(waited).then(note);  // it is done
+    Future<void> moved = buffer.read_async(out), other = std::move(moved);
+    [](Future<void> future, const auto& outcome_goes_to) -> Detached {
+      outcome_goes_to(co_await std::move(future));
+    }(std::move(other), note);
+    CHECK(moved.get().error().status == Status::terminated);
+    CHECK(within_a_minute([&] { return called == 3; }));
+    CHECK(good == 3);
+    CHECK(out == in);
+  }
+  // A future that nobody takes the outcome of does not stop its copy.
+  std::vector<uint8_t> zeros(buffer.size());
+  (void)buffer.write_async(zeros);
+  buffer.read(out);
+  CHECK(out == zeros);
+}
+
+TEST_CASE("a buffer that is destroyed, replaced or moved while copies go on lets them end first") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    constexpr size_t bytes = 4'000'000;
+    std::vector<uint8_t> in(bytes), zeros(bytes), out(bytes);
+    fill(in, 5);
+    for (int round = 0; round < rounds(10); ++round) {
+      Future<void> future;
+      {
+        auto buffer = runtime.allocate<uint8_t>(MemoryKind::device, bytes);
+        future = buffer.write_async(in);
+      }
+      // The next one may have its memory, and is zeroed all the same.
+      auto next = runtime.allocate<uint8_t>(MemoryKind::device, bytes);
+      CHECK(future.ready());
+      CHECK(future.get());
+      next.read(out);
+      CHECK(out == zeros);
+      Future<void> moved_under = next.write_async(in);
+      auto moved = std::move(next);
+      moved.read(out);
+      CHECK(moved_under.get());
+      CHECK(out == in);
+      Future<void> replaced = moved.write_async(zeros);
+      moved = runtime.allocate<uint8_t>(MemoryKind::device, 10);
+      CHECK(replaced.ready());
+    }
+    // Futures and buffers outlive their runtime.
+    auto buffer = runtime.allocate<uint8_t>(MemoryKind::device, bytes);
+    Future<void> future = buffer.write_async(in);
+    (void)runtime.terminate();
+    CHECK(future.get());
+  }
+  CHECK(processes.reports().empty());
+}
+
+TEST_CASE("copies that go on when their engine process is killed say that the buffer is lost") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+  auto buffer = runtime.allocate<uint8_t>(MemoryKind::device, 8'000'000);
+  std::vector<uint8_t> bytes(buffer.size());
+  // So many that some have not begun when it is killed.
+  std::vector<Future<void>> futures;
+  for (int n = 0; n < 50; ++n)
+    futures.push_back(n % 2 == 0 ? buffer.write_async(bytes) : buffer.read_async(bytes));
+  kill(engines_of(getpid()).at(0), SIGKILL);
+  std::atomic<int> lost{0}, done{0};
+  for (Future<void>& future : futures) {
+    std::move(future).then([&](const Result<void>& outcome) {
+      lost += !outcome && outcome.error().status == Status::buffer_lost;
+      ++done;
+    });
+  }
+  CHECK(within_a_minute([&] { return done == 50; }));
+  CHECK(lost > 0);
+  REQUIRE(within_a_minute([&] { return runtime.state() == Lifecycle::failed; }));
+  Future<void> late = buffer.write_async(bytes);
+  CHECK(late.get().error().status == Status::buffer_lost);
 }
 
 TEST_CASE("an engine process copies nothing that is not of a buffer, whatever a program asks for by a lane") {
