@@ -382,6 +382,39 @@ class Buffers(unittest.TestCase):
         self.assertGreater(stats["actor_bytes"], 0)
         self.assertLessEqual(stats["device_free_bytes"], stats["device_bytes"])
 
+    def test_copies_go_on_by_themselves_and_are_awaited(self):
+        arrays = [numpy.random.default_rng(n).random(200_000) for n in range(4)]
+        with self.runtime.buffer(("float64", 200_000)) as buffer:
+            begun = []
+            for array in arrays:  # in their order
+                begun += [buffer.write_async(array), buffer.read_async()]
+            for n, array in enumerate(arrays):
+                self.assertIs(begun[2 * n].wait(), array)
+                numpy.testing.assert_array_equal(begun[2 * n + 1].wait(), array)
+                self.assertTrue(begun[2 * n].done())
+            part = numpy.zeros(10)
+            self.assertIs(buffer.read_async(part, offset=5).wait(60), part)
+            numpy.testing.assert_array_equal(part, arrays[-1][5:15])
+
+            async def both():
+                writing = buffer.write_async(arrays[0])
+                reading = buffer.read_async()
+                twice = await asyncio.gather(reading, reading, writing)
+                again = await reading  # it is done
+                return twice[:2] + [again]
+
+            for got in asyncio.run(both()):
+                numpy.testing.assert_array_equal(got, arrays[0])
+            # Nobody keeps the array, nor the copy.
+            buffer.write_async(numpy.full(200_000, 3.0))
+            gc.collect()
+            numpy.testing.assert_array_equal(buffer.read(), numpy.full(200_000, 3.0))
+            with self.assertRaises(gyre.Error):
+                buffer.write_async(arrays[0], offset=1)
+            with self.assertRaises(gyre.BadArgument):
+                buffer.read_async(numpy.zeros(4, dtype="int8"))
+        self.assertEqual(self.runtime.stats()["buffers_in_use"], [0, 0, 0])
+
     def test_elements_of_every_type_are_kept(self):
         for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"):
             array = numpy.arange(100).astype(name).reshape(10, 10).T  # neither flat nor contiguous

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._buffer import Buffer
+from ._copies import Copy
 from ._errors import BadArgument, Closed, EngineUnavailable, Error, TimedOut
 from ._library import lib as _lib
 from ._runtime import Actors, Client, DeadLetter, Runtime, launch
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 __version__: str = _lib.gyre_version().decode()
 __all__ = [
-    "Actors", "BadArgument", "Buffer", "Client", "Closed", "DeadLetter", "EngineUnavailable", "Error", "PendingReply",
-    "Runtime", "Schema", "TimedOut", "launch",
+    "Actors", "BadArgument", "Buffer", "Client", "Closed", "Copy", "DeadLetter", "EngineUnavailable", "Error",
+    "PendingReply", "Runtime", "Schema", "TimedOut", "launch",
 ]
 
 

@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _export
+from ._copies import Copy
 from ._errors import BadArgument, Error, check, nanoseconds, shown
 from ._library import BufferHandle, BufferInfo, Handle, Import, lib
 from ._tensor import describe, drop, keep, refusal, release_keeper
@@ -38,6 +39,7 @@ class Buffer:
     one thread at a time."""
 
     _exported: _export.Export | None = None  # what the array interfaces name: kept as long as this object, which their arrays keep
+    _copies: list[Copy] = []  # that go on; never changed in place
     read_only = False  # True: handlers must ask for Context::buffer<const T>, and write() is refused
 
     def __init__(self, runtime: Runtime, like: Any, memory: str = "device") -> None:
@@ -113,6 +115,7 @@ class Buffer:
         handle, self._handle = self._handle, 0
         if handle:
             check(lib.gyre_buffer_release(handle))
+        self._copies = []  # they are done
 
     def handle(self, length: int = 0) -> dict[str, Any]:
         """Returns the fields of a BufferHandle that names the first `length` elements; 0: all."""
@@ -141,6 +144,11 @@ class Buffer:
 
         out: a contiguous, writeable array of the buffer's type; by default a new array of the elements from there on.
         """
+        out = self._array_to_read(out, offset)
+        check(lib.gyre_buffer_read(self._handle, offset * self.dtype.itemsize, out.ctypes.data, out.nbytes))
+        return out
+
+    def _array_to_read(self, out: Array | None, offset: int) -> Array:
         import numpy
 
         self._check_offset(offset)
@@ -149,8 +157,32 @@ class Buffer:
         if not isinstance(out, numpy.ndarray) or out.dtype != self.dtype or not out.flags.c_contiguous \
                 or not out.flags.writeable:
             raise BadArgument(f"reading a buffer: out must be a contiguous, writeable array of {self.dtype}")
-        check(lib.gyre_buffer_read(self._handle, offset * self.dtype.itemsize, out.ctypes.data, out.nbytes))
         return out
+
+    def write_async(self, array: Any, offset: int = 0) -> Copy:
+        """Begins to copy an array into the buffer from element `offset` on: `await` what it returns, or wait() for it.
+        Copies of one buffer are made in the order of the calls. Do not change the array before the copy is done. A
+        contiguous array of the buffer's type is copied once; other arrays are converted first."""
+        import numpy
+
+        array = numpy.ascontiguousarray(array, dtype=self.dtype)
+        self._check_offset(offset)
+        return self._begin(lib.gyre_buffer_write_async, array, offset)
+
+    def read_async(self, out: Array | None = None, offset: int = 0) -> Copy:
+        """Begins to copy elements out of the buffer from element `offset` on; the outcome is the array. What a handler
+        wrote is copied once its reply has arrived. Arguments and order: read(), write_async()."""
+        return self._begin(lib.gyre_buffer_read_async, self._array_to_read(out, offset), offset)
+
+    def _begin(self, begin: Any, array: Array, offset: int) -> Copy:
+        handle = Handle()
+        check(
+            begin(self._handle, offset * self.dtype.itemsize, array.ctypes.data, array.nbytes, ctypes.byref(handle))
+        )
+        copy = Copy(handle.value, array)
+        # Their arrays must stay, whatever the program keeps of them.
+        self._copies = [each for each in self._copies if not each.done()] + [copy]
+        return copy
 
     def view(self, timeout: float | None = None) -> Array:
         """Returns an array that shares the elements of pinned or unified memory. Call it again after each reply, to see

@@ -134,6 +134,8 @@ class SendOptions(_Struct):
 
 #: Called with an owner that is not needed any more.
 ReleaseOwner = ctypes.CFUNCTYPE(None, c_void_p)
+#: Called with a context, and the outcome of a copy that is done.
+CopyDone = ctypes.CFUNCTYPE(None, c_void_p, Status)
 
 
 class Import(_Struct):
@@ -267,6 +269,11 @@ FUNCTIONS = {
     "gyre_buffer_get_handle": (Status, [Handle, c_uint64, POINTER(BufferHandle)]),
     "gyre_buffer_write": (Status, [Handle, c_uint64, c_void_p, c_uint64]),
     "gyre_buffer_read": (Status, [Handle, c_uint64, c_void_p, c_uint64]),
+    "gyre_buffer_write_async": (Status, [Handle, c_uint64, c_void_p, c_uint64, POINTER(Handle)]),
+    "gyre_buffer_read_async": (Status, [Handle, c_uint64, c_void_p, c_uint64, POINTER(Handle)]),
+    "gyre_copy_wait": (Status, [Handle, c_int64]),
+    "gyre_copy_notify": (Status, [Handle, CopyDone, c_void_p]),
+    "gyre_copy_release": (Status, [Handle]),
     "gyre_buffer_view": (Status, [Handle, c_int64, POINTER(c_void_p)]),
     "gyre_buffer_get_info": (Status, [Handle, POINTER(BufferInfo)]),
     "gyre_buffer_export": (Status, [Handle, POINTER(Handle), POINTER(c_void_p), POINTER(c_int32)]),
