@@ -60,7 +60,8 @@ struct FarChunks {
   Chunk<T, bytes> chunks[count];
 
   /// Loads chunks of `address` from chunk `first` on.
-  GYRE_DEVICE static FarChunks load(const T* address, uint64_t first, uint64_t step) {
+  template <class Index>
+  GYRE_DEVICE static FarChunks load(const T* address, Index first, Index step) {
     FarChunks loaded;
     for (uint32_t i = 0; i < count; ++i)
       loaded.chunks[i] = Chunk<T, bytes>::load(address + (first + i * step) * size);
@@ -69,8 +70,8 @@ struct FarChunks {
 };
 
 /// Sets the chunks of `out` at the positions of the input chunks.
-template <uint32_t bytes, class Out, class F, class... In>
-GYRE_DEVICE void transform_far_chunks(Out* out, uint64_t first, uint64_t step, F& f,
+template <uint32_t bytes, class Out, class Index, class F, class... In>
+GYRE_DEVICE void transform_far_chunks(Out* out, Index first, Index step, F& f,
                                       const FarChunks<In, bytes>&... in) {
   using Far = FarChunks<Out, bytes>;
   for (uint32_t i = 0; i < Far::count; ++i) {
@@ -81,12 +82,12 @@ GYRE_DEVICE void transform_far_chunks(Out* out, uint64_t first, uint64_t step, F
 }
 
 /// Sets the elements of `out` that fill whole chunks of `bytes` bytes; returns their number, at most
-/// `count`.
-template <uint32_t bytes, class Out, class F, class... In>
-GYRE_DEVICE uint64_t transform_chunks(const Context& ctx, Out* out, uint64_t count, F& f, const In*... in) {
+/// `count`. An index is of 32 bits for lists, which costs a GPU less.
+template <uint32_t bytes, class Out, class Index, class F, class... In>
+GYRE_DEVICE Index transform_chunks(const Context& ctx, Out* out, Index count, F& f, const In*... in) {
   constexpr uint32_t size = bytes / sizeof(Out), far = FarChunks<Out, bytes>::count;
-  const uint64_t chunks = count / size, step = ctx.size();
-  uint64_t c = ctx.rank();
+  const Index chunks = count / size, step = ctx.size();
+  Index c = ctx.rank();
   for (; c + (far - 1) * step < chunks; c += far * step) {
     transform_far_chunks<bytes, Out>(out, c, step, f, FarChunks<In, bytes>::load(in, c, step)...);
   }
@@ -98,7 +99,7 @@ GYRE_DEVICE uint64_t transform_chunks(const Context& ctx, Out* out, uint64_t cou
 template <class Out, class F, class... In>
 GYRE_DEVICE void transform_long(const Context& ctx, const wire::ListBuilder<Out>& out, F& f,
                                 const wire::ListReader<In>&... in) {
-  uint64_t done = 0;
+  uint32_t done = 0;
   if constexpr (((sizeof(In) == sizeof(Out)) && ...)) {
     uint32_t count = out.size();
     ((count = in.size() < count ? in.size() : count), ...);
@@ -110,7 +111,7 @@ GYRE_DEVICE void transform_long(const Context& ctx, const wire::ListBuilder<Out>
                                  : transform_chunks<8>(ctx, out.data(), count, f, in.data()...);
     }
   }
-  for (uint32_t i = uint32_t(done) + ctx.rank(); i < out.size(); i += ctx.size()) out.set(i, f(in[i]...));
+  for (uint32_t i = done + ctx.rank(); i < out.size(); i += ctx.size()) out.set(i, f(in[i]...));
 }
 
 /// Calls f(i, list[i]) for the elements that fill whole chunks of `bytes` bytes; returns their number.
