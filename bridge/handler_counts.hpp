@@ -19,7 +19,10 @@ struct alignas(128) HandlerCounts {
   uint64_t failed;        ///< messages that got an error reply or became dead letters, but for expired ones
   uint64_t expired;       ///< messages that were refused because their deadline had passed
   uint64_t dead_letters;  ///< tells among the failed and the expired
-  uint64_t reserved[4];
+  // Of the entry for messages that are for none: what all handlers of the worker logged.
+  uint64_t log_lines;          ///< lines that got an entry
+  uint64_t log_lines_dropped;  ///< lines that found no room
+  uint64_t reserved[2];
 
   GYRE_DEVICE static constexpr uint32_t bin_of(uint64_t ns) {
 #if defined(__CUDACC_RTC__)

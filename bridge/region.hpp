@@ -2,7 +2,7 @@
 // pointers.
 //
 //   RegionHeader | HandlerTypes
-//   | worker 0: HostLine WorkerLine LastWords HandlerCounts FailureLog  D2H ring | worker 1: …
+//   | worker 0: HostLine WorkerLine LastWords LogEntry… HandlerCounts FailureLog  D2H ring | worker 1: …
 //   | inbound part: worker 0: CommandLine  H2D ring | worker 1: … | arena
 //
 // The inbound part holds what the host sends to workers. A second inbound part may lie in device memory that
@@ -41,6 +41,7 @@ struct CommandWord {
 /// Written by the host, read by one worker.
 struct alignas(128) HostLine {
   uint64_t d2h_credit;  ///< D2H tickets that the host is done with
+  uint64_t log_taken;   ///< lines of the worker's handlers that the host has taken
 };
 
 /// Written by the host, read by one worker. In the region the H2D ring lies behind it. One word, so that a
@@ -100,6 +101,20 @@ struct FailureLog {
   }
 };
 
+/// What an argument of a logged line is.
+enum class LogKind : uint32_t { signed_number = 1, unsigned_number = 2, real = 3, text = 4 };
+
+/// One line that a handler logged: line n (from 0) of a worker lies in its entry n mod `room`. The first word
+/// is n + 1, stored last (release); the host then reads the others and adds to HostLine::log_taken. Words 1
+/// to 3: the actor's key; actor type and message type (16 bits each), then 4 bits of LogKind for each
+/// argument; the number of arguments, then the bytes of the format. Behind these the arguments, 8 bytes each
+/// (a text's: its bytes), then the bytes of the format, then those of the texts.
+struct alignas(128) LogEntry {
+  static constexpr uint32_t room = 16, words = 32, head_words = 4, most_arguments = 8;
+  static constexpr uint32_t payload_bytes = 8 * (words - head_words);
+  uint64_t content[words];
+};
+
 /// The first bytes of a region.
 struct alignas(128) RegionHeader {
   uint64_t magic;
@@ -114,14 +129,15 @@ struct alignas(128) RegionHeader {
   uint64_t inbound_stride;  ///< bytes from one worker's inbound part to the next
 };
 static_assert(sizeof(HostLine) == 128 && sizeof(CommandLine) == 128 && sizeof(WorkerLine) == 128 &&
-                  sizeof(LastWords) == 128 && sizeof(RegionHeader) == 128 && sizeof(RingShape) == 16,
+                  sizeof(LastWords) == 128 && sizeof(RegionHeader) == 128 && sizeof(RingShape) == 16 &&
+                  sizeof(LogEntry) == 256 && offsetof(HostLine, log_taken) == 8,
               "the region lies alike on both sides");
 static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(RegionHeader, inbound_stride) == 72 &&
                   offsetof(WorkerLine, clock_ns) == 72,
               "the region's fields lie alike on both sides");
 
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
-inline constexpr uint32_t region_version = 7;
+inline constexpr uint32_t region_version = 8;
 
 /// The host's view of handler n, actor by actor: the Cap'n Proto type ids of its request and its response (0:
 /// it takes tells only). Each worker compares it with its own handlers before it starts.
@@ -139,7 +155,7 @@ struct RegionLayout {
   uint32_t handlers = 0;     ///< of all actors
 
   GYRE_DEVICE constexpr uint64_t worker_stride() const {
-    return sizeof(HostLine) + sizeof(WorkerLine) + sizeof(LastWords) +
+    return sizeof(HostLine) + sizeof(WorkerLine) + sizeof(LastWords) + LogEntry::room * sizeof(LogEntry) +
            uint64_t(counts_a_worker()) * sizeof(HandlerCounts) + FailureLog::bytes(shape) +
            shape.ring_bytes();
   }
@@ -157,8 +173,9 @@ struct RegionLayout {
   GYRE_DEVICE constexpr uint64_t last_words(uint32_t worker) const {
     return worker_line(worker) + sizeof(WorkerLine);
   }
+  GYRE_DEVICE constexpr uint64_t log(uint32_t worker) const { return last_words(worker) + sizeof(LastWords); }
   GYRE_DEVICE constexpr uint64_t handler_counts(uint32_t worker) const {
-    return last_words(worker) + sizeof(LastWords);
+    return log(worker) + LogEntry::room * sizeof(LogEntry);
   }
   GYRE_DEVICE constexpr uint64_t failure_log(uint32_t worker) const {
     return handler_counts(worker) + uint64_t(counts_a_worker()) * sizeof(HandlerCounts);
@@ -198,6 +215,7 @@ struct Bridge {
   HostLine* host_line;
   WorkerLine* worker_line;
   LastWords* last_words;
+  LogEntry* log;          ///< LogEntry::room entries
   HandlerCounts* counts;  ///< RegionLayout::counts_a_worker()
   Packet* failure_log;    ///< see FailureLog
   Packet* d2h;
@@ -226,6 +244,7 @@ struct Bridge {
                   reinterpret_cast<HostLine*>(base + layout.host_line(worker)),
                   reinterpret_cast<WorkerLine*>(base + layout.worker_line(worker)),
                   reinterpret_cast<LastWords*>(base + layout.last_words(worker)),
+                  reinterpret_cast<LogEntry*>(base + layout.log(worker)),
                   reinterpret_cast<HandlerCounts*>(base + layout.handler_counts(worker)),
                   reinterpret_cast<Packet*>(base + layout.failure_log(worker)),
                   reinterpret_cast<Packet*>(base + layout.d2h_ring(worker)),

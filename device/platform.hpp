@@ -169,6 +169,12 @@ __device__ inline uint64_t load_added(const uint64_t& word) {
   return value;
 }
 
+/// Sets `word`, of the engine's own memory, to `desired` if it is `expected`. Returns what it was.
+__device__ inline uint64_t compare_and_swap(uint64_t& word, uint64_t expected, uint64_t desired) {
+  return atomicCAS(reinterpret_cast<unsigned long long*>(&word), static_cast<unsigned long long>(expected),
+                   static_cast<unsigned long long>(desired));
+}
+
 /// True if a poll takes so long that choosing its moment pays (PollDelay).
 inline constexpr bool delays_first_poll = true;
 __device__ inline void wait_ticks(uint32_t ticks) {
@@ -229,6 +235,11 @@ inline void add_soon_if(bool condition, uint64_t& word, uint64_t n) {
   if (condition) word += n;
 }
 inline uint64_t load_added(const uint64_t& word) { return word; }
+inline uint64_t compare_and_swap(uint64_t& word, uint64_t expected, uint64_t desired) {
+  const uint64_t found = word;
+  if (found == expected) word = desired;
+  return found;
+}
 
 #endif
 

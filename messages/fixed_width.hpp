@@ -22,6 +22,7 @@ using uint64_t = unsigned long;
 using uintptr_t = uint64_t;
 using size_t = unsigned long;
 #define GYRE_DEVICE __device__
+#define GYRE_DEVICE_NOINLINE __device__ __noinline__
 #define GYRE_CONSTANT static __device__ const
 #undef offsetof  // libcu++'s is no constant
 #define offsetof(type, member) \
@@ -32,6 +33,7 @@ using size_t = unsigned long;
 /// Marks a function that runs in a worker: on the GPU (compiled by NVRTC) and on the CPU (compiled by g++ or
 /// clang).
 #define GYRE_DEVICE
+#define GYRE_DEVICE_NOINLINE
 /// Begins the definition of a constant array in a header, for either side.
 #define GYRE_CONSTANT inline constexpr
 #endif

@@ -103,6 +103,8 @@ Stats Core::stats() const {
   stats.timings = timings_;
   stats.slots = shape().slots;
   stats.books = books();
+  stats.log_lines = host_.handler_log.logged();
+  stats.log_lines_dropped = host_.handler_log.dropped();
   stats.writes = buffers_.transfers(Transfer::write);
   stats.reads = buffers_.transfers(Transfer::read);
   stats.memory = host_.engine->memory();

@@ -95,8 +95,10 @@ struct Stats {
   Lifecycle state = Lifecycle::launched;
   double uptime_s = 0;
   Timings timings;
-  uint32_t slots = 0;     ///< slots per ring
-  uint32_t restarts = 0;  ///< relaunches after a failed engine: Runtime::relaunch() and Options::restart
+  uint32_t slots = 0;      ///< slots per ring
+  uint32_t restarts = 0;   ///< relaunches after a failed engine: Runtime::relaunch() and Options::restart
+  uint64_t log_lines = 0;  ///< lines that handlers logged (Context::log)
+  uint64_t log_lines_dropped = 0;  ///< lines of handlers that found no room, or were damaged
   Books books;
   TransferStats writes;
   TransferStats reads;

@@ -320,7 +320,7 @@ template <class Visit>
 struct VisitActorsToStop {
   Visit& visit;
   template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t, const ActorTableLayout& layout,
+  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t actor_type, const ActorTableLayout& layout,
                               uint8_t* table_begin) {
     if constexpr (HasOnStop<Actor>) {
       const ActorTable table(table_begin, layout);
@@ -329,7 +329,7 @@ struct VisitActorsToStop {
         uint64_t key = 0;
         void* const state = table.at(n, key);
         if (state == nullptr) continue;
-        visit(*static_cast<Actor*>(state), key);
+        visit(*static_cast<Actor*>(state), key, actor_type);
         --left;
       }
     }
@@ -402,7 +402,8 @@ GYRE_DEVICE void remove(ActorList<Actors...> actors, const EngineMemory& memory,
   visit_tables(actors, memory, tables, detail::Remove{actor_type, key});
 }
 
-/// Calls `visit(actor, key)` for each actor whose type has an on_stop. By the whole handler group.
+/// Calls `visit(actor, key, actor_type)` for each actor whose type has an on_stop. By the whole handler
+/// group.
 template <class... Actors, class Visit>
 GYRE_DEVICE void for_each_to_stop(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
                                   Visit&& visit) {

@@ -70,9 +70,12 @@ GYRE_DEVICE bool Worker<Actors...>::expect_actor() {
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::find_or_create_actor(const Envelope& envelope) {
   find_or_create(ActorList<Actors...>{}, shared_->memory, actors_, envelope, shared_->verdict);
-  const uint32_t types = uint32_t(envelope.actor_type) | uint32_t(envelope.message_type) << 16;
-  Memory::store(bridge_.last_words->packet,
-                Packet{{uint32_t(envelope.key), uint32_t(envelope.key >> 32), types}, 1});
+  name_last_words(envelope.key, uint32_t(envelope.actor_type) | uint32_t(envelope.message_type) << 16);
+}
+// One thread.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::name_last_words(uint64_t key, uint32_t types) const {
+  Memory::store(bridge_.last_words->packet, Packet{{uint32_t(key), uint32_t(key >> 32), types}, 1});
 }
 
 template <class... Actors>

@@ -32,6 +32,13 @@ struct WorkerReports {
   HandlerMeter::ClockPair clocks;
 };
 
+/// Where a worker's handlers log.
+struct LogPlace {
+  const HostLine* host_line;
+  const LastWords* last_words;
+  LogEntry* entries;
+};
+
 /// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
 struct WorkerShared {
   MessageVerdict verdict;
@@ -47,6 +54,7 @@ struct WorkerShared {
   const uint32_t* request;
   const CommandLine* command_line;
   EngineMemory memory;
+  LogPlace log;
 };
 
 #if defined(__CUDACC_RTC__)

@@ -57,6 +57,7 @@ class Worker {
       shared = WorkerShared{};
       shared.command_line = bridge.command_line;
       shared.memory = memory;
+      shared.log = {bridge.host_line, bridge.last_words, bridge.log};
       shared.team_log_size = log_warp_size;
       shared.reports.clocks = HandlerMeter::ClockPair::now();
       shared.tick = report_.meter().tick();
@@ -133,7 +134,9 @@ class Worker {
   struct StopActor {
     Worker& worker;
     template <class Actor>
-    GYRE_DEVICE void operator()(Actor& actor, uint64_t key) const {
+    GYRE_DEVICE void operator()(Actor& actor, uint64_t key, uint32_t actor_type) const {
+      if (HandlerGroup::rank() == 0) worker.name_last_words(key, actor_type | lifecycle_message::stop << 16);
+      HandlerGroup::sync();
       Context context(key, false, *worker.shared_);
       detail::ContextAccess::begin_hook<Actor>(context);
       actor.on_stop(context);
@@ -315,6 +318,7 @@ class Worker {
   GYRE_DEVICE bool admit_to_fast_path();
   GYRE_DEVICE bool expect_actor();
   GYRE_DEVICE void find_or_create_actor(const Envelope& envelope);
+  GYRE_DEVICE void name_last_words(uint64_t key, uint32_t types) const;
   GYRE_DEVICE void forget_expected();
   GYRE_DEVICE Handling handle_on_fast_path();
   GYRE_DEVICE Handling conclude_fast(const Ending& ending);

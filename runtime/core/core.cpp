@@ -66,6 +66,7 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
   if (report.unfinished) return report;
   const int64_t deadline_ns = after(host_now_ns(), timeout);
   watcher_.end(deadline_ns);
+  host_.handler_log.take();
   report.callback_stuck = !poller_.end(deadline_ns);
   return report;
 }

@@ -4,6 +4,7 @@
 #include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/calls/call_table.hpp>
 #include <gyre/runtime/core/engine.hpp>
+#include <gyre/runtime/core/handler_log.hpp>
 #include <gyre/runtime/core/host_bridge.hpp>
 #include <gyre/runtime/memory/arena.hpp>
 #include <gyre/runtime/memory/copy_threads.hpp>
@@ -30,6 +31,7 @@ struct HostSide {
   const std::unique_ptr<Engine> engine;
   std::deque<HostBridge> bridges;  // one a worker; never moved
   const std::shared_ptr<CopyThreads> copy_threads = CopyThreads::shared();
+  HandlerLog handler_log;
   Arena arena;
   CallTable calls;
 };

@@ -202,6 +202,8 @@ void Incarnations::add_former(const Termination& report, Core& core) {
   }
   counted_.writes = sum(counted_.writes, stats.writes);
   counted_.reads = sum(counted_.reads, stats.reads);
+  counted_.log_lines += stats.log_lines;
+  counted_.log_lines_dropped += stats.log_lines_dropped;
   keep_last(dead_letters_, core.take_dead_letters());
 }
 
@@ -274,6 +276,8 @@ Stats Incarnations::stats() const {
   }
   Stats stats = now->stats();
   stats.restarts = former.restarts;
+  stats.log_lines += former.log_lines;
+  stats.log_lines_dropped += former.log_lines_dropped;
   stats.books += former.books;
   stats.writes = sum(stats.writes, former.writes);
   stats.reads = sum(stats.reads, former.reads);

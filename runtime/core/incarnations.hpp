@@ -62,6 +62,7 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
     std::vector<std::vector<HandlerStats>> workers;  // by worker and handler
     TransferStats writes, reads;
     uint32_t restarts = 0;
+    uint64_t log_lines = 0, log_lines_dropped = 0;
   };
 
   void restart(const Core& failed) noexcept;

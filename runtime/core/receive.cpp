@@ -217,6 +217,7 @@ void Receiver::do_due_work(int64_t now_ns) {
   clock_.publish_time(now_ns);
   clock_.sample(now_ns);
   engine_failure_.check();
+  if (!host_.engine->may_die()) host_.handler_log.take();  // else the watcher does
 }
 
 void Receiver::end_calls_in_flight() {

@@ -42,9 +42,11 @@ void Watcher::run() {
     }
     core_.engine_failure().check();
     core_.buffers().release_past_imports();
+    core_.host().handler_log.take();
     if (core_.state() == Lifecycle::failed) break;
   }
   lock.unlock();
+  core_.host().handler_log.take();
   // The load pairs with the store in end().
   if (core_.state() == Lifecycle::failed && !ending_.load(std::memory_order_acquire) && core_.on_failure())
     core_.on_failure()();

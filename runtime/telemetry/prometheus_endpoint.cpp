@@ -56,6 +56,11 @@ void add_runtime(std::vector<MetricFamily>& families, const Stats& stats) {
   gauge(add(families, "gyre_uptime_seconds", "Time since the launch.", MetricType::Gauge), stats.uptime_s);
   count(add(families, "gyre_restarts_total", "Relaunches after the engine had failed.", MetricType::Counter),
         stats.restarts);
+  count(add(families, "gyre_log_lines_total", "Lines that handlers logged.", MetricType::Counter),
+        stats.log_lines);
+  count(add(families, "gyre_log_lines_dropped_total", "Lines of handlers that found no room.",
+            MetricType::Counter),
+        stats.log_lines_dropped);
   gauge(add(families, "gyre_compile_seconds",
             "Time that compiling the actors took, or finding them compiled.", MetricType::Gauge),
         stats.timings.compile_ms * 1e-3);

@@ -32,7 +32,7 @@ constexpr uint64_t largest_file = uint64_t(1) << 30;
 // meets half written has another checksum.
 struct Header {
   static constexpr uint64_t expected_magic = 0x31746174536579ull << 8 | 'G';  // "GyeStat1"
-  static constexpr uint64_t expected_version = 5;
+  static constexpr uint64_t expected_version = 6;
   static constexpr uint64_t first_locked_version = 3;  // from then on their writers lock them
   uint64_t magic = expected_magic;
   uint64_t version = expected_version;
@@ -395,6 +395,8 @@ std::vector<std::byte> write_stats(const Stats& stats) {
   number(uint64_t(stats.state));
   writer.real(stats.uptime_s);
   number(stats.restarts);
+  number(stats.log_lines);
+  number(stats.log_lines_dropped);
   writer.real(stats.timings.compile_ms);
   writer.real(stats.timings.launch_ms);
   number(stats.timings.compiled_ahead ? 2 : stats.timings.compiled_from_cache ? 1 : 0);
@@ -428,6 +430,8 @@ Stats read_stats(std::span<const std::byte> bytes) {
   reader.choice(stats.state, Lifecycle::failed);
   stats.uptime_s = reader.real();
   stats.restarts = uint32_t(reader.number());
+  stats.log_lines = reader.number();
+  stats.log_lines_dropped = reader.number();
   stats.timings.compile_ms = reader.real();
   stats.timings.launch_ms = reader.real();
   const uint64_t compiled = reader.number();

@@ -16,6 +16,7 @@ TEST_CASE("no two parts of a region overlap, and all lie within it") {
     parts.push_back({layout.host_line(w), sizeof(HostLine)});
     parts.push_back({layout.worker_line(w), sizeof(WorkerLine)});
     parts.push_back({layout.last_words(w), sizeof(LastWords)});
+    parts.push_back({layout.log(w), LogEntry::room * sizeof(LogEntry)});
     parts.push_back({layout.handler_counts(w), layout.counts_a_worker() * sizeof(HandlerCounts)});
     parts.push_back({layout.failure_log(w), FailureLog::bytes(layout.shape)});
     parts.push_back({layout.d2h_ring(w), layout.shape.ring_bytes()});

@@ -2,10 +2,14 @@
 #include <fmt/format.h>
 #include <gyre/gyre.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
+#include <gyre/runtime/log.hpp>
 
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cmath>
+#include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
@@ -39,6 +43,58 @@ TEST_CASE("three laps of the smallest ring, one ask after another, each answered
             2 * i + 1);
   }
   CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("lines that handlers log reach the program's log with worker, actor and key, or are counted",
+          "[gpu][unified][handlers]") {
+  struct Lines {
+    std::mutex mutex;
+    std::vector<std::string> lines;
+  };
+  const auto logged = std::make_shared<Lines>();
+  set_logger([logged](LogLevel, std::string_view line) {
+    const std::lock_guard lock(logged->mutex);
+    if (line.find("gyre_test::Probe") != line.npos) logged->lines.emplace_back(line);
+  });
+  Runtime runtime = launch_probe({.workers = 2});
+  Client client = runtime.client();
+  const auto log = [&](uint64_t key, uint64_t argument) {
+    return client
+        .ask<ProbeRequest>(Address<Probe>{key},
+                           [&](ProbeRequest::Builder request) {
+                             request.setAction(Action::LOG);
+                             request.setArgument(argument);
+                             request.initFiller(3);
+                           })
+        .get();
+  };
+  const auto lines = [&] {
+    const std::lock_guard lock(logged->mutex);
+    return logged->lines.size();
+  };
+  std::vector<std::string> expected;
+  for (uint64_t n = 1; n <= 40; ++n) {
+    REQUIRE(log(n, n));
+    expected.push_back(fmt::format("worker {}, gyre_test::Probe, key {}: 3 numbers, -{} and {:.2f} of all",
+                                   n % 2, n, n, 0.25 * double(n)));
+    // The next line waits for this one, so that none is dropped.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (lines() < n && std::chrono::steady_clock::now() < end) {
+      REQUIRE(client.ask<ProbeRequest>(probe, asking(Action::WORK, 2'000'000)).get());
+    }
+  }
+  CHECK(runtime.stats().log_lines == 40);
+  CHECK(runtime.stats().log_lines_dropped == 0);
+  REQUIRE(log(41, 500'000));  // a line, and 500 more at once: there is room for 16
+  CHECK(runtime.terminate().books.balanced());
+  set_logger({});
+  const Stats stats = runtime.stats();
+  CHECK(stats.log_lines >= 40 + 16);
+  CHECK(stats.log_lines_dropped != 0);
+  CHECK(stats.log_lines + stats.log_lines_dropped == 40 + 501);
+  REQUIRE(logged->lines.size() == stats.log_lines);
+  CHECK(std::vector(logged->lines.begin(), logged->lines.begin() + 40) == expected);
+  CHECK(logged->lines[41] == "worker 1, gyre_test::Probe, key 41: line 0");
 }
 
 TEST_CASE("laps pass 2^32 under way, and no message is lost or doubled", "[gpu][unified]") {

@@ -327,6 +327,7 @@ TEST_CASE("each line of the region has one writer") {
     parts.push_back({layout.host_line(w), layout.host_line(w) + sizeof(HostLine), true});
     parts.push_back({layout.worker_line(w), layout.worker_line(w) + sizeof(WorkerLine), false});
     parts.push_back({layout.last_words(w), layout.last_words(w) + sizeof(LastWords), false});
+    parts.push_back({layout.log(w), layout.handler_counts(w), false});
     parts.push_back({layout.handler_counts(w), layout.failure_log(w), false});
     parts.push_back({layout.failure_log(w), layout.failure_log(w) + FailureLog::bytes(layout.shape), false});
     parts.push_back({layout.d2h_ring(w), layout.d2h_ring(w) + ring, false});

@@ -171,14 +171,18 @@ struct Clerk {
 // Reads the list in one lane, or in all, makes the reply, and asks whether that is well.
 struct Careful {
   static constexpr bool side_by_side = true;
-  static constexpr uint32_t scratch_bytes = 64;
+  static constexpr uint32_t scratch_bytes = 64, shared_scratch_bytes = 64;
   static constexpr uint64_t fails_in_lane = 3000;
   inline static uint64_t written = 0, disagreements = 0, by_teams = 0;
   inline static bool said[warp::lanes] = {};
 
   void on(Context& ctx, Order::Reader in, Goods::Builder out) {
-    const auto scratch = ctx.scratch<uint64_t>(8);  // the team's own: beside it others write theirs
-    for (uint32_t i = ctx.rank(); i < 8; i += ctx.size()) scratch[i] = in.size() * 100 + i;
+    // The team's own, both: beside them others write theirs.
+    const auto scratch = ctx.scratch<uint64_t>(8), shared = ctx.scratch<uint64_t, ScratchIn::shared>(8);
+    for (uint32_t i = ctx.rank(); i < 8; i += ctx.size()) {
+      scratch[i] = in.size() * 100 + i;
+      shared[i] = uint64_t(7) - 2 * uint64_t(i);
+    }
     const uint32_t first = Warp::rank() - ctx.rank();
     if (in.lane() == Merchant::in_all || in.lane() % ctx.size() == ctx.rank()) (void)in.list();
     if (in.lane() >= fails_in_lane && (in.lane() - fails_in_lane) % ctx.size() == ctx.rank()) ctx.fail(7);
@@ -188,13 +192,16 @@ struct Careful {
     ctx.sync();
     for (uint32_t i = 0; i < ctx.size(); ++i) disagreements += said[first + i] == sound ? 0 : 1;
     ctx.sync();
-    if (!sound) return;
+    if (!sound) {
+      if (ctx.rank() == 0) ctx.log("{} numbers in lane {}", in.size(), in.lane());
+      return;
+    }
     if (ctx.rank() == 0) {
       ++written;
       if (ctx.size() < warp::lanes) ++by_teams;
     }
     for (uint32_t i = ctx.rank(); i < goods.size(); i += ctx.size()) {
-      goods.set(i, i < 8 ? scratch[7 - i] - 7 + 2 * i : in.size() * 100 + i);
+      goods.set(i, i < 8 ? scratch[7 - i] - shared[i] : in.size() * 100 + i);
     }
     out.fields.set<uint64_t>(0, in.size());
   }
@@ -261,6 +268,8 @@ class WarpUnderTest {
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
     memory_.actors_per_worker = 16;
     memory_.counts = counts_;
+    scratch_.resize(SharedScratch::of<Careful>(true).bytes() / sizeof(uint64_t) + alignment);
+    memory_.scratch = reinterpret_cast<uint8_t*>(aligned(scratch_));
     memory_.counts_per_worker = 8;
     to_worker_ = RingCursor<Memory>(bridge_.h2d, bridge_.shape);
     from_worker_ = RingCursor<Memory>(bridge_.d2h, bridge_.shape);
@@ -332,6 +341,20 @@ class WarpUnderTest {
     send(actor, body);
     return take();
   }
+  // The lines that handlers logged since the last call, each by its arguments, which are two numbers.
+  std::vector<Words> take_lines() {
+    std::vector<Words> lines;
+    uint64_t& taken = bridge_.host_line->log_taken;
+    for (; bridge_.log[taken % LogEntry::room].content[0] == taken + 1; ++taken) {
+      const uint64_t* const content = bridge_.log[taken % LogEntry::room].content;
+      CHECK(content[1] == 7);  // the key
+      CHECK(uint32_t(content[2]) == careful);
+      CHECK(uint32_t(content[3]) == 2);
+      lines.push_back({content[LogEntry::head_words], content[LogEntry::head_words + 1]});
+    }
+    return lines;
+  }
+  uint64_t lines_dropped() const { return counts_[7].log_lines_dropped; }
   // Lets the worker have so many turns of some instructions.
   static void let_run(uint32_t turns) {
     for (uint32_t i = 0; i < turns; ++i) warp::yield();
@@ -386,7 +409,7 @@ class WarpUnderTest {
   static constexpr uint32_t canary = 0x5ca1ab1e;
 
   inline static WarpUnderTest* under_test_ = nullptr;
-  std::vector<uint64_t> region_, inbound_, tables_;
+  std::vector<uint64_t> region_, inbound_, tables_, scratch_;
   std::vector<uint32_t> messages_;  // requests, and replies right behind them, as in a kernel
   uint32_t* response_ = nullptr;
   uint32_t* behind_ = nullptr;
@@ -971,8 +994,9 @@ TEST_CASE("all threads of a team get one answer from ctx.ok(), and a failure in 
   WarpUnderTest worker(GENERATE(false, true));
   std::mt19937_64 random(71);
   Careful::written = Careful::disagreements = Careful::by_teams = 0;
-  uint64_t well = 0, failed = 0;
+  uint64_t well = 0, failed = 0, logged = 0, dropped = 0;
   for (int burst = 0; burst < rounds(200); ++burst) {
+    std::vector<Words> failures;  // size and lane
     std::deque<AnyOrder> sent;
     for (uint64_t left = 1 + random() % (burst % 2 == 0 ? 1 : 30); left > 0; --left) {
       sent.push_back(any_order(random));
@@ -983,13 +1007,23 @@ TEST_CASE("all threads of a team get one answer from ctx.ok(), and a failure in 
       INFO("burst " << burst << ", " << sent.front().size << " numbers");
       REQUIRE(answer.status == sent.front().status);
       ++(answer.status == Status::ok ? well : failed);
+      if (answer.status != Status::ok) failures.push_back({sent.front().size, sent.front().body[1]});
       if (answer.status != Status::ok) continue;
       Words expected{root_of(1, 2), sent.front().size, gyre_test::list_of(5, 1, sent.front().size), 0};
       for (uint64_t i = 0; i < sent.front().size; ++i) expected.push_back(sent.front().size * 100 + i);
       REQUIRE(answer.body == expected);
     }
     REQUIRE(Careful::written == well);
+    // Each failure is a line, in any order where teams fail at once, or counted.
+    std::vector<Words> lines = worker.take_lines();
+    logged += lines.size();
+    dropped += failures.size() - lines.size();
+    REQUIRE(worker.lines_dropped() == dropped);
+    std::sort(lines.begin(), lines.end());
+    std::sort(failures.begin(), failures.end());
+    REQUIRE(std::includes(failures.begin(), failures.end(), lines.begin(), lines.end()));
   }
+  CHECK(logged != 0);
   CHECK(Careful::disagreements == 0);
   CHECK(Careful::by_teams != 0);
   CHECK(failed != 0);

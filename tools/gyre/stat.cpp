@@ -201,6 +201,8 @@ Json json_of(const std::string& path, const PublishedStats& published) {
           {"state", name(stats.state)},
           {"uptime_s", stats.uptime_s},
           {"restarts", stats.restarts},
+          {"log_lines", stats.log_lines},
+          {"log_lines_dropped", stats.log_lines_dropped},
           {"slots", stats.slots},
           {"timings",
            {{"compile_ms", stats.timings.compile_ms},

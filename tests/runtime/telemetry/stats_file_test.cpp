@@ -54,6 +54,8 @@ Stats some_stats() {
   stats.writes = {1, 2, 3};
   stats.memory.modules = 31;
   stats.restarts = 34;
+  stats.log_lines = 35;
+  stats.log_lines_dropped = 36;
   stats.memory.buffers_freed[2] = 32;
   stats.memory.device_free = 33;
   stats.books.asks.cancelled = 4;
@@ -108,6 +110,8 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.memory.region != 0);
   CHECK(back.memory.modules == 31);
   CHECK(back.restarts == 34);
+  CHECK(back.log_lines == 35);
+  CHECK(back.log_lines_dropped == 36);
   CHECK(back.memory.buffers_freed[2] == 32);
   CHECK(back.memory.device_free == 33);
   CHECK(back.books.asks.cancelled == 4);

@@ -13,6 +13,7 @@ enum Action {
   echo @5;              # a response with the request's filler; value: its sum
   failAlone @6;         # a response with the request's filler, and then the last thread alone fails with code argument
   time @7;              # work for argument nanoseconds by the engine's clock; value: nanoseconds by a Stopwatch
+  log @8;               # log a line with argument and the filler's size in one thread, argument / 1000 lines more
 }
 
 struct ProbeRequest {

@@ -34,6 +34,12 @@ struct Probe {
         echo(ctx, in, out);
         if (ctx.rank() + 1 == ctx.size()) ctx.fail(uint32_t(argument));
         return;
+      case view::Action::LOG:
+        if (ctx.rank() != 0) return;
+        ctx.log("{} numbers, {} and {:.2f} of {}", in.getFiller().size(), -int64_t(argument % 1000),
+                0.25f * float(argument % 1000), "all");
+        for (uint64_t n = 0; n < argument / 1000; ++n) ctx.log("line {}", n);
+        return;
       case view::Action::TIME: {
         const gyre::Stopwatch stopwatch(ctx);
         const uint64_t begin = ctx.now_ns();

@@ -66,5 +66,10 @@ inline void add_soon_if(bool condition, uint64_t& word, uint64_t n) {
   if (condition) word += n;
 }
 inline uint64_t load_added(const uint64_t& word) { return word; }
+inline uint64_t compare_and_swap(uint64_t& word, uint64_t expected, uint64_t desired) {
+  const uint64_t found = word;
+  if (found == expected) word = desired;
+  return found;
+}
 
 }  // namespace gyre
