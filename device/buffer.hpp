@@ -100,11 +100,26 @@ GYRE_DEVICE constexpr Element element_of() {
 
 /// Holds a handle's fields as received, unchecked.
 struct HandleFields {
-  uint32_t index;
-  uint32_t generation;
-  uint32_t runtime;
-  uint32_t element;
-  uint64_t length;
+  uint32_t index = 0;
+  uint32_t generation = 0;
+  uint32_t runtime = 0;
+  uint32_t element = 0;
+  uint64_t length = 0;
+};
+
+/// Numbers element types as the schema's ElementType does.
+enum class ElementNumber : uint32_t {
+  NONE,
+  INT8,
+  UINT8,
+  INT16,
+  UINT16,
+  INT32,
+  UINT32,
+  INT64,
+  UINT64,
+  FLOAT32,
+  FLOAT64
 };
 
 /// Returns the address of the handle's first element; 0 if the handle is bad, with the reason in `bad`.
@@ -141,6 +156,26 @@ GYRE_DEVICE inline uint64_t find_buffer(const EngineMemory& memory, const Handle
 }
 
 }  // namespace detail
+
+/// Holds a message's buffer handle in an actor's state, for Context::buffer() in later messages. Trivially
+/// copyable. Nothing is checked before Context::buffer(): if the buffer has been freed by then, the message
+/// fails with Status::bad_buffer.
+class StoredHandle {
+ public:
+  /// Names no buffer.
+  StoredHandle() = default;
+  /// Copies a messages::BufferHandle from a request.
+  template <class Handle>
+  GYRE_DEVICE explicit StoredHandle(const Handle& handle)
+      : fields_{handle.getIndex(), handle.getGeneration(), handle.getRuntime(), uint32_t(handle.getElement()),
+                handle.getLength()} {}
+
+  /// Returns the handle's fields as received.
+  GYRE_DEVICE const detail::HandleFields& fields() const { return fields_; }
+
+ private:
+  detail::HandleFields fields_;
+};
 
 static_assert(offsetof(BufferEntry, bytes) == 8 && offsetof(BufferEntry, generation) == 16 &&
                   offsetof(BufferEntry, element) == 20,

@@ -103,10 +103,14 @@ class Context {
   ///                  Status::bad_buffer and the reason; return from the handler.
   template <class T, class Handle>
   GYRE_DEVICE BufferSpan<T> buffer(const Handle& handle, uint64_t at_least = 0) {
-    using Element = decltype(handle.getElement());
+    return buffer<T>(StoredHandle(handle), at_least);
+  }
+  /// Finds the elements of the buffer that a handle in the actor's state names, as above.
+  template <class T>
+  GYRE_DEVICE BufferSpan<T> buffer(const StoredHandle& handle, uint64_t at_least = 0) {
     using Elements = detail::Elements<T>;
-    constexpr Element element = detail::element_of<typename Elements::Type, Element>();
-    static_assert(element != Element::NONE,
+    constexpr auto element = detail::element_of<typename Elements::Type, detail::ElementNumber>();
+    static_assert(element != detail::ElementNumber::NONE,
                   "a buffer's elements are integers of 8 to 64 bits, float or double");
     if (!fenced_) {
       fenced_ = true;
@@ -116,17 +120,14 @@ class Context {
       Memory::fence();
     }
     BadHandle bad;
-    const uint64_t length = handle.getLength();
-    const uint64_t address =
-        detail::find_buffer<Elements::read_only>(shared_->memory,
-                                                 {handle.getIndex(), handle.getGeneration(),
-                                                  handle.getRuntime(), uint32_t(handle.getElement()), length},
-                                                 uint32_t(element), uint32_t(sizeof(T)), at_least, bad);
+    const detail::HandleFields& fields = handle.fields();
+    const uint64_t address = detail::find_buffer<Elements::read_only>(
+        shared_->memory, fields, uint32_t(element), uint32_t(sizeof(T)), at_least, bad);
     if (bad.fault != BufferFault::none) {
       end(Status::bad_buffer, bad.detail(), bad.where());
       return {};
     }
-    return {reinterpret_cast<T*>(address), length};
+    return {reinterpret_cast<T*>(address), fields.length};
   }
 
   /// Returns true if the message can still succeed: in every thread of the team, everything read so far
