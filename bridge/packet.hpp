@@ -84,6 +84,17 @@ struct DeviceMemory {
   /// Orders the plain accesses to memory that packets announce, before and after the packets: each thread
   /// that stores such a packet calls it first, each that has loaded one calls it then.
   __device__ static void fence() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
+  /// Orders plain loads behind the packets, and nothing else: each thread that reads announced memory, or
+  /// another one of its block before a barrier, calls it. Costs nanoseconds where fence() costs 1 µs, since
+  /// it does not wait for stores. PTX has it for compute capability 9.0 and later.
+  __device__ static void acquire_fence() {
+#if __CUDA_ARCH__ >= 900 && \
+    (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
+    asm volatile("fence.acquire.sys;" : : : "memory");
+#else
+    fence();
+#endif
+  }
   __device__ static uint64_t load_relaxed(const Word& word) {
     uint64_t value;
     asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(&word) : "memory");
@@ -162,6 +173,7 @@ struct HostMemory {
     static std::atomic<uint32_t> meeting_point{0};
     meeting_point.fetch_add(1, std::memory_order_acq_rel);
   }
+  static void acquire_fence() { fence(); }
 #else
   static Packet load(const Cell& cell) { return __builtin_bit_cast(Packet, load_vector(cell)); }
   static void store(Cell& cell, const Packet& packet) {
@@ -182,6 +194,8 @@ struct HostMemory {
   /// Orders the plain accesses to memory that packets announce, before and after the packets. x86 keeps
   /// stores among stores and loads among loads in order: it is the compiler that must.
   static void fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
+  /// Orders plain loads behind the packets, and nothing else.
+  static void acquire_fence() { std::atomic_thread_fence(std::memory_order_acquire); }
 #endif
   static uint64_t load_relaxed(const Word& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
   static uint64_t load_acquire(const Word& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }

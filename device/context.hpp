@@ -114,10 +114,12 @@ class Context {
                   "a buffer's elements are integers of 8 to 64 bits, float or double");
     if (!fenced_) {
       fenced_ = true;
+      // Orders the message before the reads of the buffer. Pairs with the host's fence in BufferOwner.
+      Memory::acquire_fence();
+    }
+    if constexpr (!Elements::read_only) {
       verdict_->buffers_used = 1;
       verdict_->exceptional = 1;
-      // Orders the message before the reads of the buffer. Pairs with the host's fence in BufferOwner.
-      Memory::fence();
     }
     BadHandle bad;
     const detail::HandleFields& fields = handle.fields();

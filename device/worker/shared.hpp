@@ -21,7 +21,7 @@ struct MessageVerdict {
   uint32_t command_seen;  ///< the Command that Context::should_stop last read
   uint32_t new_actor;     ///< 1: the message created the actor
   uint32_t remove_actor;  ///< 1: the actor is removed once the message has ended
-  uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer
+  uint32_t buffers_used;  ///< 1 once a thread has asked for a buffer that it may write
 };
 
 /// The times of a worker's last publications, by its own clocks. Only polling threads use it.

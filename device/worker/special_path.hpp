@@ -92,7 +92,7 @@ GYRE_DEVICE uint32_t Worker<Actors...>::lateness_us(const Envelope& envelope) co
   if constexpr (!shares_host_clock) {
     // The host wrote the time before it sent the message. The fence orders this load behind those of the
     // message: the time read is that one or a newer one, and close enough to the deadline for 32 bits.
-    Memory::fence();
+    Memory::acquire_fence();
     late_us =
         CommandLine::host_us_in(Memory::load_relaxed(bridge_.command_line->command)) - envelope.deadline_us;
   }
@@ -124,7 +124,7 @@ GYRE_DEVICE bool Worker<Actors...>::find_bodies(const Envelope& envelope, Bodies
   }
   // By the threads that loaded the packets: the arena's bytes, stored before them, are read after them. Pairs
   // with the host's fence before it publishes the slot.
-  if (polls()) Memory::fence();
+  if (polls()) Memory::acquire_fence();
   HandlerGroup::sync();
   return true;
 }
