@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   gyre::bench::add_api(program.command(), chosen);
   gyre::bench::add_frames(program.command(), chosen);
   gyre::bench::add_idle(program.command(), chosen);
+  gyre::bench::add_inference(program.command(), chosen);
   gyre::bench::add_launch(program.command(), chosen);
   gyre::bench::add_launch_samples(program.command(), chosen);
   gyre::bench::add_payload(program.command(), chosen);

@@ -29,8 +29,10 @@ struct Plan {
 };
 
 /// What a message asks for: rows of one work are compared with each other.
-enum class Work { echo, vector_add };
-inline const char* name(Work work) { return work == Work::echo ? "echo" : "vector-add"; }
+enum class Work { echo, vector_add, inference };
+inline const char* name(Work work) {
+  return work == Work::echo ? "echo" : work == Work::vector_add ? "vector-add" : "inference";
+}
 
 /// Which CPU a round was measured on, and how quick that was: see arithmetic_ns().
 struct RoundCpu {

@@ -12,6 +12,7 @@ void add_rtt(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_api(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_frames(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_idle(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_inference(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_launch(tools::ProgramCommand app, std::function<int()>& chosen);
 /// The processes that launch starts; not shown by --help.
 void add_launch_samples(tools::ProgramCommand app, std::function<int()>& chosen);

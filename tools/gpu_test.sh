@@ -93,7 +93,7 @@ for transport in bar pinned; do
   steps+=("relaunch-$transport:quick" "kills-$transport:quick" "together-$transport:quick" "programs-$transport:quick")
 done
 for transport in "${transports[@]}"; do steps+=("against-cpu-$transport:quick"); done
-steps+=(compiled-ahead:quick beside-torch:quick tensors:quick against-cpu-finds-a-wrong-actor:quick suite-bar:quick suite-pinned: suite-unified: signals:quick
+steps+=(compiled-ahead:quick beside-torch:quick tensors:quick networks:quick against-cpu-finds-a-wrong-actor:quick suite-bar:quick suite-pinned: suite-unified: signals:quick
   million-actors: grid-sums: grid-barriers: launch-time:quick memcheck-pinned:quick memcheck-bar: racecheck-pinned:
   racecheck-unified:)
 if [[ $list ]]; then
@@ -397,6 +397,18 @@ elif ! python3 -c 'import numpy' 2>/dev/null; then
 else
   step tensors 600 env GYRE_LIBRARY="$bin/libgyre.so" GYRE_ENGINE="$bin/gyre-engine" \
     LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" python3 "$root/tests/gpu/tensors.py"
+fi
+
+# Networks that PyTorch trains, as actors, against PyTorch's own scores.
+if ! selected networks; then
+  :
+elif [[ ! -f $bin/libgyre.so ]]; then
+  skip networks "$bin has no libgyre.so; tools/gpu_test.sh --prepare makes it"
+elif ! python3 -c 'import numpy, torch' 2>/dev/null; then
+  skip networks 'NumPy or PyTorch is not installed'
+else
+  step networks 600 env GYRE_LIBRARY="$bin/libgyre.so" GYRE_ENGINE="$bin/gyre-engine" \
+    LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" python3 "$root/examples/inference/mlp.py"
 fi
 
 # The CPU's answers and CUDA's, of actors that read and write every kind of field, and of one that computes.

@@ -7,6 +7,7 @@
 
 #include "affinity.hpp"
 #include "baselines/cuda_kernel.hpp"
+#include "baselines/graph.hpp"
 #include "vector_message.hpp"
 
 namespace gyre::bench {
@@ -17,44 +18,6 @@ cuda::CompiledKernel compile(int architecture, const char* text, const char* nam
   return cuda::compile_text(text, name, architecture, {fmt::format("--gpu-architecture=sm_{}", architecture)},
                             {});
 }
-
-// A graph of what a kernel's stream captured, ready to be launched there.
-class Graph {
- public:
-  /// `enqueue()` puts the work into the kernel's stream.
-  template <class Enqueue>
-  Graph(CudaKernel& kernel, Enqueue&& enqueue) : kernel_(kernel) {
-    const cuda::Driver& driver = kernel.driver();
-    if (driver.cuStreamBeginCapture == nullptr || driver.cuStreamEndCapture == nullptr ||
-        driver.cuGraphInstantiateWithFlags == nullptr || driver.cuGraphLaunch == nullptr ||
-        driver.cuGraphExecDestroy == nullptr || driver.cuGraphDestroy == nullptr) {
-      throw EngineUnavailable(
-          "measuring CUDA graphs: the driver has no CUDA graphs; install driver 525 or later");
-    }
-    kernel.check(driver.cuStreamBeginCapture(kernel.stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                 "capturing a launch");
-    enqueue();
-    kernel.check(driver.cuStreamEndCapture(kernel.stream(), &graph_), "ending the capture of a launch");
-    const CUresult result = driver.cuGraphInstantiateWithFlags(&executable_, graph_, 0);
-    if (result != CUDA_SUCCESS) driver.cuGraphDestroy(graph_);
-    kernel.check(result, "instantiating a graph");
-  }
-  ~Graph() {
-    kernel_.driver().cuGraphExecDestroy(executable_);
-    kernel_.driver().cuGraphDestroy(graph_);
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-
-  void launch() {
-    kernel_.check(kernel_.driver().cuGraphLaunch(executable_, kernel_.stream()), "launching a graph");
-  }
-
- private:
-  CudaKernel& kernel_;
-  CUgraph graph_ = nullptr;
-  CUgraphExec executable_ = nullptr;
-};
 
 // Pinned memory for a VectorMessage's two vectors and their sum, in this order.
 class PinnedVectors {
@@ -89,22 +52,6 @@ Row vector_row(const char* name, const char* remark) {
   row.work = Work::vector_add;
   return row;
 }
-
-// Device memory, freed with this. No kernel may live then.
-class DeviceBytes {
- public:
-  DeviceBytes(CudaKernel& kernel, size_t bytes) : kernel_(kernel) {
-    kernel.check(kernel.driver().cuMemAlloc(&address, bytes), fmt::format("allocating {} bytes", bytes));
-  }
-  ~DeviceBytes() { kernel_.driver().cuMemFree(address); }
-  DeviceBytes(const DeviceBytes&) = delete;
-  DeviceBytes& operator=(const DeviceBytes&) = delete;
-
-  CUdeviceptr address = 0;
-
- private:
-  CudaKernel& kernel_;
-};
 
 }  // namespace
 

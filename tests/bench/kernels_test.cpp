@@ -4,6 +4,7 @@
 
 #include "bench/baselines/launches.hpp"
 #include "bench/baselines/naive_ring.hpp"
+#include "bench/baselines/network_graph.hpp"
 #include "bench/baselines/raw.hpp"
 #include "bench/baselines/soak_kernel_host.hpp"
 #include "bench/baselines/views_on_gpu.hpp"
@@ -54,9 +55,11 @@ void check_other_baselines(int architecture) {
   const Compile stream_of_two = [](int architecture) {
     return bench::compile_raw_stream_kernel(architecture, 2);
   };
-  for (const Compile compile : {stream_of_one, stream_of_two, Compile(bench::compile_naive_ring_kernel),
-                                Compile(bench::compile_empty_kernel), Compile(bench::compile_add_kernel),
-                                Compile(bench::compile_soak_kernel)}) {
+  const Compile network = [](int architecture) { return bench::compile_network_kernel(architecture, 512); };
+  for (const Compile compile :
+       {stream_of_one, stream_of_two, network, Compile(bench::compile_naive_ring_kernel),
+        Compile(bench::compile_empty_kernel), Compile(bench::compile_add_kernel),
+        Compile(bench::compile_soak_kernel)}) {
     const cuda::CompiledKernel kernel = compile(architecture);
     INFO("sm_" << architecture << ", " << kernel.lowered_name);
     CHECK(kernel.log == "");
