@@ -55,7 +55,7 @@ prepare() {
   (
     cd "$root"
     log="$(cmake --preset gpu 2>&1)" || { echo "$log" >&2; say "configuring preset gpu failed"; exit 1; }
-    cmake --build --preset gpu --target "${programs[@]}" gyre_askers -- --quiet >&2 || { say "building preset gpu failed"; exit 1; }
+    cmake --build --preset gpu --target "${programs[@]}" gyre_askers gyre_python_package -- --quiet >&2 || { say "building preset gpu failed"; exit 1; }
   )
   mkdir -p "$to"
   to="$(realpath "$to")"
@@ -63,6 +63,8 @@ prepare() {
   # For Python: shared libraries, with Cap'n Proto's beside them.
   strip -o "$to/libgyre.so" "$root/build/gpu/runtime/c/libgyre.so"
   strip -o "$to/libgyre_askers.so" "$root/build/gpu/tests/libgyre_askers.so"
+  mkdir -p "$to/python"
+  cp -rL "$root/build/gpu/python_package/gyre" "$to/python/"
   ldd "$to/libgyre.so" | awk '/libcapnp|libkj/ { print $3 }' | xargs cp -Lt "$to"
   library() {  # NAME.so, and what gyre validate --build-library gets
     local name="$1"
@@ -408,7 +410,8 @@ elif ! python3 -c 'import numpy, torch' 2>/dev/null; then
   skip networks 'NumPy or PyTorch is not installed'
 else
   step networks 600 env GYRE_LIBRARY="$bin/libgyre.so" GYRE_ENGINE="$bin/gyre-engine" \
-    LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" python3 "$root/examples/inference/mlp.py"
+    PYTHONPATH="$bin/python" LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+    python3 "$root/examples/inference/mlp.py"
 fi
 
 # The CPU's answers and CUDA's, of actors that read and write every kind of field, and of one that computes.

@@ -19,8 +19,11 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 with contextlib.suppress(ImportError):
     import torch
-sys.path.insert(0, str(HERE.parents[1] / "runtime/python"))
-import gyre  # noqa: E402
+try:
+    import gyre
+except ImportError:  # not installed: this tree's own
+    sys.path.insert(0, str(HERE.parents[1] / "runtime/python"))
+    import gyre
 import numpy  # noqa: E402
 
 SMALL, LARGE = "inference::Mlp", "inference::LargeMlp"
