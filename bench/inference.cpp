@@ -3,6 +3,8 @@
 #include <inference_sources.hpp>
 
 #include <algorithm>
+#include <barrier>
+#include <exception>
 #include <functional>
 #include <memory>
 
@@ -53,15 +55,32 @@ void measure_together(const Plan& plan, Row& row, uint32_t rows, std::span<const
   Plan part = plan;
   part.messages = (plan.messages + row.workers - 1) / row.workers;
   std::vector<std::vector<uint64_t>> samples(row.workers);
-  // What a thread made ends when all have measured: ending a context waits for the others' kernels.
   std::vector<decltype(make(0u))> made(row.workers);
+  // Unloading a kernel waits for those of other threads, so it follows when all have measured.
+  std::barrier measured{std::ptrdiff_t(row.workers)};
   (void)run_together(
-      row.workers, [&](uint32_t t) { made[t] = make(t); },
+      row.workers,
       [&](uint32_t t) {
-        const Pinned here(pthread_self(), row.workers == 1 ? part.own_cpu : std::nullopt);
-        NetworkMessage message(row.name, parameters, rows);
-        samples[t] = measure(
-            part, [&] { message.next(); }, [&] { made[t](message); });
+        try {
+          made[t] = make(t);
+        } catch (...) {
+          measured.arrive_and_drop();
+          throw;
+        }
+      },
+      [&](uint32_t t) {
+        std::exception_ptr failure;
+        try {
+          const Pinned here(pthread_self(), row.workers == 1 ? part.own_cpu : std::nullopt);
+          NetworkMessage message(row.name, parameters, rows);
+          samples[t] = measure(
+              part, [&] { message.next(); }, [&] { made[t](message); });
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        measured.arrive_and_wait();
+        made[t] = nullptr;  // in the thread that made it: a context is current there
+        if (failure) std::rethrow_exception(failure);
       });
   std::vector<uint64_t> all;
   for (const auto& some : samples) all.insert(all.end(), some.begin(), some.end());
@@ -141,7 +160,8 @@ int inference(InferenceSettings& settings) {
       "a network of {}-{}-{}-{} units, {} parameters in Float32; blocks of {} threads; a worker, or a "
       "stream, for each thread that asks\n"
       "{} requests a row and round after {} uncounted, one in flight a thread: from before the request "
-      "is written until each score has been checked\n",
+      "is written until each score has been checked\n"
+      "not measured: loading the parameters, networks of other sizes\n",
       Mlp::features, Mlp::first_units, Mlp::second_units, Mlp::scores, parameters.size(), plan.options.block,
       plan.messages, plan.warm_up());
   std::vector<std::function<Row()>> cases;

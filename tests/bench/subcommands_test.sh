@@ -68,6 +68,15 @@ for name in ("gyre", "bare", "gyre cold"):
 assert one(name="bare")["p50_ratio"] == 1
 CHECK
 
+measures inference --messages 60 --batch 1 3 --threads 1 2 --interleave 2 <<'CHECK'
+for rows_a_request in (1, 3):
+    for threads in (1, 2):
+        row = one(name="gyre", size=rows_a_request * 64 * 4, workers=threads)
+        assert row["messages"] == 60 and row["checked"] and row["work"] == "inference", row
+        assert row["requests_per_s"] > 0 < row["p50_ns"], row
+assert len(rows) == 4, rows
+CHECK
+
 measures workers --messages 200 --workers 1 3 --interleave 2 <<'CHECK'
 assert one(name="gyre", workers=1)["p50_to_alone"] == 1
 assert one(name="gyre", workers=3)["p50_to_alone"] > 0
@@ -163,6 +172,7 @@ exits_with 2 "--slots 100: must be a power of two" throughput --engine cpu --slo
 exits_with 2 "--workers" throughput --engine cpu --workers 0
 exits_with 2 "--bytes 6: must be a multiple of 4" payload --engine cpu --bytes 6
 exits_with 2 "--runs" launch --engine cpu --runs 0
+exits_with 2 "--batch" inference --engine cpu --batch 17
 exits_with 2 "--size 33: must be a multiple of 8" workers --engine cpu --size 33
 exits_with 2 "--size 33: must be a multiple of 8" api --engine cpu --size 33
 exits_with 2 "--size 33: must be a multiple of 8" sparse --engine cpu --size 33
@@ -172,7 +182,7 @@ exits_with 2 "--packets 2-4: must be a number or a range, 3 to 32" soak --engine
 exits_with 2 "--packets 5-4: must be" soak --engine cpu --packets 5-4
 exits_with 2 "--seconds" idle --engine cpu --seconds 0
 exits_with 2 "--frames" frames --engine cpu --frames 0
-for command in api throughput payload launch frames workers rollback sparse sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
+for command in api throughput payload inference launch frames workers rollback sparse sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
 status=0
 "$bench" --help | grep -q sample && status=1
 [ "$status" = 0 ] || { echo "gyre-bench --help shows what is not for users"; exit 1; }
