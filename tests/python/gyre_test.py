@@ -630,6 +630,18 @@ class Runtimes(unittest.TestCase):
             self.assertEqual(runtime.stats()["asks_cancelled"], 1)
 
 
+class Loading(unittest.TestCase):
+    def test_a_library_that_is_none_or_another_versions_is_named(self):
+        for library, says in (
+            ("/no/libgyre.so", "cannot open shared object file.*set GYRE_LIBRARY to the path of libgyre.so"),
+            ("libc.so.6", "libc.so.6 has no function gyre_version, which this package calls: it is another version's"),
+        ):
+            environment = {**os.environ, "GYRE_LIBRARY": library}
+            done = subprocess.run([sys.executable, "-c", "import gyre"], env=environment, capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stderr.splitlines()[-1], f"^ImportError: loading Gyre's C library: .*{says}")
+
+
 class CudaToolkit(unittest.TestCase):
     def path_of(self, folder, **environment):
         program = "import gyre, os; print(os.environ.get('GYRE_CUDA_PATH'))"

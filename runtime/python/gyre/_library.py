@@ -314,7 +314,13 @@ def _load() -> ctypes.CDLL:
             "anew from Gyre's tree, which builds it"
         ) from error
     for name, (returns, takes) in FUNCTIONS.items():
-        function = getattr(library, name)
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise ImportError(
+                f"loading Gyre's C library: {path} has no function {name}, which this package calls: it is another version's; "
+                "install package and library from one tree of Gyre, and set GYRE_LIBRARY to that library or not at all"
+            ) from None
         function.restype = returns
         function.argtypes = takes
     return library
