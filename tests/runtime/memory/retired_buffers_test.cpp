@@ -6,6 +6,7 @@
 
 #include "support/abacus.hpp"
 #include "support/catch.hpp"
+#include "support/stepped.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
