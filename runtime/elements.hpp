@@ -3,8 +3,6 @@
 
 #include <capnp/any.h>
 #include <capnp/list.h>
-#include <fmt/format.h>
-#include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/memory/copy_threads.hpp>
 #include <gyre/runtime/memory/scratch.hpp>
 
@@ -19,13 +17,15 @@ namespace detail {
 template <class List>
 using ElementOf = std::remove_cvref_t<decltype(std::declval<const List&>()[0])>;
 
+/// Throws Error: the list and the span differ in length.
+[[noreturn]] void refuse_elements(const char* doing, size_t list, size_t span);
+
 template <class T, class List>
 void check_elements(const List& list, size_t elements, const char* doing) {
   static_assert(std::is_same_v<ElementOf<List>, T> && std::is_arithmetic_v<T> && !std::is_same_v<T, bool>,
                 "a list of integers, float or double, and a span of that type");
   if (list.size() == elements) return;
-  throw Error(fmt::format("{} the elements of a list: the list has {}, and the span {}; give them one length",
-                          doing, list.size(), elements));
+  refuse_elements(doing, list.size(), elements);
 }
 
 /// Copies as std::memcpy does; large blocks by several threads.

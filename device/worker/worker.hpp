@@ -135,7 +135,7 @@ class Worker {
     Worker& worker;
     template <class Actor>
     GYRE_DEVICE void operator()(Actor& actor, uint64_t key, uint32_t actor_type) const {
-      if (HandlerGroup::rank() == 0) worker.name_last_words(key, actor_type | lifecycle_message::stop << 16);
+      if (HandlerGroup::rank() == 0) worker.name_last_words(key, actor_type | uint32_t(lifecycle_message::stop) << 16);
       HandlerGroup::sync();
       Context context(key, false, *worker.shared_);
       detail::ContextAccess::begin_hook<Actor>(context);

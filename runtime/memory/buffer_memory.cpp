@@ -58,7 +58,9 @@ std::shared_ptr<void> BufferMemory::take_owner(const MemoryBlock& block) noexcep
   return node.empty() ? nullptr : std::move(node.mapped());
 }
 
-void BufferMemory::leak_owners() noexcept { (void)owners_.release(); }
+void BufferMemory::leak_owners() noexcept {
+  if (!owners_->empty()) (void)owners_.release();
+}
 
 void BufferMemory::describe(EngineMemory& memory) const {
   memory.buffers = table();
