@@ -1,11 +1,13 @@
 // Engine processes that run, by /proc.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace gyre_test {
@@ -33,6 +35,23 @@ inline bool lives(pid_t id) {
   std::ifstream file("/proc/" + std::to_string(id) + "/stat");
   std::string line;
   return std::getline(file, line) && line[line.rfind(')') + 2] != 'Z';
+}
+
+/// Stops a process, and returns once every thread of it stands still.
+inline void stop_process(pid_t id) {
+  kill(id, SIGSTOP);
+  const auto stands = [](const std::filesystem::path& thread) {
+    std::ifstream file(thread / "stat");
+    std::string line;
+    return !std::getline(file, line) || line[line.rfind(')') + 2] == 'T';
+  };
+  const auto all_stand = [&] {
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(id) + "/task")) {
+      if (!stands(thread.path())) return false;
+    }
+    return true;
+  };
+  while (!all_stand()) std::this_thread::yield();
 }
 
 }  // namespace gyre_test

@@ -217,7 +217,7 @@ TEST_CASE("a stream goes on when the engine process is killed") {
   if (without_nvrtc()) return;
   Streams streams(Isolation::process);
   const pid_t engine = engines_of(getpid()).at(0);
-  kill(engine, SIGSTOP);
+  stop_process(engine);
   {
     Pending pending = streams.ask().wait_on(streams.stream);
     streams.note_in_stream();
