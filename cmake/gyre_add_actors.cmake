@@ -17,9 +17,9 @@
 #     [IMPORT_DIRS dir …]        for SCHEMAS
 #     [MESSAGES target …]        messages targets whose views the actors use; linked PUBLIC
 #     [ARCHITECTURES 80 90 …     compute capabilities (90: 9.0) to compile the actors for when the project is built
-#      [SETS "my::A, my::B" …]   the sets, each as ActorSet::of<…> says it
+#      [SETS "my::A, my::B" …]   the sets that are launched: the types of each ActorSet::of<…>, in its order
 #      [GRID_SETS "my::C" …]     sets that are launched grid-scoped; SETS or GRID_SETS or both
-#      [THREADS 32 …]            threads a block (Options::block), each of which is compiled; default: 32
+#      [THREADS 32 …]            block sizes to compile for (Options::block); default: 32
 #      [OPTIONAL]])              without NVRTC, for architectures that it does not know, and with a Gyre without the CUDA
 #                                engine, the build goes on and says so
 #   Makes the static library `target`: the text of all these headers and views, and of Gyre's own device headers,
@@ -28,7 +28,7 @@
 #
 # Compiled ahead. With ARCHITECTURES the build needs NVRTC, and no GPU. A launch of one of the sets with one of the block
 # sizes needs neither NVRTC nor the toolkit, on a GPU of the same major compute capability and the same or a later minor
-# one. All else is compiled at launch, as without ARCHITECTURES. A changed header is compiled anew.
+# one. Other sets, block sizes and GPUs are compiled for at launch. After a header has changed, the build compiles again.
 #
 # Files. A schema or header is named by its path from the current source (or binary) folder, behind PREFIX:
 # orders/new.capnp with PREFIX shop is <shop/orders/new.view.hpp>. One that lies elsewhere is named by its file name

@@ -15,8 +15,8 @@ namespace gyre {
 
 namespace detail {
 
-/// Memory of a buffer that code outside Gyre uses. The block returns to its runtime with the last share, once
-/// the buffer was freed too.
+/// Holds memory of a buffer that code outside Gyre uses. The buffer and its exports share it; the last of
+/// them returns the block to its runtime.
 class ExportedBuffer {
  public:
   /// Throws Error.
@@ -30,7 +30,7 @@ class ExportedBuffer {
   void withdrawn() { withdrawn_ = true; }
 
  private:
-  // One of both. An engine whose memory stays without it is not kept.
+  // One of these two is set: core_ keeps the engine, weak_core_ is for memory that outlives the engine.
   std::shared_ptr<Core> core_;
   std::weak_ptr<Core> weak_core_;
   const MemoryBlock block_;
@@ -80,7 +80,7 @@ class BufferOwner {
   std::shared_ptr<Core> core_;  // null after a move
   Buffers::Record record_;
   std::shared_ptr<ExportedBuffer> exported_;  // once it was exported
-  std::shared_ptr<CopyState> last_copy_;  // that was begun and may go on; each begins after the one before
+  std::shared_ptr<CopyState> last_copy_;      // the last one begun; it may still be under way
 };
 
 }  // namespace detail
@@ -89,9 +89,9 @@ class BufferOwner {
 /// makes it. Move-only. Actors access it through a BufferHandle in a message (Context::buffer).
 ///
 /// Destroying a Buffer is safe at any time: its handles become stale, and messages in use of the memory
-/// are not disturbed. It blocks until copies that write_async() and read_async() began are done. A Buffer may
-/// outlive its Runtime, and keeps its engine process. Used by one thread at a time, and not while actors
-/// write the same elements.
+/// are not disturbed. It blocks until copies that write_async() and read_async() began are done, and
+/// may block as export_memory() says. A Buffer may outlive its Runtime, and keeps its engine process. Used by
+/// one thread at a time, and not while actors write the same elements.
 template <class T>
 class Buffer {
  public:
@@ -133,17 +133,18 @@ class Buffer {
     owner_.copy_out(offset * sizeof(T), to.data(), to.size_bytes());
   }
 
-  /// Begins to copy elements into the buffer, and returns before they are there. Copies of one buffer, these
-  /// and blocking ones, are made in the order of the calls. Two threads of the runtime copy, one into buffers
-  /// and one out of them; each starts with its first copy.
+  /// Begins to copy elements into the buffer, and returns before they are there. Copies of one buffer, by
+  /// write() and read() too, are made in the order of the calls. Two threads of the runtime copy, one into
+  /// buffers and one out of them; each starts with its first copy.
   /// @param from    must stay, unchanged, until the future has its outcome
   /// @param offset  the first element to write
-  /// @returns       the future of the copy. Send messages with the buffer's handle once it is there.
+  /// @returns       the copy's outcome to come. Send messages with the buffer's handle once it is there.
   /// @throws Error  as write(), or if a thread cannot be started; if the engine fails the future says so
   Future<void> write_async(std::span<const T> from, uint64_t offset = 0) {
     return owner_.begin_copy_in(offset * sizeof(T), from.data(), from.size_bytes());
   }
-  /// Begins to copy elements out of the buffer, as write_async().
+  /// Begins to copy elements out of the buffer, and returns before they are there. Order, threads and errors
+  /// are those of write_async().
   /// @param to  must stay until the future has its outcome; its elements are undefined before
   Future<void> read_async(std::span<T> to, uint64_t offset = 0) {
     return owner_.begin_copy_out(offset * sizeof(T), to.data(), to.size_bytes());
@@ -166,13 +167,15 @@ class Buffer {
   }
 
   /// Returns the first element's address for code of the program: CUDA code if the memory is on a device,
-  /// else code of the host. Makes CUDA calls in this thread the first time: in its current context, or in the
-  /// primary one that the program has made; makes none.
+  /// else code of the host. The first time, and for device memory of an engine process, makes CUDA calls in
+  /// this thread: in its current context, or in the primary one that the program has made. Creates no
+  /// context.
   ///
-  /// The memory stays until the last copy of the result is gone, also if the buffer is freed or the engine
-  /// process ends before. The last copy waits for the context's work on the device, as cudaFree does. In
-  /// process, and for host memory, the result keeps the engine. Of work on the elements nothing is ordered:
-  /// wait for replies before a stream uses them, and for the stream before a message is sent.
+  /// The memory stays until the last copy of the result is gone, even if the buffer is freed or the engine
+  /// process ends before. In process, and for host memory, the result keeps the engine. The destructor of the
+  /// buffer, or that of the last copy if it comes later, blocks until the context's work on the device is
+  /// done, as cudaFree does; not in process with Options::context primary or given. Work on the elements is
+  /// not ordered: wait for replies before a stream uses them, and for the stream before a message is sent.
   /// @throws Error  with what to do: the program has no CUDA context on the device, the memory is unified or
   ///                imported, or the engine is lost
   std::shared_ptr<T> export_memory() {

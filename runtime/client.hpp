@@ -262,14 +262,14 @@ class Client {
     return send_lifecycle(to, lifecycle_message::stop, timeout);
   }
 
-  /// Orders the messages that are sent next behind a CUDA stream of the program: blocks until the work that
-  /// the stream was given before is done, so that handlers see its results. Work that it is given meanwhile
-  /// is not waited for. Makes CUDA calls in this thread: in its current context, or in the primary one that
-  /// the program has made; makes none.
+  /// Blocks until the work that a CUDA stream of the program was given before is done, so that handlers of
+  /// messages sent afterwards see its results. Does not wait for work that the stream is given meanwhile.
+  /// Makes CUDA calls in this thread: in its current context, or in the primary one that the program has
+  /// made. Creates no context.
   /// @param stream   a CUstream or cudaStream_t; null: the default stream
   /// @param timeout  empty: Options::timeout
-  /// @throws Error   with CUDA's error if the stream's work failed; with Status::timed_out at the timeout; on
-  ///                 the CPU engine
+  /// @throws Error   with CUDA's error if the stream's work failed; with Status::timed_out at the timeout;
+  ///                 without a CUDA context; on the CPU engine
   void wait_for_stream(void* stream, std::optional<std::chrono::nanoseconds> timeout = {}) const {
     incarnations_->present()->engine().program_streams().wait_for(
         stream, timeout.value_or(incarnations_->options().timeout));

@@ -42,8 +42,8 @@ class Reply {
   Reader reader_;
 };
 
-/// Delivers the outcome of an ask that a CUDA stream waits for: Future::wait_on() returns it. Move-only. Used
-/// by one thread at a time. If it is destroyed before the outcome is there, the stream still waits for that.
+/// Delivers the outcome of an ask that a CUDA stream waits for. Future::wait_on() returns it. Move-only. Used
+/// by one thread at a time. May be destroyed before the outcome is there: the stream waits all the same.
 template <class Response>
 class StreamFuture {
  public:
@@ -197,18 +197,18 @@ class Future<Reply<Response>> {
     return detail::Awaiter<Response, Executor>(std::move(*this), std::move(executor));
   }
 
-  /// Makes a CUDA stream of the program wait for the outcome, whatever it is: nothing begins that the stream
-  /// is given later. Then it finds what the handler wrote. Does not block; makes CUDA calls in this thread:
-  /// in its current context, or in the primary one that the program has made; makes none. A stream that is
-  /// being captured into a graph may wait: so does the graph, until this outcome was there once.
+  /// Makes a CUDA stream of the program wait for the outcome, whatever it is. Work that the stream is given
+  /// later begins after the outcome, and finds what the handler wrote. Does not block. Makes CUDA calls in
+  /// this thread: in its current context, or in the primary one that the program has made. Creates no
+  /// context. A stream that is being captured into a graph may wait: launches of the graph wait for this
+  /// outcome, and no longer once it was there.
   ///
   /// The stream goes on at the latest at the ask's timeout. Until then calls that wait for the device, such
   /// as cudaFree, wait too. The runtime's poller thread notices the outcome.
   /// @param stream  a CUstream or cudaStream_t; null: the default stream
   /// @returns       the outcome to come, in place of this future
   /// @throws Error  with CUDA's error; without a CUDA context; on the CPU engine, unless the outcome is
-  /// there;
-  ///                or as then() does. The future is unchanged, and the stream does not wait.
+  ///                there; or as then() does. The future is unchanged, and the stream does not wait.
   StreamFuture<Response> wait_on(void* stream) && {
     using Held = StreamFuture<Response>;
     auto state = std::make_shared<typename Held::State>();

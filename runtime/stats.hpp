@@ -98,7 +98,7 @@ struct Stats {
   uint32_t slots = 0;      ///< slots per ring
   uint32_t restarts = 0;   ///< relaunches after a failed engine: Runtime::relaunch() and Options::restart
   uint64_t log_lines = 0;  ///< lines that handlers logged (Context::log)
-  uint64_t log_lines_dropped = 0;  ///< lines of handlers that found no room, or were damaged
+  uint64_t log_lines_dropped = 0;  ///< handlers' lines that found no room or were damaged
   Books books;
   TransferStats writes;
   TransferStats reads;

@@ -16,10 +16,10 @@
    library are 0. A size that no version has is GYRE_INVALID_ARGUMENT. The gyre_…_init functions fill in the
    defaults.
    5. Memory. A function reads or copies what the caller passes before it returns, unless its name ends with
-   _async; the caller keeps ownership. Memory that a handle shows (a reply's bytes, a dead letter's text, a schema's views) belongs
-   to the library and is valid until the handle is released. Each …_release function ends one handle;
-   objects made from the handle stay valid. After a runtime is released its calls and buffers return
-   GYRE_TERMINATED, and a reply that had arrived stays readable.
+   _async; the caller keeps ownership. Memory that a handle shows (a reply's bytes, a dead letter's text, a
+   schema's views) belongs to the library and is valid until the handle is released. Each …_release function
+   ends one handle; objects made from the handle stay valid. After a runtime is released its calls and buffers
+   return GYRE_TERMINATED, and a reply that had arrived stays readable.
    6. Text. Input strings are UTF-8, and end with a 0 or have a length. Strings from a handle end with a 0
    and have a length. Functions with `buffer`, `capacity` and `size` set *size to the number of bytes, and
    write them if they fit into `capacity` bytes. Otherwise they write nothing and return GYRE_TOO_SMALL;
@@ -128,8 +128,9 @@ typedef struct gyre_error_entry {
   const char* meaning; /**< what the error means in Gyre */
   const char* check;   /**< what to check or do next; may be "" */
 } gyre_error_entry;
-/** Finds an error in the catalogue (docs/reference/errors.md). `code` is a gyre_status below 1000, a CUresult, or an
-   nvrtcResult. The texts lie in static memory. Fails with GYRE_INVALID_ARGUMENT if there is no entry. */
+/** Finds an error in the catalogue (docs/reference/errors.md). `code` is a gyre_status below 1000, a
+   CUresult, or an nvrtcResult. The texts lie in static memory. Fails with GYRE_INVALID_ARGUMENT if there is
+   no entry. */
 GYRE_API gyre_status gyre_find_error(int32_t source, uint32_t code, gyre_error_entry* entry);
 
 /* ---- Schemas, and messages of their types */
@@ -163,12 +164,15 @@ GYRE_API gyre_status gyre_schema_type_id(gyre_schema schema, const char* name, u
 /** Describes all structs as JSON: {"<id in decimal>": {"name": …, "fields": {"<name>": <type>}, "union":
    ["<name>", …]}}, where a type is "Int32" and so on as schemas spell it, {"enum": ["<name>", …]}, {"list":
    <type>} or {"struct": "<id>"}; a group is a struct. "union" names the fields of a union, of which a
-   message holds one; it is absent if the struct has no union. Beside these, "layout": {"words": W,
-   "pointers": P, "tag": T, "group": true, "fields": {"<name>": {"at": A, "default": "D", "member": M}}} says where fields
-   lie: words of data and pointers of the struct; the union's tag, counted in 16 bits; a field's place,
-   counted in its own size, a pointer's in pointers; the bits that its value is xor'ed with, or true for
-   a pointer that has a default; the tag's value for a field of the union. What a struct or field has not is absent. A group lies
-   in its struct, and has the struct's words and pointers. Text (6). */
+   message holds one; it is absent if the struct has no union. Each struct also has a "layout", which says
+   where its fields lie in a message: {"words": W, "pointers": P, "tag": T, "group": true, "fields":
+   {"<name>": {"at": A, "default": D, "member": M}}}.
+     W, P   words of data and pointers of the struct; a group has those of the struct around it
+     T      place of the union's tag, in units of 16 bits
+     A      place of the field: in units of the field's size; of a pointer, in pointers
+     D      a number's bits, as a string, that the value is xor'ed with; true: a pointer that has a default
+     M      the tag's value while the union holds the field
+   An entry is absent where it does not apply: "tag" without a union, "group" but for a group. Text (6). */
 GYRE_API gyre_status gyre_schema_describe(gyre_schema schema, char* buffer, size_t capacity, size_t* size);
 /** Returns the view of file number `index` of the parsed files: the C++ header that actors include,
    <file.view.hpp> for file.capnp. gyre_actors_from_source adds the views automatically. *view belongs to
@@ -335,9 +339,9 @@ typedef struct gyre_info {
   uint64_t max_body_bytes;  /**< the largest body that can be sent */
   uint64_t region_bytes;
   double uptime_s;
-  double compile_ms; /**< time to compile the actors; 0 if they are compiled into the program */
-  double launch_ms;  /**< the rest of gyre_launch */
-  int32_t compiled_ahead; /**< not 0: the actors were compiled when their program or library was built */
+  double compile_ms;      /**< time to compile the actors, or to find them compiled; 0 on the CPU engine */
+  double launch_ms;       /**< the rest of gyre_launch */
+  int32_t compiled_ahead; /**< not 0: compiled for the GPU when their program or library was built */
   int32_t reserved;       /**< 0 */
 } gyre_info;
 /** Reads what runs where. */
@@ -451,10 +455,11 @@ GYRE_API gyre_status gyre_send_options_init(gyre_send_options* options, size_t s
 
 /** Names an ask and its outcome. Holds a slot of the runtime's call table until released. */
 typedef uint64_t gyre_call;
-/** Orders what is sent next behind a CUDA stream (a CUstream; null: the default one): blocks until the work that
-   the stream was given before is done, so that handlers see its results. Makes CUDA calls like
-   gyre_call_wait_on. Fails with GYRE_TIMED_OUT at the timeout; with GYRE_FAILED and CUDA's error if the
-   stream's work failed, without a context, or on the CPU engine. */
+/** Blocks until the work that a CUDA stream (a CUstream; null: the default one) was given before is done, so
+   that handlers of messages sent afterwards see its results. Makes CUDA calls in this thread: in its current
+   context, or in the primary one that the program has made. Creates no context. Fails with GYRE_TIMED_OUT at
+   the timeout; with GYRE_FAILED and CUDA's error if the stream's work failed, without a context, or on the
+   CPU engine. */
 GYRE_API gyre_status gyre_wait_for_stream(gyre_runtime runtime, void* stream, int64_t timeout_ns);
 /** Sends a request. `actor` is the actor type's qualified name, for example "gyre::actors::VectorAdd";
    `request` is the request's 64-bit type id; `options` may be null. Blocks only while there is no room, at
@@ -482,12 +487,13 @@ GYRE_API gyre_status gyre_call_wait(gyre_call call, int64_t timeout_ns);
    bytes and valid until the call is released. Fails with GYRE_NOT_READY before the outcome is there. May be
    called repeatedly. */
 GYRE_API gyre_status gyre_call_reply(gyre_call call, const void** body, size_t* body_size);
-/** Makes a CUDA stream (a CUstream; null: the default one) wait for the outcome, whatever it is: nothing
-   begins that the stream is given later; then it finds what the handler wrote. Once for a call; it cannot be
-   watched by a queue then. Does not block. Makes CUDA calls in this thread: in its current context, or in the
-   primary one that the program has made. The stream goes on at the latest at the ask's timeout, also if the
-   call is released; until then calls that wait for the device, such as cudaFree, wait too. Fails with
-   GYRE_FAILED and CUDA's error, without a context, or on the CPU engine: the stream does not wait then. */
+/** Makes a CUDA stream (a CUstream; null: the default one) wait for the outcome, whatever it is. Work that
+   the stream is given later begins after the outcome, and finds what the handler wrote. Takes one stream for
+   a call, and the call cannot be watched by a queue afterwards. Does not block. Makes CUDA calls in this
+   thread: in its current context, or in the primary one that the program has made. Creates no context. The
+   stream goes on at the latest at the ask's timeout, even if the call is released; until then calls that wait
+   for the device, such as cudaFree, wait too. Fails with GYRE_FAILED and CUDA's error, without a context, or
+   on the CPU engine: the stream does not wait then. */
 GYRE_API gyre_status gyre_call_wait_on(gyre_call call, void* stream);
 /** Cancels the ask, from any thread, also while another thread waits for it: its outcome becomes
    GYRE_CANCELLED, unless it has one. `cancelled` may be null; otherwise *cancelled becomes 1 if this call
@@ -537,8 +543,8 @@ GYRE_API gyre_status gyre_stop_actor(gyre_runtime runtime, const char* actor, ui
 /** Selects where a buffer's memory lies. */
 typedef int32_t gyre_memory;
 enum {
-  GYRE_MEMORY_DEVICE = 0, /**< the engine's memory: fastest for workers; the host copies in and out */
-  GYRE_MEMORY_PINNED = 1, /**< page-locked host memory: host and workers use it, workers over the bus */
+  GYRE_MEMORY_DEVICE = 0,  /**< the engine's memory: fastest for workers; the host copies in and out */
+  GYRE_MEMORY_PINNED = 1,  /**< page-locked host memory: host and workers use it, workers over the bus */
   GYRE_MEMORY_UNIFIED = 2, /**< memory managed by the driver; on CUDA only with GYRE_ISOLATION_IN_PROCESS */
   GYRE_MEMORY_IMPORTED = 3 /**< device memory of the program: gyre_buffer_import */
 };
@@ -623,13 +629,13 @@ GYRE_API gyre_status gyre_buffer_write(gyre_buffer buffer, uint64_t offset, cons
    reply has arrived. Works for every kind of memory. Does not wait for workers. Fails with GYRE_FAILED past
    the end. */
 GYRE_API gyre_status gyre_buffer_read(gyre_buffer buffer, uint64_t offset, void* bytes, uint64_t size);
-/** Names a copy that goes on by itself. Several threads may use it. */
+/** Names an asynchronous copy. Several threads may use it. */
 typedef uint64_t gyre_copy;
 /** Called once when a copy is done: with GYRE_OK, or why not. */
 typedef void (*gyre_copy_done)(void* context, gyre_status outcome);
 /** Begins to copy `size` bytes into the buffer from byte `offset` on. `bytes` must stay, unchanged, until the
-   copy is done. Copies of one buffer, gyre_buffer_write and gyre_buffer_read too, are made in the order of the
-   calls. Fails at once as gyre_buffer_write does; if the engine fails the copy's outcome is
+   copy is done. Copies of one buffer, also by gyre_buffer_write and gyre_buffer_read, are made in the order
+   of the calls. Fails at once as gyre_buffer_write does; if the engine fails the copy's outcome is
    GYRE_BUFFER_LOST or GYRE_ENGINE_FAILED. The first copy in each direction starts a thread of the runtime. */
 GYRE_API gyre_status gyre_buffer_write_async(gyre_buffer buffer, uint64_t offset, const void* bytes,
                                              uint64_t size, gyre_copy* copy);
@@ -638,11 +644,11 @@ GYRE_API gyre_status gyre_buffer_write_async(gyre_buffer buffer, uint64_t offset
 GYRE_API gyre_status gyre_buffer_read_async(gyre_buffer buffer, uint64_t offset, void* bytes, uint64_t size,
                                             gyre_copy* copy);
 /** Blocks until the copy is done, and returns its outcome: GYRE_OK, or why it failed. Returns GYRE_NOT_READY
-   after the timeout: 0 only looks, -1 waits until it is done. May be called repeatedly. */
+   after the timeout; 0 polls, -1 waits until the copy is done. May be called repeatedly. */
 GYRE_API gyre_status gyre_copy_wait(gyre_copy copy, int64_t timeout_ns);
 /** Has `done` called with `context` once the copy is done, on the thread of the runtime that polls for
-   outcomes; this starts it. After the runtime has ended this function calls `done` itself. `done` must not
-   block. A copy has one such call: a second is GYRE_BUSY. */
+   outcomes; this starts that thread. After the runtime has ended this function calls `done` itself. `done`
+   must not block. Once for a copy: a second call returns GYRE_BUSY. */
 GYRE_API gyre_status gyre_copy_notify(gyre_copy copy, gyre_copy_done done, void* context);
 /** Releases the copy, which goes on: its bytes must stay until it is done. gyre_buffer_release waits for the
    buffer's copies. */
@@ -656,22 +662,22 @@ GYRE_API gyre_status gyre_buffer_view(gyre_buffer buffer, int64_t timeout_ns, vo
 typedef uint64_t gyre_export;
 /** Sets *elements to the first element's address for code of the program, and *device, unless null, to the
    CUDA device that has the memory, or to -1: host memory, on the CPU engine or pinned. The memory stays until
-   the last export is released, also if the buffer is released or the engine process ends before. Makes CUDA
-   calls in this thread the first time: in its current context, or in the primary one that the program has
-   made; makes none. Work on the elements is not ordered: wait for replies before a stream uses them, and for
-   the stream before a message is sent. Fails with GYRE_FAILED and what to do: no CUDA context, unified or
-   imported memory. */
+   the last export is released, even if the buffer is released or the engine process ends before. The first
+   time, and for device memory of an engine process, makes CUDA calls in this thread: in its current context,
+   or in the primary one that the program has made. Creates no context. Work on the elements is not ordered:
+   wait for replies before a stream uses them, and for the stream before a message is sent. Fails with
+   GYRE_FAILED and what to do: no CUDA context, unified or imported memory. */
 GYRE_API gyre_status gyre_buffer_export(gyre_buffer buffer, gyre_export* exported, void** elements,
                                         int32_t* device);
-/** Releases an export. The last one of a buffer in device memory blocks until the context's work on the
-   device is done, as cudaFree does. */
+/** Releases an export. Of device memory, the last release, of an export or of the buffer, blocks until the
+   context's work on the device is done, as cudaFree does; not in process in a primary or given context. */
 GYRE_API gyre_status gyre_export_release(gyre_export exported);
 /** Exports the buffer as a tensor of one dimension, by DLPack: sets *tensor to a DLManagedTensor, or to a
    DLManagedTensorVersioned of version 1.0 if `version` is 1. The tensor's deleter releases the export.
    Otherwise like gyre_buffer_export. */
 GYRE_API gyre_status gyre_buffer_to_dlpack(gyre_buffer buffer, int32_t version, void** tensor);
-/** Releases the buffer, at any time; blocks until its copies are done. Its handles become stale; messages in
-   use of the memory are not disturbed. */
+/** Releases the buffer, at any time. Blocks until its copies are done, and may block as
+   gyre_export_release says. Its handles become stale; messages in use of the memory are not disturbed. */
 GYRE_API gyre_status gyre_buffer_release(gyre_buffer buffer);
 
 /* ---- Dead letters: messages that were accepted and not handled */
