@@ -74,15 +74,15 @@ class Context {
   /// @param code  chosen by the handler; the sender receives it
   GYRE_DEVICE void fail(uint32_t code) { end(Status::handler_failed, code, 0); }
 
-  /// Logs a line to the program's log, with worker, actor type and key: each thread that calls it logs one.
-  /// Each {} of `format` becomes an argument, as {:.3f} too; the host formats. A worker has room for 16 lines
-  /// that the host has not taken yet: a line without room is counted (Stats::log_lines_dropped), never waited
-  /// for. The host takes lines within 5 ms on CUDA; on the CPU engine while a thread waits for a reply, and
-  /// at the end. On a GPU a line costs two bus crossings, some 2 µs; it has no barrier.
-  /// @param format     a literal. It and 8 bytes an argument take 224 bytes at most
-  /// @param arguments  8 at most: integers, floats, enums, texts (a literal, a Text of the request); texts
-  /// are
-  ///                   cut where the entry ends
+  /// Logs a line to the program's log, with worker, actor type and key. Each thread that calls it logs one.
+  /// Never waits: a worker has room for 16 lines that the host has not taken, and a line without room is
+  /// dropped and counted (Stats::log_lines_dropped). The host takes lines within 5 ms on CUDA; on the CPU
+  /// engine while a thread waits for a reply, and at the end. On a GPU a line costs two reads across the bus,
+  /// about 2 µs. Has no barrier.
+  /// @param format     a literal. The host replaces each {}, or format such as {:.3f}, by an argument. The
+  ///                   format, and 8 bytes for each argument, take 224 bytes at most
+  /// @param arguments  8 at most: integers, floats, enums, texts (a literal or a Text of the request). Texts
+  ///                   share what is left of the 224 bytes, and are cut there
   template <uint32_t size, class... Arguments>
   GYRE_DEVICE void log(const char (&format)[size], const Arguments&... arguments) const {
     constexpr uint32_t count = sizeof...(Arguments);
@@ -105,7 +105,8 @@ class Context {
   GYRE_DEVICE BufferSpan<T> buffer(const Handle& handle, uint64_t at_least = 0) {
     return buffer<T>(StoredHandle(handle), at_least);
   }
-  /// Finds the elements of the buffer that a handle in the actor's state names, as above.
+  /// Finds the elements of the buffer that a handle in the actor's state names. Has the contract of
+  /// buffer() for a handle of the request.
   template <class T>
   GYRE_DEVICE BufferSpan<T> buffer(const StoredHandle& handle, uint64_t at_least = 0) {
     using Elements = detail::Elements<T>;
@@ -146,8 +147,8 @@ class Context {
   /// order; it has no barrier. In a grid-scoped actor each block has shared memory of its own, of `n`
   /// elements.
   /// @tparam T      any trivially copyable type
-  /// @tparam where  shared memory is faster and smaller: a launch that asks for more than the device has is
-  ///                refused
+  /// @tparam where  device memory, or shared memory, which is faster and smaller. A launch whose actors
+  ///                declare more shared memory than the device has is refused
   /// @param n       number of elements
   /// @returns       the memory. If there is not enough, an empty span: the message fails with
   ///                Status::scratch_full; return from the handler.

@@ -85,11 +85,11 @@ class RowSums {
 
 }  // namespace detail
 
-/// Sets y[i] to finish(bias[i] + the sum of w[i][k] * x[k] over all columns k) for each row i; each thread of
-/// the team does its part. Call ctx.sync() between writing `x` and this, and between this and reading `y`; it
-/// has no barrier itself. Every thread must call it, with the same arguments. 16-byte loads if the columns
-/// are a multiple of 4 and `w` and `x` are aligned to 16 bytes. The order of addition depends on the team's
-/// size, so results may differ in their last bits between teams, and from the CPU engine's.
+/// Sets y[i] to finish(bias[i] + the sum of w[i][k] * x[k] over all columns k) for each row i. The threads of
+/// the team share the work. Call ctx.sync() between writing `x` and this, and between this and reading `y`;
+/// it has no barrier itself. Every thread must call it, with the same arguments. It loads 16 bytes at once if
+/// the columns are a multiple of 4, and `w` and `x` are aligned to 16 bytes. The order of addition depends on
+/// the team's size, so results may differ in their last bits between teams, and from the CPU engine's.
 /// @param x       w.columns floats that every thread can read: scratch memory, best ScratchIn::shared
 /// @param bias    w.rows floats; null: none
 /// @param y       w.rows floats; not `x`
