@@ -42,7 +42,6 @@ class CopyClient::Part {
   ~Part() {
     if (finished_) return;
     (void)client_.wait_until_done(number_);
-    client_.give_back(number_);
   }
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
@@ -59,10 +58,7 @@ class CopyClient::Part {
 };
 
 uint32_t CopyClient::ask(const CopyCommand& command) {
-  std::unique_lock lock(mutex_);
-  slot_free_.wait(lock, [this] { return !slot_used_[asked_ % CopyLane::slots]; });
   const uint32_t number = asked_++;
-  slot_used_[number % CopyLane::slots] = true;
   CopyLane::Slot& slot = lane_->slot(number);
   slot.command = command;
   slot.refused.store(0, std::memory_order_relaxed);
@@ -99,35 +95,29 @@ bool CopyClient::wait_until_done(uint32_t number) const noexcept {
   return is_done(number);
 }
 
-void CopyClient::give_back(uint32_t number) noexcept {
-  const std::lock_guard lock(mutex_);
-  slot_used_[number % CopyLane::slots] = false;
-  slot_free_.notify_all();
-}
-
 void CopyClient::finish(uint32_t number) {
-  const bool done = wait_until_done(number);
-  std::string refusal;
-  if (CopyLane::Slot& slot = lane_->slot(number); done && slot.refused.load(std::memory_order_relaxed) != 0) {
-    refusal.assign(slot.why.data(), strnlen(slot.why.data(), slot.why.size()));
-  }
-  give_back(number);
-  if (!done) {
+  if (!wait_until_done(number)) {
     throw Error(fmt::format("copying a buffer: {}; launch anew",
                             process_.failure().value_or("the engine process has ended")),
                 Status::buffer_lost);
   }
-  if (!refusal.empty()) throw Error(refusal);
+  const CopyLane::Slot& slot = lane_->slot(number);
+  if (slot.refused.load(std::memory_order_relaxed) != 0) {
+    const std::string refusal(slot.why.data(), strnlen(slot.why.data(), slot.why.size()));
+    throw Error(refusal.empty() ? "copying a buffer: the engine process refused it, and gave no reason"
+                                : refusal);
+  }
 }
 
 void CopyClient::copy_pinned(uint64_t device, uint64_t pinned, uint64_t bytes) {
   const detail::CancellationDeferred deferred;
+  const std::lock_guard lock(turn_);
   Part(*this, {device, bytes, pinned, 0}).finish();
 }
 
 void CopyClient::copy(uint64_t device, void* host, uint64_t bytes) {
   const detail::CancellationDeferred deferred;
-  const std::lock_guard lock(staging_mutex_);
+  const std::lock_guard lock(turn_);
   const uint64_t part_bytes = bytes_of_part(bytes), parts = (bytes + part_bytes - 1) / part_bytes;
   // At most so many are under way, each in its place of the staging memory.
   const uint64_t places = std::min<uint64_t>(CopyLane::slots, StagingBlock::lane_bytes / part_bytes);

@@ -5,12 +5,11 @@
 #include <gyre/runtime/process/copy_lane.hpp>
 #include <gyre/runtime/process/engine_process.hpp>
 
-#include <condition_variable>
 #include <mutex>
 
 namespace gyre::process {
 
-/// Copies in one direction. Thread-safe: copies of pinned memory overlap, the others take turns.
+/// Copies in one direction. Thread-safe: copies take turns.
 class CopyClient {
  public:
   CopyClient(EngineProcess& process, CopyDirection direction) : process_(process), direction_(direction) {}
@@ -30,7 +29,6 @@ class CopyClient {
   uint32_t ask(const CopyCommand& command);
   void finish(uint32_t number);
   bool wait_until_done(uint32_t number) const noexcept;
-  void give_back(uint32_t number) noexcept;
   bool is_done(uint32_t number) const noexcept;
 
   EngineProcess& process_;
@@ -38,11 +36,10 @@ class CopyClient {
   CopyLane* lane_ = nullptr;
   char* staging_ = nullptr;
   const std::shared_ptr<detail::CopyThreads> threads_ = detail::CopyThreads::shared();
-  std::mutex staging_mutex_;  // held while a copy uses the staging memory
-  std::mutex mutex_;          // of what follows
-  std::condition_variable slot_free_;
+  // Held for a whole copy: it has no more commands under way than the lane has slots, so that none waits for
+  // a slot that another thread would have to free.
+  std::mutex turn_;
   uint32_t asked_ = 0;
-  bool slot_used_[CopyLane::slots] = {};  // until whoever asked has read its outcome
 };
 
 }  // namespace gyre::process

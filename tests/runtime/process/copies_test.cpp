@@ -164,6 +164,42 @@ TEST_CASE("threads that write and read buffers of one engine process at once eac
   CHECK(processes.reports().empty());
 }
 
+TEST_CASE("a copy of ordinary memory ends while other threads write from pinned buffers between its parts") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    auto large = runtime.allocate<uint8_t>(MemoryKind::device, 20 << 20);
+    std::vector<uint8_t> in(20 << 20), out(20 << 20);
+    std::atomic<bool> ended{false};
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 2; ++t) {
+      threads.emplace_back([&, t] {
+        auto small = runtime.allocate<uint8_t>(MemoryKind::device, 64);
+        auto pinned = runtime.allocate<uint8_t>(MemoryKind::pinned, 64);
+        std::vector<uint8_t> found(64);
+        for (unsigned n = 0; !ended.load(); ++n) {
+          fill(pinned.host(), n + t);
+          small.write(pinned.host());
+          small.read(found);
+          if (!std::equal(found.begin(), found.end(), pinned.host().begin())) ++wrong;
+        }
+      });
+    }
+    for (unsigned n = 0; n < 20; ++n) {
+      fill(in, n);
+      large.write(in);
+      large.read(out);
+      if (in != out) ++wrong;
+    }
+    ended = true;
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong.load() == 0);
+  }
+  CHECK(processes.reports().empty());
+}
+
 TEST_CASE("a copy ends with an error when its engine process is killed, and so does the next") {
   if (without_nvrtc()) return;
   const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
