@@ -190,13 +190,6 @@ def payload(results):
     return table(["MiB a vector", "row", "GB/s, both ways", "/ cuMemcpyAsync"], lines)
 
 
-def bulk(results):
-    lines = [[f"{row['bytes'] / 2 ** 20:g}", row["name"], f"{row['gb_per_s']:.1f}",
-              f"{results.row('payload', name=row['beside'], bytes=row['bytes'])['gb_per_s']:.1f}", ratio(row["rate_ratio"])]
-             for row in results.rows("payload") if row.get("beside", row["name"]) != row["name"]]
-    return table(["MiB", "row", "GB/s", "plain copies", "ratio"], lines)
-
-
 def workers(results):
     return table(["workers", "row", "p50 µs", "p99 µs", "p50 / alone"],
                  [[row["workers"], row["name"], us(row["p50_ns"]), us(row["p99_ns"]), ratio(row["p50_to_alone"])]
@@ -267,7 +260,7 @@ def single(file, name, figure, form):
 FIGURES = {
     "readme": readme, "machines": machines, "provenance": provenance, "round-trips": round_trips,
     "alternatives": alternatives, "cpu-engine": cpu_engine, "throughput": throughput, "launch": launch,
-    "payload": payload, "bulk": bulk, "workers": workers, "idle": idle, "sparse": sparse, "rollback": rollback, "api": api,
+    "payload": payload, "workers": workers, "idle": idle, "sparse": sparse, "rollback": rollback, "api": api,
     "views": views, "frames": frames, "soak": soak, "gpu-test": gpu_test,
     "bar-us": single("rtt-bar", "gyre", "p50_ns", us), "bar-ratio": single("rtt-bar", "gyre", "p50_ratio", ratio),
     "pinned-us": single("rtt-pinned", "gyre", "p50_ns", us),

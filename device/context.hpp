@@ -95,7 +95,8 @@ class Context {
 
   /// Finds the elements of the buffer that a messages::BufferHandle in the request names. The handler sees
   /// what the host wrote before sending the message; the host sees what the handler writes once it has the
-  /// reply. Each thread calls it for itself; it has no barrier.
+  /// reply. Each thread calls it for itself; it has no barrier. While the host frees the buffer, some threads
+  /// may find it and others not: call ok() before the next barrier.
   /// @tparam T        the buffer's element type: int8_t … uint64_t, float or double; const, if the handler
   ///                  only reads: a read-only buffer is refused otherwise
   /// @param at_least  the number of elements that the handler needs

@@ -103,7 +103,6 @@ struct LargeMlp {
     const uint32_t rows = rows_in.size() / features;
     if (rows == 0 || rows > most_rows || rows_in.size() % features != 0) return ctx.fail(not_whole_rows);
     const auto there = ctx.buffer<const int16_t>(weights, parameters);
-    if (there.data() == nullptr) return;
     const auto* const layers = reinterpret_cast<const __nv_bfloat16*>(there.data());
     auto* const x = detail::aligned(ctx.scratch<__nv_bfloat16>(scratch_bytes / 2).data());
     auto* const y = x + most_rows * features;
@@ -114,7 +113,9 @@ struct LargeMlp {
 
     for (uint32_t i = ctx.rank(); i < most_rows * features; i += ctx.size())
       x[i] = __float2bfloat16(i < rows * features ? rows_in[i] : 0.0f);
-    ctx.sync();  // of the grid
+    // The barrier of the grid. All threads go on, or none: the host may free the buffer while they look it
+    // up.
+    if (!ctx.ok()) return;
     detail::tensor_layer<features, units>(layers + first_layer, x, partials,
                                           [&](uint32_t row, uint32_t unit, float value) {
                                             y[row * units + unit] = __float2bfloat16(value > 0 ? value : 0);

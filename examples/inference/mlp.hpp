@@ -44,19 +44,20 @@ struct Mlp {
     const auto rows_in = in.getFeatures();
     const uint32_t rows = rows_in.size() / features;
     if (rows == 0 || rows > most_rows || rows_in.size() % features != 0) return ctx.fail(not_whole_rows);
-    const auto there = ctx.buffer<const float>(weights, parameters);
-    if (there.data() == nullptr) return;
-    // All loads are on their way before the first layer is computed.
-    const First first(there.data());
-    const Second second(there.data() + First::parameters);
-    const Third third(there.data() + First::parameters + Second::parameters);
     constexpr auto in_shared = gyre::ScratchIn::shared;
     const auto x = ctx.scratch<float, in_shared>(rows * features);
     const auto y = ctx.scratch<float, in_shared>(rows * first_units);
     const auto z = ctx.scratch<float, in_shared>(rows * second_units);
     const auto result = out.initScores(rows * scores);
     for (uint32_t i = ctx.rank(); i < rows * features; i += ctx.size()) x[i] = rows_in[i];
-    ctx.sync();
+    const auto there = ctx.buffer<const float>(weights, parameters);
+    // All threads go on, or none: the host may free the buffer while they look it up. Also the barrier behind
+    // x.
+    if (!ctx.ok()) return;
+    // All loads are on their way before the first layer is computed.
+    const First first(there.data());
+    const Second second(there.data() + First::parameters);
+    const Third third(there.data() + First::parameters + Second::parameters);
     first.apply(x.data(), rows,
                 [&](uint32_t row, uint32_t unit, float value) { y[row * first_units + unit] = relu(value); });
     ctx.sync();

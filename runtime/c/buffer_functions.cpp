@@ -53,6 +53,26 @@ CopyObject parts_of(Future<void> copy) {
   return {std::move(core), std::move(state)};
 }
 
+// `begin(owner)` begins the copy and returns its Future.
+template <class Begin>
+gyre_status begin_copy(const char* doing, gyre_buffer buffer, const void* bytes, uint64_t size,
+                       gyre_copy* copy, Begin&& begin) {
+  return guarded(doing, [&]() -> gyre_status {
+    Use<BufferObjects> used;
+    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
+    if (bytes == nullptr && size != 0) return invalid(doing, "bytes is null, and size is not 0");
+    if (copy == nullptr) return invalid(doing, "copy is null");
+    const CopyObject begun = parts_of(begin(used->owner));
+    try {
+      *copy = Copies::table().add(CopyObject(begun));
+    } catch (...) {
+      (void)begun.copy->wait_until(INT64_MAX);  // the caller frees the memory once it has the error
+      throw;
+    }
+    return GYRE_OK;
+  });
+}
+
 }  // namespace
 
 gyre_status gyre_buffer_create(gyre_runtime runtime, gyre_memory memory, gyre_element element,
@@ -167,28 +187,14 @@ gyre_status gyre_buffer_read(gyre_buffer buffer, uint64_t offset, void* bytes, u
 
 gyre_status gyre_buffer_write_async(gyre_buffer buffer, uint64_t offset, const void* bytes, uint64_t size,
                                     gyre_copy* copy) {
-  const char* const doing = "gyre_buffer_write_async";
-  return guarded(doing, [&]() -> gyre_status {
-    Use<BufferObjects> used;
-    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
-    if (bytes == nullptr && size != 0) return invalid(doing, "bytes is null, and size is not 0");
-    if (copy == nullptr) return invalid(doing, "copy is null");
-    *copy = Copies::table().add(parts_of(used->owner.begin_copy_in(offset, bytes, size)));
-    return GYRE_OK;
-  });
+  return begin_copy("gyre_buffer_write_async", buffer, bytes, size, copy,
+                    [&](auto& owner) { return owner.begin_copy_in(offset, bytes, size); });
 }
 
 gyre_status gyre_buffer_read_async(gyre_buffer buffer, uint64_t offset, void* bytes, uint64_t size,
                                    gyre_copy* copy) {
-  const char* const doing = "gyre_buffer_read_async";
-  return guarded(doing, [&]() -> gyre_status {
-    Use<BufferObjects> used;
-    GYRE_C_TRY(use<BufferObjects>(doing, buffer, used));
-    if (bytes == nullptr && size != 0) return invalid(doing, "bytes is null, and size is not 0");
-    if (copy == nullptr) return invalid(doing, "copy is null");
-    *copy = Copies::table().add(parts_of(used->owner.begin_copy_out(offset, bytes, size)));
-    return GYRE_OK;
-  });
+  return begin_copy("gyre_buffer_read_async", buffer, bytes, size, copy,
+                    [&](auto& owner) { return owner.begin_copy_out(offset, bytes, size); });
 }
 
 gyre_status gyre_copy_wait(gyre_copy copy, int64_t timeout_ns) {

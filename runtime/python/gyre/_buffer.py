@@ -175,13 +175,15 @@ class Buffer:
         return self._begin(lib.gyre_buffer_read_async, self._array_to_read(out, offset), offset)
 
     def _begin(self, begin: Any, array: Array, offset: int) -> Copy:
-        handle = Handle()
-        check(
-            begin(self._handle, offset * self.dtype.itemsize, array.ctypes.data, array.nbytes, ctypes.byref(handle))
-        )
-        copy = Copy(handle.value, array)
-        # Their arrays must stay, whatever the program keeps of them.
+        # Arrays stay until their copies are done, whatever the program keeps of them: also where Ctrl-C comes between
+        # the begin of a copy and its return.
+        copy = Copy(array)
         self._copies = [each for each in self._copies if not each.done()] + [copy]
+        copy.begin(
+            lambda handle: begin(
+                self._handle, offset * self.dtype.itemsize, array.ctypes.data, array.nbytes, ctypes.byref(handle)
+            )
+        )
         return copy
 
     def view(self, timeout: float | None = None) -> Array:

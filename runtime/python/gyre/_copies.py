@@ -6,10 +6,10 @@ import asyncio
 import ctypes
 import itertools
 import threading
-from typing import TYPE_CHECKING, Any, Generator
+from typing import TYPE_CHECKING, Any, Callable, Generator
 
-from ._errors import NOT_READY, TimedOut, check, failure, nanoseconds
-from ._library import CopyDone, lib
+from ._errors import NOT_READY, OK, TimedOut, check, failure, nanoseconds
+from ._library import CopyDone, Handle, lib
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,19 +38,28 @@ class Copy:
     """A copy of a buffer that goes on by itself. Buffer.write_async and Buffer.read_async begin it. Its outcome is the
     array: `await` the copy, or call wait(). The array is kept until the copy is done. Any thread may use it."""
 
-    def __init__(self, handle: int, array: Array) -> None:
-        self._handle = handle
+    def __init__(self, array: Array) -> None:
+        self._handle = Handle()
+        self._begun = True  # unless begin() learns that it was refused
         self._array = array
         self._lock = threading.Lock()
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self._asked = False  # for a call when it is done
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", 0):
+        if self._handle.value:
             lib.gyre_copy_release(self._handle)
+
+    def begin(self, begin: Callable[[Handle], int]) -> None:
+        """Called once, by the buffer: `begin` has the library begin the copy and store its handle."""
+        status = begin(self._handle)
+        self._begun = status == OK
+        check(status)
 
     def done(self) -> bool:
         """Returns whether wait() will not block."""
+        if not self._handle.value:
+            return not self._begun
         return bool(lib.gyre_copy_wait(self._handle, 0) != NOT_READY)
 
     def wait(self, timeout: float | None = None) -> Array:
@@ -77,7 +86,12 @@ class Copy:
             if asks:
                 number = next(_numbers)
                 _notified[number] = self
-                check(lib.gyre_copy_notify(self._handle, _copy_done, ctypes.c_void_p(number)))
+                try:
+                    check(lib.gyre_copy_notify(self._handle, _copy_done, ctypes.c_void_p(number)))
+                except BaseException:
+                    _notified.pop(number, None)
+                    self._asked = False
+                    raise
             elif self.done():  # the call may have come before this coroutine was in the list
                 self._wake()
             await future

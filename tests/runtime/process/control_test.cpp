@@ -45,7 +45,7 @@ TEST_CASE("what is no control message is refused by name, and no descriptor leak
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0);
     Descriptor writer(sockets[0]);
     process::Channel reader{Descriptor(sockets[1])};
-    // A good message with descriptors, of which then some bytes are changed or the end is cut.
+    // A good message with descriptors. Then some of its bytes are changed, or its end is cut.
     std::vector<char> bytes;
     {
       int copies[2];
