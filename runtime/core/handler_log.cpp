@@ -84,7 +84,10 @@ std::string fill_in(std::string_view format, const std::vector<Argument>& argume
     line += arguments[next++].formatted(is_harmless(spec) ? spec : std::string_view());
     at = end;
   }
-  for (; next < arguments.size(); ++next) line += " " + arguments[next].formatted({});
+  for (; next < arguments.size(); ++next) {
+    line += ' ';
+    line += arguments[next].formatted({});
+  }
   return line;
 }
 
