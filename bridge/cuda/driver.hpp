@@ -86,7 +86,8 @@ namespace gyre::cuda {
   X(cuMemGetAllocationGranularity)                \
   X(cuCtxGetCurrent)                              \
   X(cuCtxSynchronize)                             \
-  X(cuStreamWaitValue32)
+  X(cuStreamWaitValue32)                          \
+  X(cuThreadExchangeStreamCaptureMode)
 
 // Functions that not every driver has, each with the CUDA version that brought it and its type there (which the
 // toolkit's headers may lack, or have changed): null where the driver lacks it.
@@ -154,6 +155,24 @@ DeviceUuid uuid_of(const Driver& driver, CUdevice device);
 
 class DeviceLease;
 
+/// While one lives, the calling thread's calls neither spoil another's capture of a stream nor are refused
+/// for it: CUDA asks that of code that captures nothing, and does not know who does.
+class OutsideCaptures {
+ public:
+  explicit OutsideCaptures(const Driver& driver) noexcept
+      : driver_(driver), changed_(driver.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+  ~OutsideCaptures() {
+    if (changed_) driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+  OutsideCaptures(const OutsideCaptures&) = delete;
+  OutsideCaptures& operator=(const OutsideCaptures&) = delete;
+
+ private:
+  const Driver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // then the thread's own
+  const bool changed_;
+};
+
 /// Selects a context: one that nobody else uses, the device's primary one, or one that the program made.
 enum class ContextKind { own, primary, given };
 
@@ -184,7 +203,7 @@ class Context {
   int attribute(CUdevice_attribute attribute) const;
   size_t total_memory() const;
 
-  /// Makes the context the calling thread's for a scope.
+  /// Makes the context the calling thread's for a scope, outside captures.
   class Current {
    public:
     /// Throws Error.
@@ -208,10 +227,12 @@ class Context {
     CUresult result() const { return result_; }
 
    private:
-    Current(const Driver& driver, CUresult pushed) noexcept : driver_(driver), result_(pushed) {}
+    Current(const Driver& driver, CUresult pushed) noexcept
+        : driver_(driver), result_(pushed), outside_captures_(driver) {}
 
     const Driver& driver_;
     const CUresult result_;
+    const OutsideCaptures outside_captures_;
   };
 
  private:

@@ -19,7 +19,7 @@ std::optional<CUcontext> find_program_context(const Driver& driver, const Device
 /// @param doing  "exporting a buffer"
 CUcontext require_program_context(const Driver& driver, const DeviceUuid& device, const char* doing);
 
-/// Makes a context of the program current for a scope; none if it is null, or gone.
+/// Makes a context of the program current for a scope, outside captures; none if it is null, or gone.
 class MaybeCurrent {
  public:
   MaybeCurrent(const Driver& driver, CUcontext context)
@@ -37,6 +37,7 @@ class MaybeCurrent {
  private:
   const Driver& driver_;
   const bool pushed_;
+  const OutsideCaptures outside_captures_{driver_};
 };
 
 /// Blocks until the context's work so far is done, as cudaFree does.

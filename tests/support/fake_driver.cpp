@@ -180,6 +180,7 @@ struct Event {
 constinit thread_local gyre::detail::PerThread<std::vector<CUcontext>> contexts_of_each_thread;
 std::vector<CUcontext>& contexts_of_this_thread() { return contexts_of_each_thread.get(); }
 thread_local bool this_thread_is_in_call = false;
+thread_local CUstreamCaptureMode capture_mode_of_this_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 // The initialised variables of a cubin, by their names. CUDA's interface does not say where the file ends:
 // its program headers are last in it.
@@ -226,6 +227,7 @@ struct FakeDriver::State {
   std::map<CUstream, ProgramStream> program_streams;
   std::map<CUevent, Event> events;
   size_t recorded = 0;
+  bool captures = false;
   uint64_t ids = 0;                         // of allocations for the program, so far
   std::map<std::string, uintptr_t> opened;  // by IPC handle
   std::map<uint64_t, int> handles;          // of virtual memory: files
@@ -332,6 +334,10 @@ struct FakeCalls {
         result = CUDA_ERROR_NOT_INITIALIZED;
       } else if (needs_context && !state().is_alive(FakeDriver::State::current())) {
         result = CUDA_ERROR_INVALID_CONTEXT;
+      } else if (needs_context && state().captures &&
+                 capture_mode_of_this_thread != CU_STREAM_CAPTURE_MODE_RELAXED) {
+        state().note("a call that spoils the program's capture");
+        result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
       }
     }
     ~Call() { this_thread_is_in_call = false; }
@@ -382,6 +388,7 @@ struct FakeCalls {
       GYRE_FAKE_NAME(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
       GYRE_FAKE_NAME(CUDA_ERROR_NOT_SUPPORTED)
       GYRE_FAKE_NAME(CUDA_ERROR_OPERATING_SYSTEM)
+      GYRE_FAKE_NAME(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
       GYRE_FAKE_NAME(CUDA_ERROR_UNKNOWN)
 #undef GYRE_FAKE_NAME
       default:
@@ -493,6 +500,11 @@ struct FakeCalls {
     if (contexts_of_this_thread().empty()) return CUDA_ERROR_INVALID_CONTEXT;
     *context = contexts_of_this_thread().back();
     contexts_of_this_thread().pop_back();
+    return state().fault;
+  }
+
+  static CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    std::swap(*mode, capture_mode_of_this_thread);
     return state().fault;
   }
 
@@ -1275,6 +1287,11 @@ void FakeDriver::finish_work(CUstream stream) {
 void FakeDriver::fail_stream(CUstream stream, CUresult code) {
   const std::lock_guard lock(state_->mutex);
   state_->program_streams[stream].failure = code;
+}
+
+void FakeDriver::capture(bool yes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->captures = yes;
 }
 
 bool FakeDriver::stream_is_done(CUstream stream) {

@@ -64,6 +64,9 @@ class FakeDriver {
   /// The work that the stream has fails: `code`.
   void fail_stream(CUstream stream, CUresult code);
   bool stream_is_done(CUstream stream);
+  /// The program captures a stream in global mode, or no more: calls of threads that did not change to
+  /// relaxed mode are refused, and are misuse.
+  void capture(bool yes);
   /// How often an event was recorded in a stream.
   size_t recorded_events() const;
   /// How often the work of a context was waited for.

@@ -171,6 +171,34 @@ TEST_CASE("a stream that waits for a reply finds what the handler wrote") {
   streams.check_end();
 }
 
+TEST_CASE("a program may capture streams while it launches, asks, copies and ends") {
+  if (without_nvrtc()) return;
+  Program program(GENERATE(Isolation::in_process, Isolation::process));
+  FakeDriver& fake = program.fake;
+  fake.make_context_for_program();
+  const CUstream stream = fake.make_stream_for_program();
+  fake.capture(true);
+  {
+    Runtime runtime = program.launch();
+    Buffer<float> buffer = runtime.allocate<float>(MemoryKind::device, 100);
+    buffer.write(std::vector<float>(100, 1.0f));
+    const std::shared_ptr<float> exported = buffer.export_memory();
+    runtime.client().wait_for_stream(stream);
+    Pending pending = runtime.client()
+                          .ask<VectorAddRequest>(Address<actors::VectorAdd>{}, adding(buffer, buffer, buffer))
+                          .wait_on(stream);
+    CHECK(pending.get());
+    CHECK(within_a_minute([&] { return fake.stream_is_done(stream); }));
+    std::vector<float> sums(100);
+    buffer.read(sums);
+    CHECK(sums == std::vector<float>(100, 2.0f));
+    CHECK(exported.get()[99] == 2);
+  }
+  fake.capture(false);
+  CHECK(fake.misuse() == "");
+  if (program.processes) CHECK(program.processes->reports() == "");
+}
+
 TEST_CASE("a stream goes on whatever becomes of the ask that it waits for") {
   if (without_nvrtc()) return;
   Streams streams(Isolation::in_process, std::chrono::milliseconds(200));
