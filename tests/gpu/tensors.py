@@ -138,6 +138,7 @@ class Cuda:
     def write(self, address, values):
         self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), ctypes.c_void_p(values.ctypes.data),
                   ctypes.c_size_t(values.nbytes))
+        self.call("cuStreamSynchronize", None)  # small copies of pageable memory return before they are done
 
     def read(self, address, like):
         values = numpy.empty_like(like)
@@ -267,46 +268,24 @@ def test_torch(runtime, isolation):
     for one in (buffer, part, late):
         one.close()
     nothing_is_imported(runtime)
-    ordered_with_torch(runtime, isolation)
+    ordered_with_torch(runtime)
     exported_to_torch(runtime, isolation)
 
 
-def ordered_with_torch(runtime, isolation):
+def ordered_with_torch(runtime):
     import torch
 
     client, count = runtime.client(), 100_000
     buffer = runtime.buffer(("float32", count))
     x = torch.from_dlpack(buffer)
     request = {"length": count, "aBuffer": buffer, "bBuffer": buffer, "resultBuffer": buffer}
-    other = torch.cuda.Stream()
-    for name, stream in (("the current stream", torch.cuda.current_stream()), ("another stream", other)):
-        right = True
-        for n in range(50):
-            with torch.cuda.stream(stream):
-                torch.cuda._sleep(2_000_000)
-                x.fill_(n)
-            pending = client.send(ADD, 0, "VectorAddRequest", request, after=stream).wait_on(stream)
-            with torch.cuda.stream(stream):
-                total = (x + 1).sum(dtype=torch.float64)
-            right = right and total.item() == (2.0 * n + 1) * count and pending.wait() is not None
-        check(right, f"50 asks after {name}, which then waited for each: no synchronisation by the program")
-    with torch.cuda.stream(other):
-        torch.cuda._sleep(2_000_000_000)
-    with refused("it is not done after", "a stream that is not done in time"):
-        client.ask(ADD, 0, "VectorAddRequest", request, after=other, timeout=0.01)
-    other.synchronize()
-    # A refused handle: the error reply lets the stream go on. So does a reply that nobody wants.
-    bad = client.send(ADD, 0, "VectorAddRequest", dict(request, length=count + 1)).wait_on(other)
-    client.send(ADD, 0, "VectorAddRequest", request).wait_on(other)
-    other.synchronize()
-    check(bad.done() or soon(bad.done), "streams go on after an error and after a dropped reply")
-    # A graph that waits for one ask: nothing of it begins before, and later launches do not wait.
+    # A graph that waits for one ask: nothing of it begins before, and later launches do not wait. It comes first: the
+    # first wait registers memory, here while a stream is captured.
     x.fill_(1)
     y = torch.zeros_like(x)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    # In process the engine asks CUDA whether its workers live, which ends a capture that is every thread's concern.
-    with torch.cuda.graph(graph, capture_error_mode="global" if isolation == "process" else "thread_local"):
+    with torch.cuda.graph(graph, capture_error_mode="global"):
         pending = client.send(ADD, 0, "VectorAddRequest", request)
         pending.wait_on(torch.cuda.current_stream())
         y.copy_(x)
@@ -318,13 +297,35 @@ def ordered_with_torch(runtime, isolation):
     graph.replay()
     torch.cuda.synchronize()
     check(bool((y == 5).all()), "and no more at its next launch")
+    other = torch.cuda.Stream()
+    for name, stream in (("the current stream", torch.cuda.current_stream()), ("another stream", other)):
+        right = True
+        for n in range(50):
+            with torch.cuda.stream(stream):
+                torch.cuda._sleep(2_000_000)
+                x.fill_(n)
+            pending = client.send(ADD, 0, "VectorAddRequest", request, after=stream).wait_on(stream)
+            with torch.cuda.stream(stream):
+                total = (x + 1).sum(dtype=torch.float64).item()  # reads it in the stream
+            right = right and total == (2.0 * n + 1) * count and pending.wait() is not None
+        check(right, f"50 asks after {name}, which then waited for each: no synchronisation by the program")
+    with torch.cuda.stream(other):
+        torch.cuda._sleep(2_000_000_000)
+    with refused("it is not done after", "a stream that is not done in time"):
+        client.ask(ADD, 0, "VectorAddRequest", request, after=other, timeout=0.01)
+    other.synchronize()
+    # A refused handle: the error reply lets the stream go on. So does a reply that nobody wants.
+    bad = client.send(ADD, 0, "VectorAddRequest", dict(request, length=count + 1)).wait_on(other)
+    client.send(ADD, 0, "VectorAddRequest", request).wait_on(other)
+    other.synchronize()
+    check(bad.done() or soon(bad.done), "streams go on after an error and after a dropped reply")
     began = time.perf_counter()
     for _ in range(2000):
         client.send(ADD, 0, "VectorAddRequest", {"length": 1, "aBuffer": buffer, "bBuffer": buffer,
                                                  "resultBuffer": buffer}, after=other).wait_on(other)
     other.synchronize()
     print(f"  2000 times after a stream, and the stream behind the reply: {(time.perf_counter() - began) * 500:.1f} us each")
-    del x, y, buffer
+    del x, y, buffer, request
     nothing_is_exported(runtime)
 
 
