@@ -23,7 +23,7 @@ import plot  # noqa: E402
 
 RESULTS = "bench/results/current"
 FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar", "throughput-pinned", "sweep",
-         "launch-bar", "launch-pinned", "payload", "workers", "idle", "sparse-cuda", "sparse-cpu", "rollback", "api",
+         "launch-bar", "launch-pinned", "payload", "inference", "inference-python", "workers", "idle", "sparse-cuda", "sparse-cpu", "rollback", "api",
          "views", "frames", "soak", "gpu-test")
 PAGES_WITHOUT_OTHER_FIGURES = ("README.md", "docs/performance.md")
 MARKED = re.compile(r"<!-- figures: ([a-z-]+) -->(.*?)<!-- end of figures -->", re.DOTALL)
@@ -190,6 +190,31 @@ def payload(results):
     return table(["MiB a vector", "row", "GB/s, both ways", "/ cuMemcpyAsync"], lines)
 
 
+def bulk(results):
+    lines = [[f"{row['bytes'] / 2 ** 20:g}", row["name"], f"{row['gb_per_s']:.1f}", ratio(row["rate_ratio"])]
+             for row in results.rows("payload") if row.get("beside", row["name"]) != row["name"]]
+    return table(["MiB", "row", "GB/s", "ratio"], lines)
+
+
+def inference(results):
+    lines = []
+    for row in results.rows("inference"):
+        lines.append([row["workers"], row["size"] // 256, row["name"], us(row["p50_ns"]), us(row["p99_ns"]), us(row["p999_ns"]),
+                      ratio(row["p50_ratio"]), f"{row['requests_per_s'] / 1e3:.0f}"])
+    return table(["threads", "batch", "row", "p50 µs", "p99 µs", "p99.9 µs", "p50 / graph", "thousand a second"], lines)
+
+
+def inference_python(results):
+    lines = []
+    for row in results.rows("inference-python"):
+        gyre = results.row("inference-python", actor=row["actor"], rows=row["rows"], threads=row["threads"], name="gyre prepared")
+        lines.append([row["actor"].split("::")[1], row["threads"], row["rows"], row["name"],
+                      *(us(1000 * row[key]) for key in ("p50_us", "p99_us", "p999_us")), ratio(row["p50_us"] / gyre["p50_us"]),
+                      f"{row['requests_per_s'] / 1e3:.0f}"])
+    return table(["network", "threads", "batch", "row", "p50 µs", "p99 µs", "p99.9 µs", "p50 / prepared", "thousand a second"],
+                 lines)
+
+
 def workers(results):
     return table(["workers", "row", "p50 µs", "p99 µs", "p50 / alone"],
                  [[row["workers"], row["name"], us(row["p50_ns"]), us(row["p99_ns"]), ratio(row["p50_to_alone"])]
@@ -260,7 +285,7 @@ def single(file, name, figure, form):
 FIGURES = {
     "readme": readme, "machines": machines, "provenance": provenance, "round-trips": round_trips,
     "alternatives": alternatives, "cpu-engine": cpu_engine, "throughput": throughput, "launch": launch,
-    "payload": payload, "workers": workers, "idle": idle, "sparse": sparse, "rollback": rollback, "api": api,
+    "payload": payload, "bulk": bulk, "inference": inference, "inference-python": inference_python, "workers": workers, "idle": idle, "sparse": sparse, "rollback": rollback, "api": api,
     "views": views, "frames": frames, "soak": soak, "gpu-test": gpu_test,
     "bar-us": single("rtt-bar", "gyre", "p50_ns", us), "bar-ratio": single("rtt-bar", "gyre", "p50_ratio", ratio),
     "pinned-us": single("rtt-pinned", "gyre", "p50_ns", us),

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Measures everything that README.md and docs/performance.md report: one JSON file a step, all by one build, within
-# five minutes on a machine with a GPU. It needs bash, coreutils, tar and the program gyre-bench there, no compiler and
-# no git.
+# Measures everything that README.md and docs report: one JSON file a step, all by one build, within six minutes on a
+# machine with a GPU. It needs bash, coreutils, tar and the program gyre-bench there, and Python with PyTorch for the
+# steps that compare with it; no compiler and no git.
 #
-#   tools/measure.sh --prepare DIR           here: builds gyre-bench by preset gpu and fills DIR with what to carry
+#   tools/measure.sh --prepare DIR           here: fills DIR with what to carry: gyre-bench and what tools/gpu_test.sh takes
 #   tools/measure.sh --list                  the steps, and how many seconds each is expected to take on one H200
 #   tools/measure.sh [options]               there:
 #     --bin DIR          the folder that --prepare filled (default: build/measure, which is filled first)
@@ -38,19 +38,15 @@ while (($#)); do
 done
 
 prepare() {
-  local to=$1 log
-  (
-    cd "$root"
-    log="$(cmake --preset gpu 2>&1)" || { echo "$log" >&2; echo "measure.sh: configuring preset gpu failed" >&2; exit 1; }
-    cmake --build --preset gpu --target gyre-bench -- --quiet >&2
-  )
-  mkdir -p "$to"
+  local to=$1
+  "$root/tools/gpu_test.sh" --prepare "$to" >&2
+  (cd "$root" && cmake --build --preset gpu --target gyre-bench -- --quiet >&2)
   strip -o "$to/gyre-bench" "$root/build/gpu/bin/gyre-bench"
   echo "$to has what a machine with a GPU needs beside this script: tools/measure.sh --bin DIR"
 }
 
-# name|seconds that it is expected to take on one H200|arguments of gyre-bench. A step is stopped after four times as long and a
-# minute, which compiling its actors may take.
+# name|seconds that it is expected to take on one H200|arguments of gyre-bench, or a Python program and its arguments. A
+# step is stopped after four times as long and a minute, which compiling its actors may take.
 steps=(
   'rtt-bar|18|rtt --engine cuda --transport bar --messages 300000 --interleave 5 --brief --unchecked --pin-quickest'
   'rtt-pinned|18|rtt --engine cuda --transport pinned --pollers 2 --messages 300000 --interleave 5 --brief --unchecked --pin-quickest'
@@ -61,7 +57,9 @@ steps=(
   'sweep|10|sweep --engine cuda --workers 16 --seconds 0.5 --loads 0.1 0.25 0.5 0.7 0.9'
   'launch-bar|8|launch --engine cuda --transport bar --runs 8'
   'launch-pinned|8|launch --engine cuda --transport pinned --runs 8'
-  'payload|10|payload --engine cuda --workers 32 --block 512 --bytes 1048576 16777216 67108864 --total-bytes 1073741824'
+  'payload|30|payload --engine cuda --workers 32 --block 512 --bytes 1048576 16777216 67108864 --total-bytes 1073741824 --interleave 5'
+  'inference|30|inference --messages 10000 --interleave 5'
+  'inference-python|60|examples/inference/mlp.py --measure --rounds 5'
   'workers|8|workers --engine cuda --workers 1 132 --messages 100000 --interleave 3'
   'idle|12|idle --engine cuda --workers 132 --seconds 5'
   'sparse-cuda|17|sparse --engine cuda --messages 100 --interleave 2 --idle-seconds 1'
@@ -76,7 +74,8 @@ if [[ $list ]]; then
   total=0
   for step in "${steps[@]}"; do
     IFS='|' read -r name seconds arguments <<<"$step"
-    printf '%-18s %3d s  gyre-bench %s\n' "$name" "$seconds" "$arguments"
+    [[ $arguments == *.py\ * ]] || arguments="gyre-bench $arguments"
+    printf '%-18s %3d s  %s\n' "$name" "$seconds" "$arguments"
     total=$((total + seconds))
   done
   printf '%-18s %3d s\n' together "$total"
@@ -125,15 +124,24 @@ say() { printf '%-8s %-18s %6s s  %s\n' "$@"; }
 for step in "${steps[@]}"; do
   IFS='|' read -r name seconds arguments <<<"$step"
   selected "$name" || continue
-  if [[ ! -x $bin/gyre-bench ]]; then
-    say skipped "$name" 0.0 "$bin has no program gyre-bench"
+  read -ra words <<<"$arguments"
+  if [[ ${words[0]} == *.py ]]; then
+    needs="$bin/libgyre.so"
+    words=(env PYTHONPATH="$bin/python" GYRE_LIBRARY="$needs" GYRE_ENGINE="$bin/gyre-engine"
+      LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" python3 "$root/${words[0]}" "${words[@]:1}"
+      --commit "$(cat "$bin/commit.txt" 2>/dev/null || echo unknown)")
+  else
+    needs="$bin/gyre-bench"
+    words=("$needs" "${words[@]}")
+  fi
+  if [[ ! -f $needs ]]; then
+    say skipped "$name" 0.0 "$bin has no ${needs##*/}"
     skipped=$((skipped + 1))
     continue
   fi
-  read -ra words <<<"$arguments"
   begin=$EPOCHREALTIME code=0
   rm -f "$name.json"
-  timeout --kill-after=10 $((60 + 4 * seconds)) "$bin/gyre-bench" "${words[@]}" --json "$name.json" \
+  timeout --kill-after=10 $((60 + 4 * seconds)) "${words[@]}" --json "$name.json" \
     >"$logs/$name" 2>&1 </dev/null || code=$?
   took="$(seconds_since "$begin")"
   case $code in
@@ -144,7 +152,7 @@ for step in "${steps[@]}"; do
         continue
       fi
       why='it wrote no result' ;;
-    3)  # this engine or transport is not available here; the file may have been made, empty
+    3 | 77)  # this engine, transport or package is not available here; the file may have been made, empty
       rm -f "$name.json"
       say skipped "$name" "$took" "$(tail -n 1 "$logs/$name")"
       skipped=$((skipped + 1))

@@ -2,7 +2,7 @@
 """A network that PyTorch trained, asked as an actor. Its weights stay where PyTorch has them.
 
     mlp.py                           trains, asks, and compares with PyTorch
-    mlp.py --measure [--out FILE]    round trips beside PyTorch: eager, torch.compile, and CUDA graphs
+    mlp.py --measure [--json FILE]   round trips beside PyTorch: eager, torch.compile, and CUDA graphs
 
 Needs a GPU, PyTorch and NumPy. Exit 1 where a score differs from PyTorch's, 77 where PyTorch finds no GPU.
 """
@@ -10,7 +10,9 @@ import argparse
 import contextlib
 import copy
 import json
+import os
 import pathlib
+import platform
 import statistics
 import sys
 import threading
@@ -242,7 +244,21 @@ def gyre_round(actor, net, flat, rows, threads, *timing):
         return results
 
 
-def measure(out, rounds, count):
+def machine(commit, rounds):
+    def line(path, name):
+        with contextlib.suppress(OSError):
+            for line in pathlib.Path(path).read_text().splitlines():
+                if line.startswith(name):
+                    return line.split(":")[-1].strip()
+        return "unknown"
+
+    return {"gpu": torch.cuda.get_device_name(), "driver": line("/sys/module/nvidia/version", ""), "cuda": torch.version.cuda,
+            "cpu": line("/proc/cpuinfo", "model name"), "cpus": os.cpu_count(), "torch": torch.__version__,
+            "python": platform.python_version(), "commit": commit, "rounds": rounds,
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}  # fmt: skip
+
+
+def measure(out, commit, rounds, count):
     """PyTorch is measured while no engine runs: without MPS they would take turns on the GPU."""
     table = []
     for actor, widths, dtype, limit in ((SMALL, (64, 128, 64, 8), torch.float32, 1e-5),
@@ -272,9 +288,8 @@ def measure(out, rounds, count):
                 print(f"{actor:20} {name:20} batch {rows:2} threads {threads:2}  p50 {row['p50_us']:7.2f}  p99 "
                       f"{row['p99_us']:7.2f}  p99.9 {row['p999_us']:7.2f} µs  {row['requests_per_s']:8.0f}/s", flush=True)
     if out:
-        machine = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "python": sys.version.split()[0],
-                   "gyre": gyre.__version__, "rounds": rounds, "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-        pathlib.Path(out).write_text(json.dumps({"benchmark": "inference-python", "machine": machine, "rows": table}, indent=2))
+        pathlib.Path(out).write_text(json.dumps({"benchmark": "inference-python", "machine": machine(commit, rounds), "rows": table},
+                                                indent=2))
     return 0
 
 
@@ -283,13 +298,14 @@ def main():
     options.add_argument("--measure", action="store_true")
     options.add_argument("--rounds", type=int, default=10)
     options.add_argument("--count", type=int, default=1000, help="calls a round")
-    options.add_argument("--out", help="a file for the figures, as JSON")
+    options.add_argument("--json", help="a file for the figures, as JSON")
+    options.add_argument("--commit", default="unknown", help="that Gyre was built of, for FILE")
     given = options.parse_args()
     if "torch" not in globals() or not torch.cuda.is_available():
         print("mlp.py: PyTorch finds no GPU")
         return 77
     torch.manual_seed(1)
-    return measure(given.out, given.rounds, given.count) if given.measure else show()
+    return measure(given.json, given.commit, given.rounds, given.count) if given.measure else show()
 
 
 if __name__ == "__main__":
