@@ -67,7 +67,8 @@ class Future<void> {
         return true;
       }
       void await_suspend(std::coroutine_handle<> waiting) {
-        std::move(future).then([this, waiting](Result<void> with) {
+        Future own = std::move(future);  // `this` may be destroyed before then() returns
+        std::move(own).then([this, waiting](Result<void> with) {
           outcome = std::move(with);
           waiting.resume();
         });
