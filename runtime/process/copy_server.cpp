@@ -73,7 +73,10 @@ void CopyServer::serve() noexcept {
     }
     if (worked) {
       spin_until_ns = detail::host_now_ns() + copy_spin_ns;
-    } else if (done == taken && detail::host_now_ns() >= spin_until_ns) {
+    } else if (done != taken) {
+      // The driver's lock is left to the other direction's thread.
+      for (int i = 0; i < 4; ++i) __builtin_ia32_pause();
+    } else if (detail::host_now_ns() >= spin_until_ns) {
       sleep(taken);
     }
   }
