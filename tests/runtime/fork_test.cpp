@@ -265,6 +265,7 @@ TEST_CASE("fork() waits until other threads have done what a child could not fin
 }
 
 TEST_CASE("fork() does not wait for the thread that forks, and its deferral holds in the child") {
+  if (!can_fork) return;
   const detail::ForkDeferred deferred;
   CHECK(in_child([&](Findings& findings) {
           const detail::ForkDeferred nested;

@@ -358,6 +358,7 @@ struct FakeCalls {
   }
   static CUresult cuInit(unsigned int) {
     start_threads();
+    const std::lock_guard lock(state().mutex);
     if (state().fault != CUDA_SUCCESS) return state().fault;
     state().initialised = true;
     return CUDA_SUCCESS;

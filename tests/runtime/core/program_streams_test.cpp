@@ -39,7 +39,11 @@ class Streams {
   // What the buffer's first element was when the stream had its turn; empty before.
   void note_in_stream() {
     program.fake.give_work(
-        stream, [this] { noted = elements.get()[0]; }, true);
+        stream, [this] { noted = first_element(); }, true);
+  }
+  float first_element() const {
+    Memory::fence();  // a stream reads device memory by CUDA's calls
+    return elements.get()[0];
   }
   bool stream_went_on() { return program.fake.stream_is_done(stream); }
   // Nothing is left, but for one page of words.
@@ -85,7 +89,7 @@ TEST_CASE("an ask after a stream sees what the stream was given before, and wait
   finished = true;
   fake.finish_work(streams.stream);
   asker.join();
-  CHECK(streams.elements.get()[0] == 42);
+  CHECK(streams.first_element() == 42);
   CHECK_FALSE(later);
   streams.check_end();
 }
