@@ -14,7 +14,7 @@ set(public_headers
   runtime/log.hpp
   runtime/telemetry/prometheus_endpoint.hpp
   # handlers
-  device/context.hpp device/matrix.hpp device/parallel.hpp device/buffer.hpp device/actor/check.hpp device/actor/handlers.hpp
+  device/context.hpp device/matrix.hpp device/parallel.hpp device/buffer.hpp device/actor/check.hpp device/actor/handlers.hpp device/actor/on_batch.hpp
   device/actor/stopwatch.hpp)
 set(GYRE_API_DIR ${PROJECT_BINARY_DIR}/api)
 list(TRANSFORM public_headers PREPEND "\"${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE GYRE_API_INPUT)

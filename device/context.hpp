@@ -247,4 +247,4 @@ GYRE_DEVICE inline Stopwatch::Stopwatch(const Context& ctx) : tick_(ctx.tick()),
 
 }  // namespace gyre
 
-#include <gyre/device/actor/ending.hpp>  // Context::ok()
+#include <gyre/device/actor/ending.hpp>  // Context::ok(), Requests, Replies

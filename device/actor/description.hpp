@@ -14,7 +14,8 @@ struct ActorRecord {
   uint32_t side_by_side;          ///< 1: its messages may be handled side by side
   uint32_t rollback_bytes;        ///< of its state, put back where a message ends in an error; 0: it is not
   uint32_t scratch_bytes;         ///< of scratch memory for one message
-  uint32_t cuda_only;             ///< 1: the CPU engine does not run it
+  uint16_t cuda_only;             ///< 1: the CPU engine does not run it
+  uint16_t most_in_batch;         ///< messages that a call of an on_batch() takes; 0: it has none
   uint32_t shared_scratch_bytes;  ///< of a block's shared memory, for one message
 
   /// The type's table in a worker, where the launch allows so many actors of each type.
@@ -41,7 +42,7 @@ static_assert(sizeof(ActorRecord) == 32 && sizeof(DescriptionHeader) == 16 && si
               "a description lies alike on both sides");
 static_assert(offsetof(ActorRecord, max_per_worker) == 4 && offsetof(ActorRecord, handlers) == 8 &&
                   offsetof(ActorRecord, rollback_bytes) == 16 && offsetof(ActorRecord, scratch_bytes) == 20 &&
-                  offsetof(ActorRecord, cuda_only) == 24 &&
+                  offsetof(ActorRecord, cuda_only) == 24 && offsetof(ActorRecord, most_in_batch) == 26 &&
                   offsetof(ActorRecord, shared_scratch_bytes) == 28 &&
                   offsetof(HandlerRecord, max_reply_bytes) == 16 &&
                   offsetof(DescriptionHeader, actors) == 8 && offsetof(DescriptionHeader, handlers) == 12 &&
@@ -61,10 +62,15 @@ namespace detail {
 
 template <class Actor>
 GYRE_DEVICE constexpr ActorRecord record_of() {
-  return {state_bytes<Actor>(),          capacity_of<Actor>(~0u),
-          gyre::HandlesOf<Actor>::count, HandlesSideBySide<Actor> ? 1u : 0u,
-          rollback_bytes<Actor>(),       scratch_bytes<Actor>(),
-          CudaOnly<Actor> ? 1u : 0u,     shared_scratch_bytes<Actor>()};
+  return {state_bytes<Actor>(),
+          capacity_of<Actor>(~0u),
+          gyre::HandlesOf<Actor>::count,
+          HandlesSideBySide<Actor> ? 1u : 0u,
+          rollback_bytes<Actor>(),
+          scratch_bytes<Actor>(),
+          CudaOnly<Actor> ? uint16_t(1) : uint16_t(0),
+          uint16_t(most_in_batch<Actor>()),
+          shared_scratch_bytes<Actor>()};
 }
 
 template <class Actor, class... Requests>

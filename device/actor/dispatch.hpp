@@ -3,6 +3,7 @@
 
 #include <gyre/device/actor/ending.hpp>
 #include <gyre/device/actor/handlers.hpp>
+#include <gyre/device/actor/on_batch.hpp>
 #include <gyre/device/actor/table.hpp>
 #include <gyre/device/actor/working_memory.hpp>
 #include <gyre/device/context.hpp>
@@ -379,6 +380,79 @@ GYRE_DEVICE bool dispatch_in_batch_to(uint32_t actor_type, uint32_t types, void*
     return false;
   }
 }
+// Calls Actor::on_batch() with the gathered messages, then conclude(batch), where the messages still are. By
+// the whole handler group.
+template <class Actor, class Request, class Conclude>
+GYRE_DEVICE void handle_together(Actor& actor, Context& context, WorkerShared& shared,
+                                 const Gathered& gathered, uint32_t capacity, Conclude& conclude) {
+  using Response = ResponseOf<Actor, Request>;
+  constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
+  alignas(BatchedMessage) uint8_t storage[most_in_batch<Actor>() * sizeof(BatchedMessage)];
+  auto* const messages = reinterpret_cast<BatchedMessage*>(storage);
+  for (uint32_t n = 0; n < gathered.count; ++n) {
+    const uint32_t* const request = gathered.request(n);
+    const uint32_t body_bytes = body_bytes_in(request);
+    auto* const one = new (messages + n)
+        BatchedMessage(request + envelope_words, body_bytes, traversal_words<Actor>(body_bytes),
+                       Request::type_id, gathered.reply(n) + envelope_words, capacity);
+    if constexpr (requires { typename Response::Builder; }) {
+      one->reply_root = one->reply.init_root(Response::data_words, Response::pointers);
+    }
+  }
+  ContextAccess::begin_hook<Actor>(context);
+  const Batch batch(messages, gathered.count, context, shared.batch_verdicts, capacity);
+  if constexpr (requires { typename Response::Builder; }) {
+    actor.on_batch(context, Requests<Request>(batch), Replies<Response>(batch));
+  } else {
+    actor.on_batch(context, Requests<Request>(batch));
+  }
+  conclude(batch);
+}
+template <class Actor, class Request, class... Arguments>
+GYRE_DEVICE void handle_together_if_taken(Actor& actor, Arguments&... arguments) {
+  if constexpr (takes_batches<Actor, Request>) {
+    handle_together<Actor, Request>(actor, arguments...);
+  }
+}
+template <class Actor, class... Requests, class... Arguments>
+GYRE_DEVICE void dispatch_together_message(Handles<Requests...>, Actor& actor, uint32_t message_type,
+                                           Arguments&... arguments) {
+  uint32_t n = 0;
+  (void)((message_type == n++ ? (handle_together_if_taken<Actor, Requests>(actor, arguments...), true)
+                              : false) ||
+         ...);
+}
+template <class Actor, class... Arguments>
+GYRE_DEVICE bool dispatch_together_to(uint32_t actor_type, uint32_t types, void* state,
+                                      Arguments&... arguments) {
+  if constexpr (most_in_batch<Actor>() != 0) {
+    if ((types & 0xffff) != actor_type) return false;
+    if constexpr (state_bytes<Actor>() == 0) {
+      Actor actor{};
+      dispatch_together_message(gyre::HandlesOf<Actor>{}, actor, types >> 16, arguments...);
+    } else {
+      dispatch_together_message(gyre::HandlesOf<Actor>{}, *static_cast<Actor*>(state), types >> 16,
+                                arguments...);
+    }
+    return true;
+  } else {
+    return false;
+  }
+}
+template <class Actor, class... Requests>
+GYRE_DEVICE uint32_t most_in_batch_of_message(Handles<Requests...>, uint32_t message_type) {
+  uint32_t n = 0;
+  const bool taken = ((message_type == n++ && takes_batches<Actor, Requests>) || ...);
+  return taken ? most_in_batch<Actor>() : 0;
+}
+struct MostInBatch {
+  uint32_t message_type;
+  uint32_t most = 0;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>) {
+    most = most_in_batch_of_message<Actor>(gyre::HandlesOf<Actor>{}, message_type);
+  }
+};
 
 }  // namespace detail
 
@@ -452,6 +526,24 @@ GYRE_DEVICE void dispatch_in_batch(ActorList<Actors...>, uint32_t types, void* s
                                    Arguments&&... arguments) {
   uint32_t n = 0;
   (void)(detail::dispatch_in_batch_to<Actors>(n++, types, state, arguments...) || ...);
+}
+
+/// Handles gathered messages by an on_batch(), for which most_in_batch() is not 0. By the whole handler
+/// group.
+/// @param arguments  detail::handle_together's
+template <class... Actors, class... Arguments>
+GYRE_DEVICE void dispatch_together(ActorList<Actors...>, uint32_t types, void* state,
+                                   Arguments&&... arguments) {
+  uint32_t n = 0;
+  (void)(detail::dispatch_together_to<Actors>(n++, types, state, arguments...) || ...);
+}
+/// Returns how many messages with these numbers one call takes; 0: it takes them one by one.
+/// @param types  RequestHead::types()
+template <class... Actors>
+GYRE_DEVICE uint32_t most_in_batch(ActorList<Actors...> actors, uint32_t types) {
+  detail::MostInBatch visit{types >> 16};
+  visit_actor(actors, types & 0xffff, visit);
+  return visit.most;
 }
 
 /// Bytes of an actor's state that are copied before each message: detail::rollback_bytes() of its type.

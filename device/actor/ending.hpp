@@ -110,3 +110,5 @@ GYRE_DEVICE inline bool Context::ok() {
 }
 
 }  // namespace gyre
+
+#include <gyre/device/actor/on_batch.hpp>

@@ -174,6 +174,52 @@ class RequestReader {
     const uint32_t k = PollGroup::rank();
     return PollGroup::leading(k < window_left_ && matches_expected(present_ & matching_, k));
   }
+  /// Loads, once, the messages behind the one in hand that are there, up to the end of the lap, whole and in
+  /// a row, and unpacks them. Collective.
+  /// @param most  messages, the one in hand counted; at most 32
+  /// @param to    of the group's own memory: the first of them, and the others `stride` words apart
+  /// @returns     how many there are, the one in hand counted
+  GYRE_DEVICE uint32_t gather(uint32_t most, uint32_t* to, uint32_t stride) const {
+    const RingShape& shape = ring_.shape();
+    if (most > ring_.left_of_lap()) most = ring_.left_of_lap();
+    uint32_t missing = most;  // the first that is not there, as this thread sees it
+    for (uint32_t n = 1 + PollGroup::rank(); n < missing; n += PollGroup::size()) {
+      const Packet first = Memory::load(ring_.cell(n * shape.packets()));
+      const bool there = first.stamp == ring_.stamp() && body_bytes_in(first) <= shape.body_capacity();
+      if (!there) missing = n;
+      unpack(first, to + (n - 1) * stride, 0);
+    }
+    uint32_t count = first_missing(missing, most), packets = 0;
+    PollGroup::sync();
+    for (uint32_t n = 1; n < count; ++n) {
+      const uint32_t of_this = packets_for(body_bytes_in(to + (n - 1) * stride));
+      if (of_this > packets) packets = of_this;
+    }
+    missing = count;
+    const uint32_t rest = packets == 0 ? 0 : packets - 1, total = (count - 1) * rest;
+    constexpr uint32_t at_once = 4;  // loads under way
+    for (uint32_t begin = PollGroup::rank(); begin < total; begin += at_once * PollGroup::size()) {
+      Packet loaded[at_once] = {};
+      uint32_t message[at_once], packet[at_once];
+      for (uint32_t i = 0; i < at_once; ++i) {
+        const uint32_t place = begin + i * PollGroup::size();
+        message[i] = place / rest;
+        packet[i] = 1 + place % rest;
+        const bool is_one = place < total && packet[i] < packets_for(body_bytes_in(to + message[i] * stride));
+        if (!is_one) packet[i] = 0;
+        if (is_one) loaded[i] = Memory::load(ring_.cell((1 + message[i]) * shape.packets() + packet[i]));
+      }
+      for (uint32_t i = 0; i < at_once; ++i) {
+        if (packet[i] == 0) continue;
+        if (loaded[i].stamp != ring_.stamp() && 1 + message[i] < missing) missing = 1 + message[i];
+        unpack(loaded[i], to + message[i] * stride, packet[i]);
+      }
+    }
+    count = first_missing(missing, count);
+    PollGroup::sync();
+    return count;
+  }
+
   /// Ends a batch, after advance().
   /// @param was_all  the batch was all that the poll covered; if not, the next poll is for one message
   GYRE_DEVICE void finish_batch(bool was_all) {
@@ -216,6 +262,12 @@ class RequestReader {
   // Sizes that no body has: no message, one that a single poll does not cover, and no remembered message.
   static constexpr uint32_t no_body_bytes = 4, several_polls = 3, no_match = 5;
 
+  // The least of the threads' numbers, each from 1 to `most`.
+  GYRE_DEVICE static uint32_t first_missing(uint32_t missing, uint32_t most) {
+    uint32_t n = 1;
+    while (n < most && !PollGroup::any(missing == n)) ++n;
+    return n;
+  }
   // Chooses the window that covers messages of this size, if one can.
   GYRE_DEVICE void expect_size(uint32_t body_bytes) {
     const uint32_t needed = packets_for(body_bytes);

@@ -60,6 +60,9 @@ GYRE_DEVICE bool Worker<Actors...>::expect_actor() {
   if constexpr (any_side_by_side<Actors...>) {
     expected_.handles_side_by_side = handles_side_by_side(ActorList<Actors...>{}, head().types() & 0xffff);
   }
+  if constexpr (most_gathered<Actors...> != 0) {
+    expected_.most_in_batch = most_in_batch(ActorList<Actors...>{}, head().types());
+  }
   if constexpr (any_rolls_back<Actors...>) {
     expected_.rollback_bytes = rollback_bytes(ActorList<Actors...>{}, head().types() & 0xffff);
   }

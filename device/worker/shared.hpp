@@ -42,7 +42,8 @@ struct LogPlace {
 /// Memory that a worker's threads share: shared memory on the GPU, ordinary memory on the CPU.
 struct WorkerShared {
   MessageVerdict verdict;
-  MessageVerdict batch_verdicts[most_side_by_side];  ///< of messages that are handled side by side
+  MessageVerdict batch_verdicts[most_side_by_side];  ///< of messages that are handled at once
+  uint32_t gathered;       ///< messages for an on_batch(), as the polling threads found
   uint32_t team_log_size;  ///< of the teams of a batch; log_warp_size between batches
   WorkerReports reports;
   TickLength tick;  ///< of the clock that handlers are timed by, at the last report of counts

@@ -64,7 +64,7 @@ GYRE_DEVICE void Worker<Actors...>::handle_special() {
   if constexpr (any_rolls_back<Actors...>) {
     if (bytes_to_roll_back != 0 && verdict.status != Status::ok) roll_back(bytes_to_roll_back);
   }
-  conclude(shared_->response_bytes, bodies.response_in_block);
+  conclude(request(), shared_->response_bytes, bodies.response_in_block);
 }
 
 // Decides whether the message gets a handler, and of which actor. One thread.
@@ -155,9 +155,11 @@ GYRE_DEVICE void Worker<Actors...>::roll_back(uint32_t bytes) const {
 
 // Ends a message by its verdict: counts it, answers it or logs it, and clears what it used. Call after a
 // barrier.
+// @param request  the message in hand, or one of its batch
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::conclude(uint32_t response_bytes, bool response_in_block) {
-  const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
+GYRE_DEVICE void Worker<Actors...>::conclude(const uint32_t* request, uint32_t response_bytes,
+                                             bool response_in_block) {
+  const Envelope envelope = *reinterpret_cast<const Envelope*>(request);
   const MessageVerdict& verdict = shared_->verdict;
   // Orders what any thread wrote to the arena or to buffers before the packets and the credit that the
   // polling threads store: once the host sees these it may use that memory again.
@@ -182,7 +184,7 @@ GYRE_DEVICE void Worker<Actors...>::conclude(uint32_t response_bytes, bool respo
   } else {
     ++(status == Status::ok ? report_.tells_processed : report_.tells_failed);
     if (status != Status::ok && HandlerGroup::rank() == 0) {
-      report_.log_failed_tell(verdict, envelope, request(), requests_.ticket());
+      report_.log_failed_tell(verdict, envelope, request, requests_.ticket());
     }
   }
   // Builders write into zeroed memory, so what this message used is cleared: all of it after a failure, since

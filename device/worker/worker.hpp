@@ -5,6 +5,7 @@
 //   fast_path.hpp     a message like the one before it: handler and reply
 //   special_path.hpp  any other message: control, new actors, refusals, errors, bodies in the arena
 //   batch.hpp         several similar messages at once, each by a part of a warp
+//   gathered.hpp      several messages of a kind in one call of a handler, on_batch()
 //   reply_writer.hpp  the ring of replies
 //   report.hpp        the worker's counters, credit and heartbeat
 #pragma once
@@ -28,6 +29,7 @@ struct ExpectedMessage {
   void* state = nullptr;              ///< of the actor; null where its type has none
   HandlerCounts* counts = nullptr;    ///< of the handler
   bool handles_side_by_side = false;  ///< the actor's messages may be handled side by side
+  uint32_t most_in_batch = 0;         ///< of such messages one call takes so many; 0: one
   uint32_t rollback_bytes = 0;        ///< of the actor's state, copied before each message
 };
 
@@ -48,6 +50,7 @@ class Worker {
       : bridge_(bridge),
         actors_(memory.actors + WorkingMemory::of<Actors...>().bytes()),
         requests_(bridge, request),
+        gathered_requests_(request + message_memory_.polled_words()),
         responses_(pin_pointer(response)),
         response_(responses_),
         shared_(pin_pointer(&shared)),
@@ -66,7 +69,7 @@ class Worker {
   }
 
   GYRE_DEVICE static constexpr MessageMemory message_memory(const RingShape& shape) {
-    return {shape, compares_packets, any_side_by_side<Actors...>};
+    return {shape, compares_packets, any_side_by_side<Actors...>, most_gathered<Actors...>};
   }
 
   /// Works until commanded to stop. Calls `pause(n)` after the n-th empty poll in a row.
@@ -135,7 +138,8 @@ class Worker {
     Worker& worker;
     template <class Actor>
     GYRE_DEVICE void operator()(Actor& actor, uint64_t key, uint32_t actor_type) const {
-      if (HandlerGroup::rank() == 0) worker.name_last_words(key, actor_type | uint32_t(lifecycle_message::stop) << 16);
+      if (HandlerGroup::rank() == 0)
+        worker.name_last_words(key, actor_type | uint32_t(lifecycle_message::stop) << 16);
       HandlerGroup::sync();
       Context context(key, false, *worker.shared_);
       detail::ContextAccess::begin_hook<Actor>(context);
@@ -178,7 +182,7 @@ class Worker {
     if ((mismatch | uint32_t(requests_.in_stream())) != 0) {
       if (mismatch == 0) {
         if (try_batch()) return PollOutcome::message;
-        next = requests_.prefetch<1>(1);  // crosses the bus while the handler runs
+        if (!takes_batches()) next = requests_.prefetch<1>(1);  // crosses the bus while the handler runs
       } else {
         const PollOutcome outcome = classify_mismatch();
         if (outcome != PollOutcome::message) return end_turn_without_message(outcome, pause);
@@ -208,6 +212,12 @@ class Worker {
     if constexpr (any_side_by_side<Actors...>) {
       return expected_.handles_side_by_side && requests_.window_left() > 1 && handle_batch();
     }
+    return false;
+  }
+
+  // Whether an on_batch() takes messages like the expected one.
+  GYRE_DEVICE bool takes_batches() const {
+    if constexpr (most_gathered<Actors...> != 0) return expected_.most_in_batch != 0;
     return false;
   }
 
@@ -298,6 +308,7 @@ class Worker {
 
   // @param may_be_fast  the message may take the fast path; after all it may still end in the special path
   GYRE_DEVICE void handle_message(bool may_be_fast) {
+    if (takes_batches() && may_be_fast && handle_gathered()) return;
     Handling handling = Handling::none;
     if (may_be_fast) handling = handle_on_fast_path();
     if (handling == Handling::none) handle_special();
@@ -305,7 +316,7 @@ class Worker {
       if constexpr (any_rolls_back<Actors...>) {
         if (shared_->verdict.status != Status::ok) restore_state(expected_.rollback_bytes, expected_.state);
       }
-      conclude(shared_->response_bytes, false);
+      conclude(request(), shared_->response_bytes, false);
     }
     actor_found_ = false;
     advance();
@@ -345,7 +356,7 @@ class Worker {
   GYRE_DEVICE void save_state(uint32_t bytes, const void* state) const;
   GYRE_DEVICE void restore_state(uint32_t bytes, void* state) const;
   GYRE_DEVICE void roll_back(uint32_t bytes) const;
-  GYRE_DEVICE void conclude(uint32_t response_bytes, bool response_in_block);
+  GYRE_DEVICE void conclude(const uint32_t* request, uint32_t response_bytes, bool response_in_block);
   GYRE_DEVICE void answer(const Envelope& envelope, uint32_t response_bytes, bool response_in_block);
   GYRE_DEVICE void answer_control(const Envelope& envelope);
   GYRE_DEVICE void reply(const Envelope& asked, uint8_t flags, uint32_t body_bytes);
@@ -358,12 +369,20 @@ class Worker {
   GYRE_DEVICE void conclude_one_by_one(uint32_t count, uint32_t log2_team_size, bool is_ask,
                                        uint32_t exceptional, uint32_t response_bytes);
 
+  // ---- gathered.hpp
+  struct BatchEnding;
+  GYRE_DEVICE bool handle_gathered();
+  GYRE_DEVICE uint32_t gather() const;
+  GYRE_DEVICE void conclude_gathered(const Gathered& gathered, const BatchEnding& ending);
+  GYRE_DEVICE void conclude_well(const uint32_t* request, uint32_t* response, uint32_t response_bytes);
+
   Bridge bridge_;
-  uint8_t* actors_;         // the worker's tables
-  RequestReader requests_;  // used by polling threads
-  uint32_t* responses_;
   MessageMemory message_memory_ = message_memory(bridge_.shape);
-  // Reply memory of the message in hand: responses_, except while conclude_one_by_one() runs.
+  uint8_t* actors_;              // the worker's tables
+  RequestReader requests_;       // used by polling threads
+  uint32_t* gathered_requests_;  // the second of a batch for an on_batch(), and those after it
+  uint32_t* responses_;
+  // Reply memory of the message in hand: responses_, except while messages of a batch are concluded.
   uint32_t* response_;
   WorkerShared* shared_;
   ReplyWriter replies_;  // used by polling threads
@@ -383,4 +402,5 @@ class Worker {
 
 #include <gyre/device/worker/batch.hpp>
 #include <gyre/device/worker/fast_path.hpp>
+#include <gyre/device/worker/gathered.hpp>
 #include <gyre/device/worker/special_path.hpp>

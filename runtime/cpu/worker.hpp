@@ -18,7 +18,7 @@ class CpuWorker {
   virtual void run(WorkerSleep& sleep) = 0;
   /// Starts a worker that is stepped instead of run. Returns false if it must not be stepped.
   virtual bool start() = 0;
-  /// Polls once, and handles at most one message.
+  /// Polls once, and handles at most one message, or one batch for an on_batch().
   virtual PollOutcome step() = 0;
   /// Publishes the final counters. Call it after step() returned `stop`.
   virtual void finish() = 0;
@@ -29,8 +29,8 @@ class CpuWorkerOf final : public CpuWorker {
  public:
   CpuWorkerOf(const Bridge& bridge, const EngineMemory& memory, WaitPolicy wait)
       : bridge_(bridge),
-        request_(message_packets(bridge.shape)),
-        response_(message_packets(bridge.shape)),
+        request_(packets_of(messages(bridge).request_words())),
+        response_(packets_of(messages(bridge).words() - messages(bridge).request_words())),
         scratch_(SharedScratch::of<Actors...>(compares_packets).bytes() / sizeof(Packet)),
         wait_(wait),
         worker_(bridge, with_scratch(memory), words(request_), words(response_), shared_) {}
@@ -68,7 +68,9 @@ class CpuWorkerOf final : public CpuWorker {
       }
       prepared = yielded = false;
       backoff.reset();
-      if (worker_.replies_sent() != sent && sleep.somebody_sleeps()) sleep.wake(last_correlation());
+      if (worker_.replies_sent() != sent && sleep.somebody_sleeps()) {
+        for (uint64_t reply = sent; reply != worker_.replies_sent(); ++reply) sleep.wake(correlation(reply));
+      }
     }
     worker_.finish();
   }
@@ -83,15 +85,17 @@ class CpuWorkerOf final : public CpuWorker {
   }
 
  private:
-  // Returns the correlation of the last reply. A worker of one thread sends one reply a step, and alone
-  // writes the D2H ring.
-  uint64_t last_correlation() const {
-    const Packet first = Memory::load(bridge_.d2h[bridge_.shape.first_packet(worker_.replies_sent() - 1)]);
+  // Returns the correlation of a reply of the last step; the worker alone writes the D2H ring.
+  uint64_t correlation(uint64_t reply) const {
+    const Packet first = Memory::load(bridge_.d2h[bridge_.shape.first_packet(reply)]);
     return first.data[0] | uint64_t(first.data[1]) << 32;
   }
   // Zeroed and 16-aligned.
-  static size_t message_packets(const RingShape& shape) {
-    return (message_words(shape) * sizeof(uint32_t) + sizeof(Packet) - 1) / sizeof(Packet);
+  static size_t packets_of(uint32_t words) {
+    return (words * sizeof(uint32_t) + sizeof(Packet) - 1) / sizeof(Packet);
+  }
+  static MessageMemory messages(const Bridge& bridge) {
+    return Worker<Actors...>::message_memory(bridge.shape);
   }
   static uint32_t* words(std::vector<Packet>& packets) { return packets.front().data; }
   EngineMemory with_scratch(EngineMemory memory) {

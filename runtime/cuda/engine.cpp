@@ -76,7 +76,11 @@ std::string grid_problem(const ActorSet& actors, const Options& options) {
 uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<ActorDescription>& actors) {
   const bool side_by_side =
       std::any_of(actors.begin(), actors.end(), [](const auto& actor) { return actor.side_by_side != 0; });
-  return MessageMemory(shape, is_warp, side_by_side).words() * uint32_t(sizeof(uint32_t));
+  uint32_t most_gathered = 0;
+  for (const ActorDescription& actor : actors) {
+    most_gathered = std::max<uint32_t>(most_gathered, actor.most_in_batch);
+  }
+  return MessageMemory(shape, is_warp, side_by_side, most_gathered).words() * uint32_t(sizeof(uint32_t));
 }
 
 uint32_t shared_scratch_bytes(bool is_warp, const std::vector<ActorDescription>& actors) {

@@ -227,7 +227,48 @@ struct Undone {
   }
 };
 
-constexpr uint16_t echo = 0, counter = 1, second = 2, merchant = 3, clerk = 4, careful = 5, undone = 6;
+// Takes several at once. The answer is the sum of all numbers so far and, a million times, how many were at
+// once; a number that 31 divides is refused.
+struct Chorus {
+  uint64_t total = 0;
+  inline static uint64_t told = 0;
+  inline static uint32_t most_told_at_once = 0;
+
+  void on(Context& ctx, One::Reader in, One::Builder out) {
+    if (in[0] % 31 == 0) return ctx.fail(uint32_t(in[0]));
+    sing(ctx, in, out, 1);
+  }
+  void on_batch(Context& ctx, Requests<One> requests, Replies<One> replies) {
+    for (uint32_t n = 0; n < requests.size(); ++n) {
+      if (requests[n][0] % 31 == 0) {
+        requests.fail(n, uint32_t(requests[n][0]));
+      } else {
+        sing(ctx, requests[n], replies[n], requests.size());
+      }
+    }
+  }
+  void on(Context& ctx, Two::Reader in) { hear(ctx, in, 1); }
+  void on_batch(Context& ctx, Requests<Two> requests) {
+    for (uint32_t n = 0; n < requests.size(); ++n) hear(ctx, requests[n], requests.size());
+  }
+  using Handles = gyre::Handles<One, Two>;
+
+ private:
+  void sing(Context& ctx, One::Reader in, One::Builder out, uint32_t at_once) {
+    if (ctx.rank() == 0) total += in[0];
+    ctx.sync();
+    out.set(total + at_once * 1'000'000ull);
+    ctx.sync();
+  }
+  static void hear(Context& ctx, Two::Reader in, uint32_t at_once) {
+    if (ctx.rank() != 0) return;
+    told += in[1];
+    most_told_at_once = std::max(most_told_at_once, at_once);
+  }
+};
+
+constexpr uint16_t echo = 0, counter = 1, second = 2, merchant = 3, clerk = 4, careful = 5, undone = 6,
+                   chorus = 7;
 
 using Words = std::vector<uint64_t>;
 struct Answer {
@@ -253,7 +294,7 @@ class WarpUnderTest {
     warp::fibers = {};
     RegionLayout layout;
     layout.shape = shape;
-    layout.handlers = 7;
+    layout.handlers = 9;
     inbound_.resize((layout.inbound_bytes_elsewhere() + alignment) / sizeof(uint64_t) + 1);
     initialise_region(region(), layout);
     auto* const types = reinterpret_cast<HandlerTypes*>(region() + layout.handler_types());
@@ -263,6 +304,8 @@ class WarpUnderTest {
     types[3] = {Order::type_id, Goods::type_id};
     types[4] = {One::type_id, One::type_id};
     types[5] = types[6] = types[3];
+    types[7] = types[4];
+    types[8] = {Two::type_id, 0};
     bridge_ =
         elsewhere ? Bridge::of(region(), aligned(inbound_), layout, 0) : Bridge::of(region(), layout, 0);
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
@@ -270,7 +313,7 @@ class WarpUnderTest {
     memory_.counts = counts_;
     scratch_.resize(SharedScratch::of<Careful>(true).bytes() / sizeof(uint64_t) + alignment);
     memory_.scratch = reinterpret_cast<uint8_t*>(aligned(scratch_));
-    memory_.counts_per_worker = 8;
+    memory_.counts_per_worker = 10;
     to_worker_ = RingCursor<Memory>(bridge_.h2d, bridge_.shape);
     from_worker_ = RingCursor<Memory>(bridge_.d2h, bridge_.shape);
     under_test_ = this;
@@ -296,15 +339,20 @@ class WarpUnderTest {
   uint64_t slot_pages() const { return slot_pages_.second(); }
   // With `in_parts` its packets come in any order, and the worker runs between them. Returns its correlation.
   uint64_t send(uint16_t actor, const Words& body, uint64_t key = 7, uint32_t deadline_us = 0,
-                std::mt19937_64* in_parts = nullptr, uint8_t flags = envelope_flags::ask) {
+                std::mt19937_64* in_parts = nullptr, uint8_t flags = envelope_flags::ask,
+                uint16_t message_type = 0) {
     alignas(16) uint32_t message[96] = {};
-    const Envelope envelope{++sent_, uint32_t(body.size() * 8), deadline_us, key, actor, 0, 0, 0, flags};
+    const Envelope envelope{++sent_, uint32_t(body.size() * 8), deadline_us, key, actor, message_type, 0, 0,
+                            flags};
     std::memcpy(message, &envelope, sizeof envelope);
     std::memcpy(message + 8, body.data(), body.size() * 8);
     put(message, envelope.body_bytes, in_parts);
     return sent_;
   }
   void tell(uint16_t actor, const Words& body) { send(actor, body, 7, 0, nullptr, 0); }
+  void tell(uint16_t actor, uint16_t message_type, const Words& body) {
+    send(actor, body, 7, 0, nullptr, 0, message_type);
+  }
   uint64_t tells_processed() const { return bridge_.worker_line->tells_processed; }
   uint64_t tells_failed() const { return bridge_.worker_line->tells_failed; }
   // What no host sends: an envelope that claims another body than there is.
@@ -354,7 +402,7 @@ class WarpUnderTest {
     }
     return lines;
   }
-  uint64_t lines_dropped() const { return counts_[7].log_lines_dropped; }
+  uint64_t lines_dropped() const { return counts_[9].log_lines_dropped; }
   // Lets the worker have so many turns of some instructions.
   static void let_run(uint32_t turns) {
     for (uint32_t i = 0; i < turns; ++i) warp::yield();
@@ -404,7 +452,7 @@ class WarpUnderTest {
   }
   char* region() { return reinterpret_cast<char*>(aligned(region_)); }
 
-  using TestedWorker = Worker<actors::Echo, Counter, Second, Merchant, Clerk, Careful, Undone>;
+  using TestedWorker = Worker<actors::Echo, Counter, Second, Merchant, Clerk, Careful, Undone, Chorus>;
   static constexpr uintptr_t alignment = 256;
   static constexpr uint32_t canary = 0x5ca1ab1e;
 
@@ -414,7 +462,7 @@ class WarpUnderTest {
   uint32_t* response_ = nullptr;
   uint32_t* behind_ = nullptr;
   WorkerShared shared_{};
-  HandlerCounts counts_[8] = {};
+  HandlerCounts counts_[10] = {};
   Bridge bridge_{};
   const bool in_pages_;
   SlotPages slot_pages_;
@@ -1058,5 +1106,111 @@ TEST_CASE("a warp restores the whole state if an ask or a tell fails in one lane
       REQUIRE(answer.status == expected.front().first);
       if (answer.status == Status::ok) REQUIRE(answer.body[1] == expected.front().second);
     }
+  }
+}
+
+TEST_CASE("a warp hands over the messages that are there for an actor in one call, in their order") {
+  const bool elsewhere = GENERATE(false, true);
+  const uint32_t slot_bytes = GENERATE(128u, 512u);
+  std::mt19937_64 random(61);
+  RingShape shape;
+  shape.slots = 64;
+  shape.slot_bytes = slot_bytes;
+  WarpUnderTest worker(elsewhere, shape);
+  uint64_t totals[2] = {}, number = 0, told = 0, most = 0;
+  Chorus::told = 0;
+  Chorus::most_told_at_once = 0;
+  const uint64_t told_before = worker.tells_processed();
+  uint64_t tells = 0;
+  for (int round = 0; round < rounds(40); ++round) {
+    struct Sent {
+      uint64_t correlation, key, number;
+    };
+    std::deque<Sent> sent;
+    // Less than the replies' ring: the host takes none meanwhile.
+    const uint64_t count = 1 + random() % 60;
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t kind = random() % 20;
+      if (kind == 0) {
+        worker.tell(chorus, 1, {root_of(2), 5, i});
+        told += i;
+        ++tells;
+        continue;
+      }
+      const uint64_t key = kind == 1 ? 1 : 0;
+      std::mt19937_64* const in_parts = round % 8 == 7 ? &random : nullptr;
+      const uint64_t correlation = worker.send(chorus, {root_of(1), ++number}, 7 + key, 0, in_parts);
+      sent.push_back({correlation, key, number});
+    }
+    for (const Sent& one : sent) {
+      const Answer answer = worker.take();
+      REQUIRE(answer.correlation == one.correlation);
+      if (one.number % 31 == 0) {
+        REQUIRE(answer.status == Status::handler_failed);
+        REQUIRE(answer.detail == one.number);
+        continue;
+      }
+      totals[one.key] += one.number;
+      REQUIRE(answer.status == Status::ok);
+      REQUIRE(answer.body.size() == 2);
+      REQUIRE(answer.body[1] % 1'000'000 == totals[one.key] % 1'000'000);
+      const uint64_t at_once = (answer.body[1] - totals[one.key]) / 1'000'000;
+      REQUIRE(at_once >= 1);
+      REQUIRE(at_once <= 32);
+      most = std::max(most, at_once);
+    }
+  }
+  for (uint64_t i = 0; i < 40; ++i) worker.tell(chorus, 1, {root_of(2), 5, 1});
+  tells += 40;
+  worker.let_idle();
+  (void)worker.ask(chorus, {root_of(1), 0});
+  CHECK(most > 16);
+  CHECK(Chorus::told == told + 40);
+  CHECK(Chorus::most_told_at_once > 8);
+  worker.let_idle();
+  CHECK(worker.tells_processed() - told_before == tells);
+}
+
+TEST_CASE("a batch is no larger than the room for its replies, and late messages are not in it") {
+  RingShape shape;
+  shape.slots = 16;
+  WarpUnderTest worker(false, shape);
+  constexpr uint32_t now_us = 50'000'000;
+  worker.say_time(now_us);
+  (void)worker.ask(chorus, {root_of(1), 1});
+  uint64_t total = 1, number = 1, late = 0;
+  std::deque<std::pair<uint64_t, bool>> sent;
+  uint64_t taken = 0;
+  for (uint64_t i = 0; i < 400; ++i) {
+    // As many under way as both rings hold: the replies' is full then.
+    while (!worker.has_room() || sent.size() == 24) {
+      if (sent.size() >= 20) {
+        const auto [n, is_late] = sent.front();
+        sent.pop_front();
+        const Answer answer = worker.take();
+        ++taken;
+        if (is_late) {
+          REQUIRE(answer.status == Status::expired);
+          ++late;
+        } else if (n % 31 == 0) {
+          REQUIRE(answer.status == Status::handler_failed);
+        } else {
+          total += n;
+          REQUIRE(answer.status == Status::ok);
+          REQUIRE(answer.body[1] % 1'000'000 == total % 1'000'000);
+        }
+      } else {
+        worker.let_run(1);
+      }
+    }
+    const bool is_late = i % 9 == 8;
+    worker.send(chorus, {root_of(1), ++number}, 7, is_late ? now_us - 1000 : 0);
+    sent.emplace_back(number, is_late);
+  }
+  CHECK(late != 0);
+  CHECK(taken >= 370);
+  while (!sent.empty()) {
+    sent.pop_front();
+    (void)worker.take();
   }
 }

@@ -215,6 +215,36 @@ struct Undone {
             .find("max_reply_bytes has no room for the reply's root") != std::string::npos);
 }
 
+TEST_CASE("an on_batch() that cannot be called does not compile, and the compiler says why") {
+  if (!cuda::nvrtc_available()) return;
+  const auto error = [](const std::string& members) {
+    const std::string text = R"(#pragma once
+#include <gyre/device/context.hpp>
+#include <support/actors/probe.view.hpp>
+using Request = gyre_test::view::ProbeRequest;
+using Response = gyre_test::view::ProbeResponse;
+struct Several {
+  GYRE_DEVICE void on(gyre::Context&, Request::Reader, Response::Builder) {}
+)" + members + R"(
+};
+)";
+    return error_of(ActorSet::from_source(text, {"Several"}, gyre_test::test_headers()));
+  };
+  const std::string fits =
+      "  GYRE_DEVICE void on_batch(gyre::Context&, gyre::Requests<Request>, gyre::Replies<Response>) {}\n";
+  const auto says = [&](const std::string& members, const std::string& what) {
+    return error(members).find(what) != std::string::npos;
+  };
+  CHECK(error(fits) == "it compiled");
+  CHECK(says("  GYRE_DEVICE void on_batch(gyre::Context&, gyre::Requests<Request>) {}",
+             "on_batch() fits none of the actor's handlers"));
+  CHECK(says(fits + "  static constexpr bool side_by_side = true;",
+             "on_batch() and side_by_side exclude each other"));
+  CHECK(says(fits + "  static constexpr bool rollback_on_error = true;",
+             "on_batch() and rollback_on_error exclude each other"));
+  CHECK(says(fits + "  static constexpr uint32_t most_in_batch = 33;", "most_in_batch is 2 to 32 messages"));
+}
+
 TEST_CASE("a kernel that does not compile is an error with the compiler's own lines") {
   if (gyre_test::without_nvrtc()) return;
   try {
@@ -286,8 +316,8 @@ TEST_CASE("actors given as source text compile, and the module describes them") 
   CHECK(kernel.log.empty());
   const HandlerTypes ask{gyre_test::view::ProbeRequest::type_id, gyre_test::view::ProbeResponse::type_id};
   const HandlerTypes tell{gyre_test::view::ProbeNote::type_id, 0};
-  check_description(
-      kernel, {{{16, ~0u, 2, 0, 0, 0, 0, 0}, {ask, tell}, {0, 0}}, {{0, 12, 1, 0, 0, 0, 0, 0}, {ask}, {0}}});
+  check_description(kernel, {{{16, ~0u, 2, 0, 0, 0, 0, 0, 0}, {ask, tell}, {0, 0}},
+                             {{0, 12, 1, 0, 0, 0, 0, 0, 0}, {ask}, {0}}});
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {

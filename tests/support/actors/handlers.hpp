@@ -116,4 +116,101 @@ struct Multiplier {
   }
 };
 
+/// Several waiting messages at once, each of which ends as it would alone.
+struct Crowd {
+  using Handles = gyre::Handles<view::Join, view::Leave, view::Attend, view::Detain>;
+
+  uint64_t joined = 0;
+  uint64_t left = 0;
+  uint64_t sum = 0;
+  uint32_t left_together = 0;
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Join::Reader in, view::Joined::Builder out) {
+    answer(ctx, in, out, 1, 0);
+    if (fails(ctx, in)) ctx.fail(uint32_t(in.getNumber()));
+    if (in.getWay() == view::Way::FAIL_ALL) ctx.fail(4);
+    if (ctx.ok()) count(ctx, out);
+  }
+  GYRE_DEVICE void on_batch(gyre::Context& ctx, gyre::Requests<view::Join> requests,
+                            gyre::Replies<view::Joined> replies) {
+    for (uint32_t n = 0; n < requests.size(); ++n) {
+      answer(ctx, requests[n], replies[n], requests.size(), n);
+      if (fails(ctx, requests[n])) requests.fail(n, uint32_t(requests[n].getNumber()));
+      if (requests[n].getWay() == view::Way::FAIL_ALL) ctx.fail(4);
+    }
+    if (requests[0].getNumber() % 2 != 0) (void)ctx.should_stop();
+    for (uint32_t n = 0; n < requests.size(); ++n) {
+      if (requests.ok(n)) count(ctx, replies[n]);
+    }
+  }
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Leave::Reader in) {
+    if (in.getFails()) return ctx.fail(uint32_t(in.getNumber()));
+    if (ctx.rank() == 0) leave(in.getNumber(), 1);
+  }
+  GYRE_DEVICE void on_batch(gyre::Context& ctx, gyre::Requests<view::Leave> requests) {
+    for (uint32_t n = 0; n < requests.size(); ++n) {
+      const uint64_t number = requests[n].getNumber();
+      if (requests[n].getFails()) {
+        requests.fail(n, uint32_t(number));
+      } else if (ctx.rank() == 0) {
+        leave(number, requests.size());
+      }
+    }
+  }
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Attend::Reader, view::Attended::Builder out) {
+    ctx.sync();
+    out.setJoined(joined);
+    out.setLeft(left);
+    out.setSum(sum);
+    out.setTogether(left_together);
+  }
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Detain::Reader in, view::Freed::Builder) {
+    const auto flag = ctx.buffer<uint64_t>(in.getFlag(), 1);
+    if (ctx.status() != gyre::Status::ok) return;
+#if defined(__CUDACC_RTC__)
+    while (*static_cast<const volatile uint64_t*>(flag.data()) == 0) {
+    }
+#else
+    while (__atomic_load_n(flag.data(), __ATOMIC_ACQUIRE) == 0) {
+    }
+#endif
+  }
+
+ private:
+  GYRE_DEVICE static bool fails(const gyre::Context& ctx, const view::Join::Reader& in) {
+    const view::Way way = in.getWay();
+    return way == view::Way::FAIL || (way == view::Way::FAIL_IN_ONE_THREAD && ctx.rank() + 1 == ctx.size());
+  }
+  GYRE_DEVICE static void answer(const gyre::Context& ctx, const view::Join::Reader& in,
+                                 const view::Joined::Builder& out, uint32_t together, uint32_t place) {
+    const auto list = in.getList();
+    const auto copy = out.initList(list.size() + in.getFiller());
+    for (uint32_t i = ctx.rank(); i < copy.size(); i += ctx.size())
+      copy.set(i, i < list.size() ? list[i] + 1 : i);
+    out.setTogether(together);
+    out.setPlace(place);
+  }
+  // All threads, once the message can no longer fail.
+  GYRE_DEVICE void count(const gyre::Context& ctx, const view::Joined::Builder& out) {
+    if (ctx.rank() == 0) ++joined;
+    ctx.sync();
+    out.setCount(joined);
+    ctx.sync();
+  }
+  GYRE_DEVICE void leave(uint64_t number, uint32_t together) {
+    ++left;
+    sum += number;
+    if (together > left_together) left_together = together;
+  }
+};
+
+/// Takes three at most.
+struct Trio : Crowd {
+  using Handles = gyre::Handles<view::Join>;
+  static constexpr uint32_t most_in_batch = 3;
+};
+
 }  // namespace gyre_handlers
