@@ -49,6 +49,15 @@ BufferOwner::BufferOwner(std::shared_ptr<Core> core, const void* elements_there,
            core_->buffers().import(foreign(elements_there, element_bytes, elements, std::move(owner), stream),
                                    element, access))) {}
 
+std::shared_ptr<ExportedBuffer> ExportedBuffer::make(const std::shared_ptr<Core>& core,
+                                                     const MemoryBlock& block) {
+  return {new ExportedBuffer(core, block), [](ExportedBuffer* last) {
+            std::unique_ptr<ExportedBuffer> mine(last);
+            const bool may_wait = mine->mapping_.use_count() != 0;
+            if (may_wait && !mine->fork_.forked()) release_later(std::move(mine));
+          }};
+}
+
 ExportedBuffer::ExportedBuffer(const std::shared_ptr<Core>& core, const MemoryBlock& block) : block_(block) {
   ExportedBlock exported{reinterpret_cast<uintptr_t>(block.host), nullptr, false};
   if (block.host == nullptr) exported = core->buffers().memory().export_block(block);
@@ -207,7 +216,7 @@ std::shared_ptr<void> BufferOwner::export_memory() {
         fmt::format("exporting a buffer: its memory is {}; {}", name(kind),
                     kind == MemoryKind::unified ? "look at it by view()" : "use what it was imported from"));
   }
-  if (exported_ == nullptr) exported_ = std::make_shared<ExportedBuffer>(core_, record_.block);
+  if (exported_ == nullptr) exported_ = ExportedBuffer::make(core_, record_.block);
   Memory::fence();  // as in copy_out()
   return {exported_, exported_->elements()};
 }

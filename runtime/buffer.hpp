@@ -4,6 +4,7 @@
 #include <gyre/messages/buffer.official.hpp>
 #include <gyre/runtime/async/copy_future.hpp>
 #include <gyre/runtime/core/core.hpp>
+#include <gyre/runtime/memory/release_later.hpp>
 
 #include <chrono>
 #include <functional>
@@ -15,21 +16,25 @@ namespace gyre {
 
 namespace detail {
 
-/// Holds memory of a buffer that code outside Gyre uses. The buffer and its exports share it; the last of
-/// them returns the block to its runtime.
-class ExportedBuffer {
+/// Holds memory of a buffer that code outside Gyre uses. The buffer and its exports share it; once the last
+/// of them is gone, the block returns to its runtime.
+class ExportedBuffer final : public ReleasedLater {
  public:
-  /// Throws Error.
-  ExportedBuffer(const std::shared_ptr<Core>& core, const MemoryBlock& block);
-  ~ExportedBuffer();
-  ExportedBuffer(const ExportedBuffer&) = delete;
-  ExportedBuffer& operator=(const ExportedBuffer&) = delete;
+  /// Exports the block. Throws Error. The last share of the result waits for nothing: where the end of a
+  /// mapping may wait for the device, a thread of the runtime makes it. The device's work may wait for a
+  /// thread that waits for a lock which the program's thread holds, such as Python's.
+  static std::shared_ptr<ExportedBuffer> make(const std::shared_ptr<Core>& core, const MemoryBlock& block);
+  /// May wait for the program's work on the device.
+  ~ExportedBuffer() override;
 
   void* elements() const { return elements_; }
   /// The buffer was freed, and no worker takes its handles.
   void withdrawn() { withdrawn_ = true; }
 
  private:
+  ExportedBuffer(const std::shared_ptr<Core>& core, const MemoryBlock& block);
+
+  const ForkGuard fork_;
   // One of these two is set: core_ keeps the engine, weak_core_ is for memory that outlives the engine.
   std::shared_ptr<Core> core_;
   std::weak_ptr<Core> weak_core_;
@@ -89,9 +94,9 @@ class BufferOwner {
 /// makes it. Move-only. Actors access it through a BufferHandle in a message (Context::buffer).
 ///
 /// Destroying a Buffer is safe at any time: its handles become stale, and messages in use of the memory
-/// are not disturbed. It blocks until copies that write_async() and read_async() began are done, and
-/// may block as export_memory() says. A Buffer may outlive its Runtime, and keeps its engine process. Used by
-/// one thread at a time, and not while actors write the same elements.
+/// are not disturbed. It blocks until copies that write_async() and read_async() began are done. A Buffer may
+/// outlive its Runtime, and keeps its engine process. Used by one thread at a time, and not while actors
+/// write the same elements.
 template <class T>
 class Buffer {
  public:
@@ -172,10 +177,11 @@ class Buffer {
   /// context.
   ///
   /// The memory stays until the last copy of the result is gone, even if the buffer is freed or the engine
-  /// process ends before. In process, and for host memory, the result keeps the engine. The destructor of the
-  /// buffer, or that of the last copy if it comes later, blocks until the context's work on the device is
-  /// done, as cudaFree does; not in process with Options::context primary or given. Work on the elements is
-  /// not ordered: wait for replies before a stream uses them, and for the stream before a message is sent.
+  /// process ends before. In process, and for host memory, the result keeps the engine. No destructor blocks:
+  /// once buffer and last copy are gone, a thread of the runtime waits until the context's work on the device
+  /// is done, and then gives the memory back; in process with Options::context primary or given it does not
+  /// wait. Work on the elements is not ordered: wait for replies before a stream uses them, and for the
+  /// stream before a message is sent.
   /// @throws Error  with what to do: the program has no CUDA context on the device, the memory is unified or
   ///                imported, or the engine is lost
   std::shared_ptr<T> export_memory() {

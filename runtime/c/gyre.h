@@ -669,15 +669,16 @@ typedef uint64_t gyre_export;
    GYRE_FAILED and what to do: no CUDA context, unified or imported memory. */
 GYRE_API gyre_status gyre_buffer_export(gyre_buffer buffer, gyre_export* exported, void** elements,
                                         int32_t* device);
-/** Releases an export. Of device memory, the last release, of an export or of the buffer, blocks until the
-   context's work on the device is done, as cudaFree does; not in process in a primary or given context. */
+/** Releases an export. Does not block. Once the buffer and its last export are released, a thread of the
+   runtime waits until the context's work on the device is done, and then gives the memory back; in process in
+   a primary or given context it does not wait. */
 GYRE_API gyre_status gyre_export_release(gyre_export exported);
 /** Exports the buffer as a tensor of one dimension, by DLPack: sets *tensor to a DLManagedTensor, or to a
    DLManagedTensorVersioned of version 1.0 if `version` is 1. The tensor's deleter releases the export.
    Otherwise like gyre_buffer_export. */
 GYRE_API gyre_status gyre_buffer_to_dlpack(gyre_buffer buffer, int32_t version, void** tensor);
-/** Releases the buffer, at any time. Blocks until its copies are done, and may block as
-   gyre_export_release says. Its handles become stale; messages in use of the memory are not disturbed. */
+/** Releases the buffer, at any time. Blocks until its copies are done. Its handles become stale; messages in
+   use of the memory are not disturbed. */
 GYRE_API gyre_status gyre_buffer_release(gyre_buffer buffer);
 
 /* ---- Dead letters: messages that were accepted and not handled */

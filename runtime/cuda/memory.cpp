@@ -151,6 +151,7 @@ MemoryBlock CudaBufferMemory::import(ForeignMemory memory) {
 ExportedBlock CudaBufferMemory::export_block(const MemoryBlock& block) {
   // Whoever has the export keeps the engine, and this with it.
   const auto wait_for_program = [this](void*) {
+    if (fork_.forked()) return;
     try {
       const auto program = find_program_context(driver_, uuid_of(driver_, context_.device()));
       if (program && !context_.is(*program))

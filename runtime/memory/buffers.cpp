@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/runtime/memory/buffers.hpp>
+#include <gyre/runtime/memory/release_later.hpp>
 
 #include <algorithm>
 #include <mutex>
@@ -10,6 +11,7 @@ namespace gyre::detail {
 namespace {
 
 constexpr uint64_t granularity = 256;
+constexpr int64_t releases_take_ns = 1'000'000'000;  // waited for where there is no memory
 
 std::string doing(MemoryKind kind, uint64_t bytes) {
   return fmt::format("allocating a {} buffer of {} bytes: ", name(kind), bytes);
@@ -95,6 +97,8 @@ MemoryBlock Buffers::allocate_or_reuse(MemoryKind kind, uint64_t bytes) {
   try {
     return memory_.allocate(kind, bytes);
   } catch (const Error& error) {
+    // Exports that the program has released give their blocks back a moment later.
+    (void)wait_for_releases(host_now_ns() + releases_take_ns);
     const std::lock_guard lock(mutex_);
     const MemoryBlock block = reuse_retired(kind, bytes, ~uint64_t(0));
     if (block.bytes != 0) return block;

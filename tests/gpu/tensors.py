@@ -71,7 +71,7 @@ def nothing_is_imported(runtime):
 
 def nothing_is_exported(runtime):
     gc.collect()
-    check(runtime.stats()["buffers_in_use"][0] == 0, "the ledger has no device buffer left")
+    check(soon(lambda: runtime.stats()["buffers_in_use"][0] == 0), "the ledger has no device buffer left")
 
 
 # ---- Memory of the driver

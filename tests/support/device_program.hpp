@@ -3,6 +3,8 @@
 
 #include <gyre/gyre.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
+#include <gyre/runtime/core/deadline.hpp>
+#include <gyre/runtime/memory/release_later.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -30,6 +32,11 @@ inline bool within_a_minute(const auto& holds) {
   return true;
 }
 
+/// Exports are released by a thread of the runtime: waits for it.
+inline bool exports_are_released() {
+  return detail::wait_for_releases(detail::after(detail::host_now_ns(), std::chrono::minutes(1)));
+}
+
 /// A program with memory of its own on the device, which it frees when the owner is released. Its buffers are
 /// vectors that VectorAdd adds.
 class Program {
@@ -40,6 +47,10 @@ class Program {
     options.isolation = isolation;
     options.slots = 8;
   }
+  ~Program() { (void)exports_are_released(); }  // they use the driver
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
   Runtime launch() const { return Runtime::launch(builtin_actors(), options); }
 
   float* allocate(size_t elements, ProgramMemory kind = ProgramMemory::malloc, int ordinal = 0) {

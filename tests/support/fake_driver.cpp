@@ -252,6 +252,19 @@ struct FakeDriver::State {
   }
   void note(const std::string& line) { misuse += line + "\n"; }
   // What waits for the kernels of one context, or, ending one, for those of all.
+  bool program_streams_are_done() {
+    for (auto& [name, stream] : program_streams) {
+      stream.advance();
+      if (stream.failure == CUDA_SUCCESS && !stream.items.empty()) return false;
+    }
+    return true;
+  }
+  // In a call, which has the lock once: other calls go on.
+  void wait_a_moment() {
+    mutex.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    mutex.lock();
+  }
   void blocks(const char* function, CUcontext context = current()) {
     if (kernel_lives(context))
       note(std::string(function) + " beside a live kernel: it would block until that ends");
@@ -489,6 +502,7 @@ struct FakeCalls {
     GYRE_FAKE_CALL(true);
     s.blocks("cuCtxSynchronize");
     ++s.context_waits;
+    while (!s.program_streams_are_done()) s.wait_a_moment();
     return CUDA_SUCCESS;
   }
   static CUresult cuCtxPushCurrent(CUcontext context) {

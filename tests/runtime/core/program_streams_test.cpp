@@ -50,6 +50,7 @@ class Streams {
   void check_end() {
     elements.reset();
     buffer.reset();
+    CHECK(exports_are_released());
     runtime->terminate();
     CHECK(runtime->ledger().empty());
     runtime.reset();
@@ -85,12 +86,13 @@ TEST_CASE("an ask after a stream sees what the stream was given before, and wait
     CHECK(streams.ask().get());
   });
   REQUIRE(within_a_minute([&] { return fake.recorded_events() == 1; }));
-  fake.give_work(streams.stream, [&] { later = true; });  // never finished
+  fake.give_work(streams.stream, [&] { later = true; });  // not finished meanwhile
   finished = true;
   fake.finish_work(streams.stream);
   asker.join();
   CHECK(streams.first_element() == 42);
   CHECK_FALSE(later);
+  fake.finish_work(streams.stream);  // the end of an export waits for it
   streams.check_end();
 }
 
@@ -242,6 +244,28 @@ TEST_CASE("a stream goes on whatever becomes of the ask that it waits for") {
     return;  // the driver answers nothing any more
   }
   fake.hold(false);
+  streams.check_end();
+}
+
+TEST_CASE("a program that lets go of an export does not wait for its streams") {
+  if (without_nvrtc()) return;
+  Streams streams(GENERATE(Isolation::in_process, Isolation::process));
+  FakeDriver& fake = streams.program.fake;
+  fake.give_work(streams.stream, [] {});
+  std::atomic<bool> let_go{false};
+  std::thread finishing([&] {  // late, if the thread below waits for it
+    for (int ms = 0; ms < 20'000 && !let_go; ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    fake.finish_work(streams.stream);
+  });
+  streams.buffer.reset();
+  streams.elements.reset();
+  CHECK_FALSE(streams.stream_went_on());
+  CHECK(streams.runtime->ledger().used(MemoryKind::device).buffers == 1);  // the stream may use it
+  let_go = true;
+  finishing.join();
+  CHECK(exports_are_released());
+  CHECK(streams.stream_went_on());
+  CHECK(streams.runtime->ledger().used(MemoryKind::device).buffers == 0);
   streams.check_end();
 }
 

@@ -49,11 +49,12 @@ TEST_CASE("a device buffer is memory of the program without a copy") {
     CHECK(there.get()[elements - 1] == 7);
     CHECK(content(before) == std::vector<float>(3));
     CHECK(content(after) == std::vector<float>(3));
-    CHECK(buffer.export_memory() == there);  // mapped once
+    CHECK(buffer.export_memory() == there);                      // mapped once
     CHECK(reinterpret_cast<uintptr_t>(there.get()) % 256 == 0);  // DLPack wants it so
     there.reset();
     runtime.terminate();
   }
+  CHECK(exports_are_released());
   program.fake.end_context_of_program();
   CHECK(program.fake.misuse() == "");
   CHECK(program.fake.live() == FakeDriver::Live{});
@@ -87,16 +88,37 @@ TEST_CASE("memory of a freed buffer is not used again while the program has it")
     }
     const size_t waits = program.fake.context_waits();
     there.reset();
+    CHECK(exports_are_released());
     CHECK(program.fake.context_waits() == waits + 1);  // kernels may still have used it
     CHECK(runtime.ledger().used(MemoryKind::device).buffers == 0);
     CHECK(runtime.ledger().freed(MemoryKind::device).buffers == 2);
     runtime.terminate();
     CHECK(runtime.ledger().empty());
   }
+  CHECK(exports_are_released());
   program.fake.end_context_of_program();
   CHECK(program.fake.misuse() == "");
   CHECK(program.fake.live() == FakeDriver::Live{});
   if (program.processes) CHECK(program.processes->reports() == "");
+}
+
+TEST_CASE("the next buffer has the room of one whose export the program has just let go of") {
+  if (without_nvrtc()) return;
+  Program program(Isolation::in_process);
+  program.fake.device.memory_bytes = 160 << 20;  // for one such buffer beside Gyre's own memory
+  program.options.arena_bytes = 1 << 20;
+  program.fake.make_context_for_program();
+  {
+    Runtime runtime = program.launch();
+    for (int round = 0; round < 50; ++round) {
+      auto buffer = runtime.allocate<float>(MemoryKind::device, (100 << 20) / sizeof(float));
+      CHECK(buffer.export_memory().get()[7] == 0);
+      buffer.write(std::vector<float>{1}, 7);
+    }
+    runtime.terminate();
+  }
+  CHECK(exports_are_released());
+  CHECK(program.fake.misuse() == "");
 }
 
 TEST_CASE("exported memory outlives buffer and runtime") {
@@ -117,6 +139,7 @@ TEST_CASE("exported memory outlives buffer and runtime") {
   CHECK(there.get()[42] == 42);
   there.get()[99] = 1;
   there.reset();
+  CHECK(exports_are_released());
   program.fake.end_context_of_program();
   CHECK(program.fake.misuse() == "");
   CHECK(program.fake.live() == FakeDriver::Live{});
@@ -144,6 +167,7 @@ TEST_CASE("an engine process that is killed leaves what it exported") {
     CHECK(there.get()[0] == 1);
     runtime.terminate();
   }
+  CHECK(exports_are_released());
   program.fake.end_context_of_program();
   CHECK(program.fake.misuse() == "");
   CHECK(program.fake.live() == FakeDriver::Live{});
@@ -234,10 +258,12 @@ TEST_CASE("threads allocate, export, ask and free while others do") {
       });
     }
     for (std::thread& thread : threads) thread.join();
+    CHECK(exports_are_released());
     runtime.terminate();
     CHECK(runtime.ledger().empty());
   }
   CHECK(wrong == 0);
+  CHECK(exports_are_released());
   program.fake.end_context_of_program();
   CHECK(program.fake.misuse() == "");
   CHECK(program.fake.live() == FakeDriver::Live{});
