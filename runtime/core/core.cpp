@@ -10,7 +10,7 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
       accounts_(host_),
       clock_(host_),
       engine_failure_(host_, state_, receiver_),
-      receiver_(host_, state_, accounts_, clock_, engine_failure_),
+      receiver_(host_, state_, accounts_, clock_, engine_failure_, watcher_),
       sender_(host_, state_, accounts_, clock_, receiver_),
       workers_(host_, state_, accounts_, clock_, receiver_),
       terminator_(host_, state_, accounts_, receiver_, engine_failure_, buffers_),

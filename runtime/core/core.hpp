@@ -37,7 +37,7 @@ namespace gyre::detail {
 /// | WorkerControl | launches, activates and drains the workers                       |
 /// | Terminator    | ends the workers and settles every message                       |
 /// | Poller        | polls for callbacks on its own thread, and calls them            |
-/// | Watcher       | asks an engine that can die by itself, on a thread               |
+/// | Watcher       | asks an engine that can die, and logs handlers' lines: a thread  |
 /// | Teardown      | decides who destroys the Core                                    |
 ///
 /// Thread-safe. In a child of fork() sending, and everything else that needs the workers, fails.

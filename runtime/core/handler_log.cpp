@@ -141,6 +141,16 @@ void HandlerLog::take() noexcept {
 
 void HandlerLog::log(uint32_t worker, const Words& entry) {
   const std::string text = text_of(entry);
+bool HandlerLog::has_lines() const noexcept {
+  for (const HostBridge& worker : bridges_) {
+    const Bridge& bridge = worker.bridge();
+    const uint64_t taken = Memory::load_relaxed(bridge.host_line->log_taken);
+    // Relaxed: who takes the line loads it again.
+    if (Memory::load_relaxed(bridge.log[taken % LogEntry::room].content[0]) == taken + 1) return true;
+  }
+  return false;
+}
+
   const std::string_view actor = actors_.actor_name(uint16_t(entry[2]));
   if (text.empty() || actor.empty()) {
     damaged_.fetch_add(1, std::memory_order_relaxed);

@@ -22,6 +22,8 @@ class HandlerLog {
   /// Logs the lines that are there, at most LogEntry::room of each worker. Does nothing while another thread
   /// does. Costs a load a worker where there are none.
   void take() noexcept;
+  /// Returns whether there are lines to take. Costs a load a worker.
+  bool has_lines() const noexcept;
   /// Returns the lines that were logged.
   uint64_t logged() const { return logged_.load(std::memory_order_relaxed); }  // a number alone
   /// Returns the lines that found no room, and the damaged ones.

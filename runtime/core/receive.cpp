@@ -1,5 +1,6 @@
 #include <gyre/runtime/core/backoff.hpp>
 #include <gyre/runtime/core/receive.hpp>
+#include <gyre/runtime/core/watcher.hpp>
 #include <gyre/runtime/system/waited_sleep.hpp>
 
 #include <algorithm>
@@ -217,7 +218,8 @@ void Receiver::do_due_work(int64_t now_ns) {
   clock_.publish_time(now_ns);
   clock_.sample(now_ns);
   engine_failure_.check();
-  if (!host_.engine->may_die()) host_.handler_log.take();  // else the watcher does
+  // Not logged here: the program's logger may block.
+  if (!watcher_.started() && host_.handler_log.has_lines()) watcher_.start_for_lines();
 }
 
 void Receiver::end_calls_in_flight() {

@@ -11,19 +11,23 @@
 
 namespace gyre::detail {
 
+class Watcher;
+
 /// Thread-safe. Only wait_until() waits, for the call's worker.
 class Receiver {
  public:
   static constexpr CallId no_call = 0;
 
   /// All must outlive this.
-  Receiver(HostSide& host, State& state, Accounts& accounts, Clock& clock, EngineFailure& engine_failure)
+  Receiver(HostSide& host, State& state, Accounts& accounts, Clock& clock, EngineFailure& engine_failure,
+           Watcher& watcher)
       : host_(host),
         calls_(host.calls),
         state_(state),
         accounts_(accounts),
         clock_(clock),
-        engine_failure_(engine_failure) {}
+        engine_failure_(engine_failure),
+        watcher_(watcher) {}
 
   /// Waits until the call is done, `until_ns` of the steady clock, or the call's deadline, whichever is
   /// first; completes other threads' calls meanwhile.
@@ -69,6 +73,7 @@ class Receiver {
   Accounts& accounts_;
   Clock& clock_;
   EngineFailure& engine_failure_;
+  Watcher& watcher_;
   std::atomic<uint32_t> drain_acknowledgements_{0};
   std::atomic<int64_t> next_due_work_ns_{0};
   std::atomic<int64_t> next_overdue_ns_{0};

@@ -15,18 +15,44 @@ thread_local const Watcher* watcher_of_this_thread = nullptr;
 
 Watcher::~Watcher() { leave_thread(thread_, core_.forked()); }
 
+// True for one thread, which then sets the phase.
+bool Watcher::begin() noexcept {
+  Phase none = Phase::none;
+  return phase_.compare_exchange_strong(none, Phase::starting, std::memory_order_relaxed);
+}
+
+void Watcher::start_thread(std::shared_ptr<Core> core) {
+  const SignalsBlocked blocked;
+  thread_ = std::thread([self = this, core] { self->run(); });
+  pthread_setname_np(thread_.native_handle(), "gyre-watcher");
+  // Pairs with the load in end(), which then sees the thread.
+  phase_.store(Phase::started, std::memory_order_release);
+}
+
 void Watcher::start() {
+  if (!begin()) return;
   try {
-    const SignalsBlocked blocked;
-    thread_ = std::thread([self = this, core = core_.shared_from_this()] { self->run(); });
+    start_thread(core_.shared_from_this());
   } catch (const std::system_error& error) {
+    phase_.store(Phase::never, std::memory_order_relaxed);
     throw Error(
         fmt::format("starting the thread that watches the engine: {}; end other threads or raise their limit "
                     "(ulimit -u)",
                     error.what()));
+  } catch (...) {
+    phase_.store(Phase::never, std::memory_order_relaxed);
+    throw;
   }
-  pthread_setname_np(thread_.native_handle(), "gyre-watcher");
-  started_.store(true, std::memory_order_release);  // pairs with the load in end(): it sees the thread
+}
+
+void Watcher::start_for_lines() noexcept {
+  if (!begin()) return;
+  try {
+    // Null where only calls keep the Core: its runtime has ended.
+    if (auto core = core_.weak_from_this().lock()) return start_thread(std::move(core));
+  } catch (const std::exception&) {  // no thread, or no memory for one
+  }
+  phase_.store(Phase::never, std::memory_order_relaxed);
 }
 
 void Watcher::run() {
@@ -56,11 +82,18 @@ void Watcher::run() {
 // Does not take sleep_mutex_, which a suspended thread could hold. A notification that comes just before the
 // thread sleeps is therefore lost, and the thread sleeps for one interval more.
 bool Watcher::end(int64_t deadline_ns) {
-  if (!started_.load(std::memory_order_acquire)) return true;  // pairs with the store in start()
-  ending_.store(true, std::memory_order_release);              // pairs with the load in run()
+  Backoff backoff(WaitPolicy::polite);
+  Phase phase = Phase::none;
+  phase_.compare_exchange_strong(phase, Phase::never, std::memory_order_relaxed);  // none starts it any more
+  // Pairs with the store in start_thread().
+  while ((phase = phase_.load(std::memory_order_acquire)) == Phase::starting) {
+    if (host_now_ns() >= deadline_ns) return false;
+    backoff.pause();
+  }
+  if (phase == Phase::never) return true;
+  ending_.store(true, std::memory_order_release);  // pairs with the load in run()
   wake_.notify_one();
   if (watcher_of_this_thread == this) return true;
-  Backoff backoff(WaitPolicy::polite);
   while (!finished_.load(std::memory_order_acquire)) {  // pairs with the store in run()
     if (host_now_ns() >= deadline_ns) return false;
     backoff.pause();

@@ -1,11 +1,13 @@
-// The watcher: one thread of a runtime whose engine can die by itself. It asks the engine now and then, for
-// programs in which nobody waits.
+// The watcher: one thread of a runtime whose engine can die by itself, or whose handlers log. It asks the
+// engine now and then, for programs in which nobody waits, and gives the handlers' lines to the program's
+// log, which may take its time.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -25,17 +27,26 @@ class Watcher {
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  /// Starts the thread. At most once. Throws Error where there can be no thread.
+  /// Starts the thread, unless it was started. Throws Error where there can be no thread.
   void start();
+  /// Returns whether it was started.
+  bool started() const { return phase_.load(std::memory_order_relaxed) != Phase::none; }
+  /// Starts the thread for lines that handlers have logged, unless it was started, or ended. Never throws:
+  /// without a thread the lines wait until the runtime ends. Any thread; does not wait.
+  void start_for_lines() noexcept;
   /// Ends the thread, if there is one. On that thread itself it does not wait. False where the thread has not
   /// ended by `deadline_ns`: a driver call, or the program's logger, does not return. Repeatable; any thread.
   bool end(int64_t deadline_ns);
 
  private:
+  enum class Phase { none, starting, started, never };
+
   void run();
+  bool begin() noexcept;
+  void start_thread(std::shared_ptr<Core> core);
 
   Core& core_;
-  std::atomic<bool> started_{false};
+  std::atomic<Phase> phase_{Phase::none};
   std::atomic<bool> ending_{false};
   std::atomic<bool> finished_{false};
   std::mutex sleep_mutex_;  // the thread's own

@@ -1,8 +1,12 @@
 // Lines of handlers on the host: their text, and entries that no worker writes.
 #include <gyre/runtime/log.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -56,6 +60,38 @@ TEST_CASE("a logged line has its arguments where the braces are, as the format s
 }
 
 TEST_CASE("a damaged entry of the log is counted, and the lines behind it are logged") {
+TEST_CASE("a logger that does not return delays no message") {
+  struct Logged {
+    std::atomic<bool> entered{false}, by_asker{false}, go_on{false};
+  };
+  const auto logged = std::make_shared<Logged>();
+  set_logger([logged, asker = std::this_thread::get_id()](LogLevel, std::string_view line) {
+    if (line.find("gyre_test::Probe") == line.npos) return;
+    logged->entered = true;
+    if (std::this_thread::get_id() == asker) {
+      logged->by_asker = true;
+    } else {
+      while (!logged->go_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  Runtime runtime =
+      Runtime::launch(probe_actors(), {.engine = EngineKind::cpu, .timeout = std::chrono::minutes(1)});
+  Client client = runtime.client();
+  const auto ask = [&](Action action, uint64_t argument) {
+    return client.ask<ProbeRequest>(Address<Probe>{7}, asking(action, argument)).get();
+  };
+  REQUIRE(ask(Action::LOG, 1));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!logged->entered && std::chrono::steady_clock::now() < end) REQUIRE(ask(Action::WORK, 2'000'000));
+  CHECK(logged->entered);
+  for (int n = 0; n < 3; ++n) CHECK(ask(Action::WORK, 2'000'000));  // each does due work
+  CHECK_FALSE(logged->by_asker);
+  logged->go_on = true;
+  CHECK(runtime.terminate().books.balanced());
+  CHECK(runtime.stats().log_lines == 1);
+  set_logger({});
+}
+
   HandlerLog::Words words = entry_of("{}", {{text, 2, "ab"}});
   CHECK(HandlerLog::text_of(words) == "ab");
   words[LogEntry::head_words] = 1'000'000;  // bytes of the text
