@@ -328,11 +328,25 @@ class Scratch {
       for_each_gap(
           reinterpret_cast<const char*>(body()), dirty_bytes,
           [](const char* gap, size_t length) { std::memset(const_cast<char*>(gap), 0, length); },
-          [](const Later&) {});
+          [](const Later& one) { clear_later(one); });
     } else {
-      madvise(memory_, body_offset + dirty_bytes, MADV_DONTNEED);
+      zero_pages(memory_, body_offset + dirty_bytes);
     }
     later_count_ = 0;
+  }
+  // Gives the pages back to the kernel. It refuses those that are locked (mlockall).
+  static void zero_pages(void* first, size_t bytes) {
+    if (madvise(first, bytes, MADV_DONTNEED) != 0) std::memset(first, 0, bytes);
+  }
+  // These bytes are zero, unless the program has set them though it should not: the next message must not
+  // show that. Pages that nobody has touched stay untouched.
+  static void clear_later(const Later& one) {
+    constexpr uintptr_t page = 4096;
+    const auto begin = reinterpret_cast<uintptr_t>(one.place), end = begin + one.bytes;
+    const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+    std::memset(one.place, 0, first - begin);
+    zero_pages(one.place + (first - begin), last - first);
+    std::memset(one.place + (last - begin), 0, end - last);
   }
   void unmap() {
     if (memory_ != nullptr) munmap(memory_, bytes_);

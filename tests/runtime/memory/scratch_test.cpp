@@ -174,6 +174,32 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("what a program sets in a list that is copied later shows in no later message") {
+  Scratch& scratch = Scratch::of_this_thread();
+  constexpr uint32_t count = 20'000;
+  const std::vector<uint64_t> from(count, 1);
+  uint32_t wrong = 0;
+  for (const bool sets : {true, false}) {
+    const auto result = scratch.build_and_send(
+        4 << 20,
+        [&](capnp::AnyPointer::Builder root) {
+          auto list = root.initAs<capnp::List<uint64_t>>(count);
+          auto* const place = const_cast<kj::byte*>(capnp::toAny(list.asReader()).getRawBytes().begin());
+          if (sets) CHECK(scratch.copy_later(place, from.data(), count * 8));
+          for (uint32_t i = 0; i < count; ++i) {
+            if (sets) {
+              list.set(i, 42);
+            } else {
+              wrong += list[i] != 0;
+            }
+          }
+        },
+        [](Outgoing) -> Result<void> { return success(); });
+    REQUIRE(result);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("messages built one behind the other are each as if built alone") {
   uint32_t wrong = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) wrong += !sends_one(seed);
