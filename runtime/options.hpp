@@ -93,7 +93,8 @@ struct Options {
   /// context of this process. Unified memory is in process only.
   Isolation isolation = Isolation::process;
   /// Kills an engine process that is silent for so long, 100 ms to an hour; 0: never, for debuggers. One that
-  /// waits for a processor of a busy machine is not killed.
+  /// waits for a processor of a busy machine is not killed. One that finishes no part of a copy of a buffer
+  /// for 30 times as long, and a second for each GiB of the part, is killed too.
   std::chrono::milliseconds heartbeat_timeout{2000};
   /// Kills an engine process with a worker that is in one handler for so long, 10 ms to a day; 0: never. Only
   /// with `isolation` process: nothing else can end an endless handler.

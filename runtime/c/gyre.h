@@ -290,7 +290,8 @@ typedef struct gyre_options {
   const char* keep_program;   /**< folder to write the compiled actors to; or null */
   const int32_t* pin_workers; /**< processor numbers for the CPU engine's workers; or null */
   size_t pin_worker_count;    /**< at most 65,536 */
-  /** An engine process that is silent for so long is killed; milliseconds, 0: never. */
+  /** An engine process that is silent for so long is killed, and one that finishes no part of a copy for 30
+     times as long; milliseconds, 0: never. */
   int64_t heartbeat_timeout_ms;
   /** Most times in restart_within_ms that a failed engine is launched again by itself; 0: never. */
   uint32_t restart_times;

@@ -19,6 +19,11 @@ namespace {
 // processor.
 constexpr int64_t spin_ns = 2'000'000;
 constexpr int64_t sleep_ns = 10'000'000;  // between two looks at whether the process is gone
+// An engine process that ends no copy for so many times Options::heartbeat_timeout is broken. What copies
+// wait for there, such as zeroing a large buffer, takes seconds; a GiB takes less than limit_of_gib on any
+// bus.
+constexpr int copy_heartbeats = 30;
+constexpr std::chrono::milliseconds limit_of_gib{1000};
 
 // A copy goes in four parts or more, so that the device copies one while the program fills or empties
 // another. Larger parts keep the threads that fill them together for longer; the two largest fill the staging
@@ -38,22 +43,24 @@ void CopyClient::attach(StagingBlock& block) {
 // A command under way. Not destroyed before its copy has ended: until then its memory is the device's.
 class CopyClient::Part {
  public:
-  Part(CopyClient& client, const CopyCommand& command) : client_(client), number_(client.ask(command)) {}
+  Part(CopyClient& client, const CopyCommand& command)
+      : client_(client), number_(client.ask(command)), bytes_(command.bytes) {}
   ~Part() {
     if (finished_) return;
-    (void)client_.wait_until_done(number_);
+    (void)client_.wait_until_done(number_, bytes_);
   }
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
 
   void finish() {
     finished_ = true;
-    client_.finish(number_);
+    client_.finish(number_, bytes_);
   }
 
  private:
   CopyClient& client_;
   const uint32_t number_;
+  const uint64_t bytes_;
   bool finished_ = false;
 };
 
@@ -75,8 +82,8 @@ bool CopyClient::is_done(uint32_t number) const noexcept {
   return int32_t(lane_->done.load(std::memory_order_seq_cst) - number) > 0;
 }
 
-// False if the process ended before.
-bool CopyClient::wait_until_done(uint32_t number) const noexcept {
+// False if the process ended before. `bytes` is the size of the copies that may be under way.
+bool CopyClient::wait_until_done(uint32_t number, uint64_t bytes) const noexcept {
   const int64_t begin_ns = detail::host_now_ns();
   for (int64_t now_ns = begin_ns; now_ns - begin_ns < spin_ns; now_ns = detail::host_now_ns()) {
     for (int i = 0; i < 8; ++i) {
@@ -84,19 +91,45 @@ bool CopyClient::wait_until_done(uint32_t number) const noexcept {
     }
     if (now_ns - begin_ns > copy_spin_ns) sched_yield();
   }
+  const std::chrono::milliseconds limit =
+      process_.heartbeat_timeout() * copy_heartbeats + limit_of_gib * int64_t(bytes >> 30);
+  const bool limited = process_.heartbeat_timeout().count() != 0;
+  uint32_t most_done = number - CopyLane::slots;  // those before were waited for
+  int64_t stood_ns = 0;
   while (!process_.gone()) {
     lane_->program_sleeps.fetch_add(1, std::memory_order_seq_cst);
     const uint32_t seen = lane_->done.load(std::memory_order_seq_cst);
+    const int64_t slept_at_ns = detail::host_now_ns();
     if (int32_t(seen - number) <= 0)
-      detail::futex_wait_shared(detail::whole(lane_->done), seen, detail::host_now_ns() + sleep_ns);
+      detail::futex_wait_shared(detail::whole(lane_->done), seen, slept_at_ns + sleep_ns);
     lane_->program_sleeps.fetch_sub(1, std::memory_order_seq_cst);
     if (is_done(number)) return true;
+    // Adds up sleeps, not time: both processes may have been frozen.
+    stood_ns += std::min(detail::host_now_ns() - slept_at_ns, sleep_ns);
+    if (int32_t(seen - most_done) > 0) {
+      most_done = seen;
+      stood_ns = 0;
+    }
+    if (!limited || stood_ns < std::chrono::nanoseconds(limit).count()) continue;
+    kill_stalled(limit);
+    stood_ns = 0;
   }
   return is_done(number);
 }
 
-void CopyClient::finish(uint32_t number) {
-  if (!wait_until_done(number)) {
+void CopyClient::kill_stalled(std::chrono::milliseconds limit) const noexcept {
+  try {
+    process_.kill(fmt::format(
+        "the engine process {} was killed: it finished no part of a copy {} a buffer "
+        "for {} ms ({} times Options::heartbeat_timeout, and a second a GiB)",
+        process_.id(), direction_ == CopyDirection::in ? "into" : "out of", limit.count(), copy_heartbeats));
+  } catch (const std::exception&) {  // no memory: how it ended is said instead
+    process_.kill();
+  }
+}
+
+void CopyClient::finish(uint32_t number, uint64_t bytes) {
+  if (!wait_until_done(number, bytes)) {
     throw Error(fmt::format("copying a buffer: {}; launch anew",
                             process_.failure().value_or("the engine process has ended")),
                 Status::buffer_lost);

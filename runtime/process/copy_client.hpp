@@ -5,6 +5,7 @@
 #include <gyre/runtime/process/copy_lane.hpp>
 #include <gyre/runtime/process/engine_process.hpp>
 
+#include <chrono>
 #include <mutex>
 
 namespace gyre::process {
@@ -18,7 +19,8 @@ class CopyClient {
   void attach(StagingBlock& block);
 
   /// Copies between the device and ordinary memory, `to` or `from` the device by the direction. Returns when
-  /// the copy is done. Throws Error: the engine process refused it, or has ended.
+  /// the copy is done. Throws Error: the engine process refused it, or has ended. One that finishes no part
+  /// of the copy for 30 times Options::heartbeat_timeout is killed.
   void copy(uint64_t device, void* host, uint64_t bytes);
   /// Likewise between the device and a pinned buffer, `pinned` being the device's address of its bytes.
   void copy_pinned(uint64_t device, uint64_t pinned, uint64_t bytes);
@@ -27,8 +29,9 @@ class CopyClient {
   class Part;
 
   uint32_t ask(const CopyCommand& command);
-  void finish(uint32_t number);
-  bool wait_until_done(uint32_t number) const noexcept;
+  void finish(uint32_t number, uint64_t bytes);
+  bool wait_until_done(uint32_t number, uint64_t bytes) const noexcept;
+  void kill_stalled(std::chrono::milliseconds limit) const noexcept;
   bool is_done(uint32_t number) const noexcept;
 
   EngineProcess& process_;

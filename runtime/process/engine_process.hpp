@@ -74,6 +74,7 @@ class EngineProcess {
   std::optional<std::string> failure() const;
   const EnginePage& page() const { return *static_cast<const EnginePage*>(page_.address()); }
   pid_t id() const { return id_; }
+  std::chrono::milliseconds heartbeat_timeout() const { return heartbeat_timeout_; }
   const std::string& path() const { return path_; }
 
  private:

@@ -228,6 +228,7 @@ struct FakeDriver::State {
   std::map<CUevent, Event> events;
   size_t recorded = 0;
   bool captures = false;
+  size_t copies = 0;                        // to the device
   uint64_t ids = 0;                         // of allocations for the program, so far
   std::map<std::string, uintptr_t> opened;  // by IPC handle
   std::map<uint64_t, int> handles;          // of virtual memory: files
@@ -251,7 +252,6 @@ struct FakeDriver::State {
            std::any_of(orphans.begin(), orphans.end(), runs);
   }
   void note(const std::string& line) { misuse += line + "\n"; }
-  // What waits for the kernels of one context, or, ending one, for those of all.
   bool program_streams_are_done() {
     for (auto& [name, stream] : program_streams) {
       stream.advance();
@@ -265,6 +265,7 @@ struct FakeDriver::State {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     mutex.lock();
   }
+  // What waits for the kernels of one context, or, ending one, for those of all.
   void blocks(const char* function, CUcontext context = current()) {
     if (kernel_lives(context))
       note(std::string(function) + " beside a live kernel: it would block until that ends");
@@ -501,8 +502,8 @@ struct FakeCalls {
   static CUresult cuCtxSynchronize() {
     GYRE_FAKE_CALL(true);
     s.blocks("cuCtxSynchronize");
-    ++s.context_waits;
     while (!s.program_streams_are_done()) s.wait_a_moment();
+    ++s.context_waits;
     return CUDA_SUCCESS;
   }
   static CUresult cuCtxPushCurrent(CUcontext context) {
@@ -665,6 +666,7 @@ struct FakeCalls {
   static CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream) {
     GYRE_FAKE_CALL(true);
     if (s.find_allocation(to, bytes) == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    ++s.copies;
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
     return CUDA_SUCCESS;
   }
@@ -706,6 +708,12 @@ struct FakeCalls {
     if (const auto at = s.opened.find(name); at != s.opened.end()) {
       *result = at->second;
       return CUDA_SUCCESS;
+    }
+    if (device().opening_awaits_copy) {
+      const size_t before = s.copies;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (s.copies == before && std::chrono::steady_clock::now() < end) s.wait_a_moment();
+      if (s.copies == before) return CUDA_ERROR_NOT_READY;
     }
     IpcHandle asked;
     std::memcpy(&asked, &handle, sizeof asked);
@@ -1071,6 +1079,7 @@ struct FakeCalls {
     GYRE_FAKE_CALL(true);
     const auto at = s.events.find(event);
     if (at == s.events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (device().copies_never_end) return CUDA_ERROR_NOT_READY;
     if (ProgramStream* const on = program_stream(at->second.stream); !*at->second.reached && on != nullptr) {
       on->advance();
       if (on->failure != CUDA_SUCCESS) return on->failure;

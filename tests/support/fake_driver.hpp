@@ -27,6 +27,8 @@ struct FakeDevice {
   int static_shared_bytes = 48;                 ///< of every kernel
   bool has_mem_advise = true;
   bool refuses_registering = false;  ///< host memory that it did not allocate
+  bool copies_never_end = false;     ///< of an engine
+  bool opening_awaits_copy = false;  ///< another process's handle is opened after the next copy
 };
 
 /// While one lives, Driver::load() gives its functions. One at a time. Thread-safe, but for `device`, which

@@ -1,6 +1,8 @@
 // gyre-engine on the fake driver. Writes what it did wrong to a file of its own in $GYRE_TEST_ENGINE_REPORTS,
 // and to the file $GYRE_TEST_ENGINE_END how many workers it leaves. Under MPS the fake device has the part
-// that the environment says. With $GYRE_TEST_NO_SHAREABLE_MEMORY it has no memory for other processes.
+// that the environment says. With $GYRE_TEST_NO_SHAREABLE_MEMORY it has no memory for other processes, with
+// $GYRE_TEST_COPIES_NEVER_END its copies go on for ever, and with $GYRE_TEST_OPENING_AWAITS_COPY it opens
+// memory of the program once it has copied meanwhile.
 #include <signal.h>
 #include <unistd.h>
 #include <gyre/runtime/builtin_actors.hpp>
@@ -35,6 +37,8 @@ int main(int count, char** arguments) {
     }
     if (std::getenv("GYRE_TEST_NO_SHAREABLE_MEMORY") != nullptr)
       fake.device.attributes[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] = 0;
+    fake.device.copies_never_end = std::getenv("GYRE_TEST_COPIES_NEVER_END") != nullptr;
+    fake.device.opening_awaits_copy = std::getenv("GYRE_TEST_OPENING_AWAITS_COPY") != nullptr;
     // It runs before serve_engine() closes descriptors: sanitizers have some open while a thread starts.
     std::atomic<bool> runs{false};
     std::thread([&fake, &runs, fault] {
