@@ -20,6 +20,7 @@ CUdeviceptr ImportedMemory::import(const PeerAllocation& allocation, uint64_t of
   if (found == mappings_.end()) {
     const Mapping mapping = map(allocation);
     try {
+      const std::lock_guard lock(mutex_);
       found = mappings_.emplace(Key{allocation.base, allocation.id}, mapping).first;
     } catch (...) {
       unmap(mapping);
@@ -28,6 +29,7 @@ CUdeviceptr ImportedMemory::import(const PeerAllocation& allocation, uint64_t of
   }
   refuse_past(found->second.bytes);  // it is the first description's
   const CUdeviceptr address = found->second.address + offset;
+  const std::lock_guard lock(mutex_);
   ++found->second.parts[{address, bytes}];
   return address;
 }
@@ -55,6 +57,7 @@ ImportedMemory::Mapping ImportedMemory::map(const PeerAllocation& allocation) co
 }
 
 bool ImportedMemory::has(CUdeviceptr address, uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
   for (const auto& [key, mapping] : mappings_) {
     for (const auto& [part, imports] : mapping.parts) {
       const uint64_t offset = address - part.first;  // wraps below the part
@@ -69,6 +72,7 @@ bool ImportedMemory::release(CUdeviceptr address, uint64_t bytes) noexcept {
     Mapping& mapping = each->second;
     const auto part = mapping.parts.find({address, bytes});
     if (part == mapping.parts.end()) continue;
+    const std::lock_guard lock(mutex_);
     if (--part->second == 0) mapping.parts.erase(part);
     if (mapping.parts.empty() && mapping.handle != 0) {
       const Context::Current current(context_, std::nothrow);
@@ -92,6 +96,7 @@ void ImportedMemory::unmap(const Mapping& mapping) const noexcept {
 void ImportedMemory::unmap_all() noexcept {
   const Context::Current current(context_, std::nothrow);
   for (const auto& [key, mapping] : mappings_) unmap(mapping);
+  const std::lock_guard lock(mutex_);
   mappings_.clear();
 }
 

@@ -9,6 +9,7 @@
 #include <gyre/bridge/descriptor.hpp>
 
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -23,7 +24,7 @@ struct PeerAllocation {
   Descriptor descriptor;  ///< of memory that cuMemCreate made, unless `ipc` is there
 };
 
-/// One thread at a time.
+/// One thread at a time, but for has(), which any thread may call.
 class ImportedMemory {
  public:
   /// `context` must outlive this.
@@ -32,7 +33,8 @@ class ImportedMemory {
   ImportedMemory(const ImportedMemory&) = delete;
   ImportedMemory& operator=(const ImportedMemory&) = delete;
 
-  /// Maps the allocation, unless it is mapped, and counts the part as imported.
+  /// Maps the allocation, unless it is mapped, and counts the part as imported. CUDA may take milliseconds to
+  /// map it; has() does not wait for that.
   /// @returns the address of the part's first byte on this side
   /// @throws Error  if the handle is not good, or the part is not in the allocation
   CUdeviceptr import(const PeerAllocation& allocation, uint64_t offset, uint64_t bytes);
@@ -61,6 +63,7 @@ class ImportedMemory {
 
   const Context& context_;
   const Driver& driver_;
+  mutable std::mutex mutex_;  // held to change mappings_, and by has()
   std::map<Key, Mapping> mappings_;
 };
 

@@ -399,7 +399,7 @@ uint64_t EngineService::import(control::Import::Reader asked, Received& received
     throw Error(fmt::format("importing memory of a program: an IPC handle has {} bytes, and this one {}",
                             sizeof(CUipcMemHandle), handle.size()));
   }
-  const std::lock_guard lock(memory_mutex_);
+  // Without memory_mutex_: CUDA may take long to open the memory, and copies go on meanwhile.
   return buffers().imports().import(allocation, asked.getOffset(), asked.getBytes());
 }
 

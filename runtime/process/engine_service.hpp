@@ -73,8 +73,8 @@ class EngineService {
   Channel& channel_;
   EnginePage& page_;
   std::unique_ptr<cuda::CudaEngine> engine_;
-  std::unique_ptr<cuda::BarMapping> bar_;   // until the start
-  std::mutex memory_mutex_;                 // of blocks_ and the imports: threads that copy read them
+  std::unique_ptr<cuda::BarMapping> bar_;  // until the start
+  std::mutex memory_mutex_;  // of blocks_, and of the end of imports: threads that copy read both
   std::map<uint64_t, MemoryBlock> blocks_;  // by address: what was allocated and not released
   std::optional<CopyService> copies_;       // ends before the engine does
   std::atomic<bool> ending_{false};

@@ -81,6 +81,34 @@ TEST_CASE("parts of one allocation are imported, again and beside each other, fr
   if (program.processes) CHECK(program.processes->reports() == "");
 }
 
+TEST_CASE("copies go on while the engine process opens memory of the program") {
+  if (without_nvrtc()) return;
+  Program program(Isolation::process);
+  setenv("GYRE_TEST_OPENING_AWAITS_COPY", "1", 1);
+  Runtime runtime = program.launch();
+  unsetenv("GYRE_TEST_OPENING_AWAITS_COPY");
+  {
+    auto buffer = runtime.allocate<float>(MemoryKind::device, 10);
+    float* const there = program.allocate(10);
+    std::optional<Buffer<float>> imported;
+    std::string refused;
+    std::atomic<bool> ended{false};
+    std::thread importing([&] {
+      refused = refusal([&] { imported = runtime.import_memory(there, 10, program.owner(there)); });
+      ended = true;
+    });
+    const std::vector<float> ones(10, 1);
+    while (!ended) buffer.write(ones);
+    importing.join();
+    CHECK(refused == "it was taken");
+    std::vector<float> found(10);
+    buffer.read(found);
+    CHECK(found == ones);
+  }
+  runtime.terminate();
+  CHECK(program.processes->reports() == "");
+}
+
 TEST_CASE("new memory at an old address is imported anew") {
   if (without_nvrtc()) return;
   Program program(Isolation::process);
