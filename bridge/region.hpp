@@ -102,7 +102,7 @@ struct FailureLog {
 };
 
 /// What an argument of a logged line is.
-enum class LogKind : uint32_t { signed_number = 1, unsigned_number = 2, real = 3, text = 4 };
+enum class LogKind : uint32_t { signed_number = 1, unsigned_number = 2, real = 3, text = 4, boolean = 5 };
 
 /// One line that a handler logged: line n (from 0) of a worker lies in its entry n mod `room`. The first word
 /// is n + 1, stored last (release); the host then reads the others and adds to HostLine::log_taken. Words 1

@@ -3,6 +3,7 @@
 
 #include <gyre/device/platform.hpp>
 #include <gyre/device/worker/shared.hpp>
+#include <gyre/messages/wire.hpp>
 
 namespace gyre::detail {
 
@@ -24,11 +25,13 @@ GYRE_DEVICE LogValue log_value(const T& value) {
                   value.size();
                 }) {
     return {LogKind::text, value.size(), value.data()};
+  } else if constexpr (wire::is_same<T, bool>) {
+    return {LogKind::boolean, value};
   } else if constexpr (__is_enum(T)) {
     return {LogKind::signed_number, uint64_t(int64_t(value))};
   } else {
     static_assert(
-        requires { T(1) / T(2); }, "ctx.log() takes numbers, enums and texts");
+        requires { T(1) / T(2); }, "ctx.log() takes numbers, bool, enums and texts");
     if constexpr (T(1) / T(2) != T(0)) {
       return {LogKind::real, __builtin_bit_cast(uint64_t, double(value))};
     } else if constexpr (T(-1) < T(1)) {

@@ -59,6 +59,8 @@ struct Argument {
         return fmt::format(fmt::runtime(format), std::bit_cast<double>(word));
       case LogKind::text:
         return fmt::format(fmt::runtime(format), text);
+      case LogKind::boolean:
+        return fmt::format(fmt::runtime(format), word != 0);
     }
     return {};
   }
@@ -106,7 +108,7 @@ std::string HandlerLog::text_of(const Words& entry) {
   for (uint32_t n = 0; n < count; ++n) {
     const auto kind = LogKind(kinds >> (4 * n) & 15);
     const uint64_t word = entry[LogEntry::head_words + n];
-    if (kind < LogKind::signed_number || kind > LogKind::text) return {};
+    if (kind < LogKind::signed_number || kind > LogKind::boolean) return {};
     arguments.push_back({kind, word, {}});
     if (kind != LogKind::text) continue;
     if (word > rest.size()) return {};
@@ -139,8 +141,6 @@ void HandlerLog::take() noexcept {
   taking_.store(false, std::memory_order_release);  // pairs with the exchange
 }
 
-void HandlerLog::log(uint32_t worker, const Words& entry) {
-  const std::string text = text_of(entry);
 bool HandlerLog::has_lines() const noexcept {
   for (const HostBridge& worker : bridges_) {
     const Bridge& bridge = worker.bridge();
@@ -151,6 +151,8 @@ bool HandlerLog::has_lines() const noexcept {
   return false;
 }
 
+void HandlerLog::log(uint32_t worker, const Words& entry) {
+  const std::string text = text_of(entry);
   const std::string_view actor = actors_.actor_name(uint16_t(entry[2]));
   if (text.empty() || actor.empty()) {
     damaged_.fetch_add(1, std::memory_order_relaxed);

@@ -94,7 +94,8 @@ TEST_CASE("lines that handlers log reach the program's log with worker, actor an
   CHECK(stats.log_lines + stats.log_lines_dropped == 40 + 501);
   REQUIRE(logged->lines.size() == stats.log_lines);
   CHECK(std::vector(logged->lines.begin(), logged->lines.begin() + 40) == expected);
-  CHECK(logged->lines[41] == "worker 1, gyre_test::Probe, key 41: line 0");
+  CHECK(logged->lines[41] == "worker 1, gyre_test::Probe, key 41: line 0, even: true");
+  CHECK(logged->lines[42] == "worker 1, gyre_test::Probe, key 41: line 1, even: false");
 }
 
 TEST_CASE("laps pass 2^32 under way, and no message is lost or doubled", "[gpu][unified]") {

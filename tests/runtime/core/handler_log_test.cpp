@@ -53,13 +53,13 @@ TEST_CASE("a logged line has its arguments where the braces are, as the format s
   CHECK(text_of("{{}} {}", {{number, 1}}) == "{} 1");
   CHECK(text_of("{} {}", {{number, 1}}) == "1 {}");
   CHECK(text_of("{}", {{number, 1}, {number, 2}}) == "1 2");
+  CHECK(text_of("{} {}", {{LogKind::boolean, 1}, {LogKind::boolean, 0}}) == "true false");
   CHECK(text_of("{:s} {", {{number, 1}}) == "1 {");               // no format of a number
   CHECK(text_of("{:999999999}", {{number, 1}}) == "1");           // no line of a gigabyte
   CHECK(text_of("{:{}}", {{number, 1}, {number, 2}}) == "1} 2");  // no width from an argument
   CHECK(text_of("a{}", {{text, 3, "\n\x1b\t"}}) == "a???");       // one line
 }
 
-TEST_CASE("a damaged entry of the log is counted, and the lines behind it are logged") {
 TEST_CASE("a logger that does not return delays no message") {
   struct Logged {
     std::atomic<bool> entered{false}, by_asker{false}, go_on{false};
@@ -92,6 +92,7 @@ TEST_CASE("a logger that does not return delays no message") {
   set_logger({});
 }
 
+TEST_CASE("a damaged entry of the log is counted, and the lines behind it are logged") {
   HandlerLog::Words words = entry_of("{}", {{text, 2, "ab"}});
   CHECK(HandlerLog::text_of(words) == "ab");
   words[LogEntry::head_words] = 1'000'000;  // bytes of the text

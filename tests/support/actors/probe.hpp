@@ -38,7 +38,7 @@ struct Probe {
         if (ctx.rank() != 0) return;
         ctx.log("{} numbers, {} and {:.2f} of {}", in.getFiller().size(), -int64_t(argument % 1000),
                 0.25f * float(argument % 1000), "all");
-        for (uint64_t n = 0; n < argument / 1000; ++n) ctx.log("line {}", n);
+        for (uint64_t n = 0; n < argument / 1000; ++n) ctx.log("line {}, even: {}", n, n % 2 == 0);
         return;
       case view::Action::TIME: {
         const gyre::Stopwatch stopwatch(ctx);
