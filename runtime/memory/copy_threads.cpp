@@ -10,6 +10,10 @@
 #include <cstring>
 #include <system_error>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace gyre::detail {
 
 namespace {
@@ -56,15 +60,49 @@ CopyThreads::~CopyThreads() {
   for (std::thread& helper : helpers_) leave_thread(helper, fork_.forked());
 }
 
+namespace {
+
+// Larger blocks go past the caches: they would empty them, and memory is not read before it is written. The C
+// library's functions do so too, but see a part of the block alone.
+constexpr size_t largest_cached = size_t(32) << 20;
+
+// As std::memcpy, or where `from` is null std::memset to 0, past the caches.
+void stream(char* to, const char* from, size_t bytes) noexcept {
+  const auto plainly = [&](size_t begin, size_t end) {
+    from != nullptr ? std::memcpy(to + begin, from + begin, end - begin)
+                    : std::memset(to + begin, 0, end - begin);
+  };
+#if defined(__SSE2__)
+  const size_t head = std::min<size_t>(-reinterpret_cast<uintptr_t>(to) % sizeof(__m128i), bytes);
+  const size_t end = bytes - (bytes - head) % sizeof(__m128i);
+  plainly(0, head);
+  __m128i value = _mm_setzero_si128();
+  for (size_t at = head; at < end; at += sizeof value) {
+    if (from != nullptr) value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at));
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), value);
+  }
+  plainly(end, bytes);
+  _mm_sfence();  // such stores are ordered by nothing else
+#else
+  plainly(0, bytes);
+#endif
+}
+
+}  // namespace
+
 void CopyThreads::Job::work() noexcept {
   for (;;) {
     const size_t first = next.fetch_add(part_bytes, std::memory_order_relaxed);
     if (first >= bytes) return;
     const size_t here = std::min(part_bytes, bytes - first);
-    if (from != nullptr) {
-      std::memcpy(to + first, from + first, here);
+    char* const part = to + first;
+    const char* const source = from != nullptr ? from + first : nullptr;
+    if (bytes > largest_cached) {
+      stream(part, source, here);
+    } else if (source != nullptr) {
+      std::memcpy(part, source, here);
     } else {
-      std::memset(to + first, 0, here);
+      std::memset(part, 0, here);
     }
   }
 }

@@ -50,6 +50,21 @@ TEST_CASE("blocks that several threads copy and zero are whole, and nothing besi
   }
 }
 
+TEST_CASE("blocks that go past the caches are whole at any address, and nothing beside them changes") {
+  constexpr size_t bytes = (size_t(32) << 20) + 4096 + 5;
+  const std::vector<char> from = noise(bytes + 16, 1);
+  CopyThreads threads(1);
+  for (const size_t offset : {16, 3}) {
+    std::vector<char> to(bytes + 64, 'x'), expected = to;
+    threads.copy(to.data() + offset, from.data() + 7, bytes);
+    std::memcpy(expected.data() + offset, from.data() + 7, bytes);
+    CHECK((to == expected));
+    threads.zero(to.data() + offset, bytes);
+    std::memset(expected.data() + offset, 0, bytes);
+    CHECK((to == expected));
+  }
+}
+
 TEST_CASE(
     "threads that copy at the same time, some with helpers and some without, each get their own bytes") {
   CopyThreads shared(3);
