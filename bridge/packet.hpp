@@ -95,6 +95,9 @@ struct DeviceMemory {
     fence();
 #endif
   }
+  /// Orders plain loads before packets stored later, after a barrier. Nothing to do: at a barrier a thread has
+  /// the values that it loaded.
+  __device__ static void fence_after_loads() {}
   __device__ static uint64_t load_relaxed(const Word& word) {
     uint64_t value;
     asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(&word) : "memory");
@@ -174,6 +177,7 @@ struct HostMemory {
     meeting_point.fetch_add(1, std::memory_order_acq_rel);
   }
   static void acquire_fence() { fence(); }
+  static void fence_after_loads() { fence(); }
 #else
   static Packet load(const Cell& cell) { return __builtin_bit_cast(Packet, load_vector(cell)); }
   static void store(Cell& cell, const Packet& packet) {
@@ -196,6 +200,8 @@ struct HostMemory {
   static void fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
   /// Orders plain loads behind the packets, and nothing else.
   static void acquire_fence() { std::atomic_thread_fence(std::memory_order_acquire); }
+  /// Orders plain loads before packets stored later.
+  static void fence_after_loads() { std::atomic_thread_fence(std::memory_order_release); }
 #endif
   static uint64_t load_relaxed(const Word& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
   static uint64_t load_acquire(const Word& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }

@@ -161,9 +161,15 @@ GYRE_DEVICE void Worker<Actors...>::conclude(const uint32_t* request, uint32_t r
                                              bool response_in_block) {
   const Envelope envelope = *reinterpret_cast<const Envelope*>(request);
   const MessageVerdict& verdict = shared_->verdict;
-  // Orders what any thread wrote to the arena or to buffers before the packets and the credit that the
-  // polling threads store: once the host sees these it may use that memory again.
-  if ((response_in_block || verdict.buffers_used != 0) && polls()) Memory::fence();
+  // Orders what any thread wrote to the arena or to buffers, and what it read of the arena, before the packets
+  // and the credit that the polling threads store: once the host sees these it may use that memory again.
+  if (polls()) {
+    if (response_in_block || verdict.buffers_used != 0) {
+      Memory::fence();
+    } else {
+      Memory::fence_after_loads();
+    }
+  }
   stop_seen_ |= verdict.command_seen == uint32_t(Command::stop);
   if (verdict.remove_actor != 0 || verdict.new_actor != 0) forget_expected();
   if (verdict.remove_actor != 0 && HandlerGroup::rank() == 0) {
