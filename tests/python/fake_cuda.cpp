@@ -35,6 +35,7 @@ GYRE_TEST_API void gyre_fake_give_copy(void* stream, float* to, const float* fro
 GYRE_TEST_API void gyre_fake_give_endless(void* stream) {
   fake->give_work(static_cast<CUstream>(stream), [] {});
 }
+GYRE_TEST_API void gyre_fake_finish_work(void* stream) { fake->finish_work(static_cast<CUstream>(stream)); }
 GYRE_TEST_API int32_t gyre_fake_stream_is_done(void* stream) {
   return fake->stream_is_done(static_cast<CUstream>(stream));
 }
