@@ -185,9 +185,11 @@ struct Gathered {
   uint32_t reply_stride;
   uint32_t count;
 
+  /// Returns message n's request.
   GYRE_DEVICE const uint32_t* request(uint32_t n) const {
     return n == 0 ? first : others + (n - 1) * request_stride;
   }
+  /// Returns the memory of its reply.
   GYRE_DEVICE uint32_t* reply(uint32_t n) const { return replies + n * reply_stride; }
 };
 

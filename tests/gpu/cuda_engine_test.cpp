@@ -76,7 +76,7 @@ TEST_CASE("a second launch in the primary context is refused by name, and the fi
 TEST_CASE("runtimes in contexts of their own start and end on one GPU under the load of another",
           "[gpu][contexts]") {
   for (const uint32_t workers : {1u, 132u}) {
-    Runtime first = Runtime::launch(probe_actors(), in_process({.workers = workers, .block = 256}));
+    Runtime first = Runtime::launch(probe_actors(), in_process({.workers = workers, .block = 128}));
     std::atomic<bool> stop{false};
     std::atomic<uint64_t> wrong{0}, right{0};
     std::thread load([&] {
