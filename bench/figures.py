@@ -23,7 +23,8 @@ import plot  # noqa: E402
 
 RESULTS = "bench/results/current"
 FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar", "throughput-pinned", "sweep",
-         "launch-bar", "launch-pinned", "payload", "inference", "inference-python", "workers", "idle", "sparse-cuda", "sparse-cpu", "rollback", "api",
+         "launch-bar", "launch-pinned", "payload", "inference", "inference-python", "workers", "idle", "sparse-cuda",
+         "sparse-cpu", "rollback", "api",
          "views", "frames", "soak", "gpu-test")
 PAGES_WITHOUT_OTHER_FIGURES = ("README.md", "docs/performance.md")
 MARKED = re.compile(r"<!-- figures: ([a-z-]+) -->(.*?)<!-- end of figures -->", re.DOTALL)
@@ -104,8 +105,9 @@ def readme(results):
         for name, shown in (("gyre", f"Gyre over {where}"), ("raw", f"raw over {where}{polled}")):
             row = results.row(file, name=name)
             lines.append([shown, us(row["p50_ns"]), us(row["p99_ns"]), ratio(row["p50_ratio"])])
+    card = " and ".join(sorted({results.documents[file]["machine"]["gpu"] for file in ("rtt-bar", "rtt-pinned")}))
     links = (f"[BAR]({RESULTS}/rtt-bar.json), [pinned]({RESULTS}/rtt-pinned.json)")
-    return table(["row", "p50", "p99", "p50 / raw"], lines) + f"\n\n{commits_text(results, ('rtt-bar', 'rtt-pinned'))}: {links}."
+    return table(["row", "p50", "p99", "p50 / raw"], lines) + f"\n\n{card}. {commits_text(results, ('rtt-bar', 'rtt-pinned'))}: {links}."
 
 
 def commits_text(results, names=FILES):
@@ -191,9 +193,10 @@ def payload(results):
 
 
 def bulk(results):
-    lines = [[f"{row['bytes'] / 2 ** 20:g}", row["name"], f"{row['gb_per_s']:.1f}", ratio(row["rate_ratio"])]
+    lines = [[f"{row['bytes'] / 2 ** 20:g}", row["name"], f"{row['gb_per_s']:.1f}",
+              f"{results.row('payload', name=row['beside'], bytes=row['bytes'])['gb_per_s']:.1f}", ratio(row["rate_ratio"])]
              for row in results.rows("payload") if row.get("beside", row["name"]) != row["name"]]
-    return table(["MiB", "row", "GB/s", "ratio"], lines)
+    return table(["MiB", "row", "GB/s", "plain copies", "ratio"], lines)
 
 
 def inference(results):
@@ -285,7 +288,8 @@ def single(file, name, figure, form):
 FIGURES = {
     "readme": readme, "machines": machines, "provenance": provenance, "round-trips": round_trips,
     "alternatives": alternatives, "cpu-engine": cpu_engine, "throughput": throughput, "launch": launch,
-    "payload": payload, "bulk": bulk, "inference": inference, "inference-python": inference_python, "workers": workers, "idle": idle, "sparse": sparse, "rollback": rollback, "api": api,
+    "payload": payload, "bulk": bulk, "inference": inference, "inference-python": inference_python,
+    "workers": workers, "idle": idle, "sparse": sparse, "rollback": rollback, "api": api,
     "views": views, "frames": frames, "soak": soak, "gpu-test": gpu_test,
     "bar-us": single("rtt-bar", "gyre", "p50_ns", us), "bar-ratio": single("rtt-bar", "gyre", "p50_ratio", ratio),
     "pinned-us": single("rtt-pinned", "gyre", "p50_ns", us),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures everything that README.md and docs report: one JSON file a step, all by one build, within six minutes on a
+# Measures everything that README.md and docs report: one JSON file a step, all by one build, within eight minutes on a
 # machine with a GPU. It needs bash, coreutils, tar and the program gyre-bench there, and Python with PyTorch for the
 # steps that compare with it; no compiler and no git.
 #
@@ -57,9 +57,9 @@ steps=(
   'sweep|10|sweep --engine cuda --workers 16 --seconds 0.5 --loads 0.1 0.25 0.5 0.7 0.9'
   'launch-bar|8|launch --engine cuda --transport bar --runs 8'
   'launch-pinned|8|launch --engine cuda --transport pinned --runs 8'
-  'payload|30|payload --engine cuda --workers 32 --block 512 --bytes 1048576 16777216 67108864 --total-bytes 1073741824 --interleave 5'
-  'inference|30|inference --messages 10000 --interleave 5'
-  'inference-python|60|examples/inference/mlp.py --measure --rounds 5'
+  'payload|54|payload --engine cuda --workers 32 --block 512 --bytes 1048576 16777216 67108864 --total-bytes 1073741824 --interleave 5'
+  'inference|48|inference --messages 10000 --interleave 5'
+  'inference-python|112|examples/inference/mlp.py --measure --rounds 5'
   'workers|8|workers --engine cuda --workers 1 132 --messages 100000 --interleave 3'
   'idle|12|idle --engine cuda --workers 132 --seconds 5'
   'sparse-cuda|17|sparse --engine cuda --messages 100 --interleave 2 --idle-seconds 1'

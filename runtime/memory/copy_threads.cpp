@@ -62,8 +62,9 @@ CopyThreads::~CopyThreads() {
 
 namespace {
 
-// Larger blocks go past the caches: they would empty them, and memory is not read before it is written. The C
-// library's functions do so too, but see a part of the block alone.
+// Larger blocks are stored past the caches: stored through them, they would push all else out, and the
+// processor would read the memory before it writes it. The C library does so with large blocks too, but it
+// gets one part of a block at a time.
 constexpr size_t largest_cached = size_t(32) << 20;
 
 // As std::memcpy, or where `from` is null std::memset to 0, past the caches.
