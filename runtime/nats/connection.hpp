@@ -1,0 +1,98 @@
+// A connection to NATS, owned: the parts of the C library that a gateway uses, with errors as Gyre has them.
+// Not for users.
+#pragma once
+
+#include <nats/nats.h>
+#include <gyre/runtime/errors.hpp>
+#include <gyre/runtime/nats/options.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gyre::nats::detail {
+
+template <auto destroy>
+struct Destroy {
+  template <class T>
+  void operator()(T* object) const {
+    destroy(object);
+  }
+};
+
+using Message = std::unique_ptr<natsMsg, Destroy<natsMsg_Destroy>>;
+using Subscription = std::unique_ptr<natsSubscription, Destroy<natsSubscription_Destroy>>;
+using JetStream = std::unique_ptr<jsCtx, Destroy<jsCtx_Destroy>>;
+using KeyValue = std::unique_ptr<kvStore, Destroy<kvStore_Destroy>>;
+using KeyValueEntry = std::unique_ptr<kvEntry, Destroy<kvEntry_Destroy>>;
+using KeyValueWatcher = std::unique_ptr<kvWatcher, Destroy<kvWatcher_Destroy>>;
+
+/// Throws Error unless `status` is NATS_OK: "DOING: what the library says, and the last error of this
+/// thread".
+void require(natsStatus status, const std::string& doing);
+
+/// Returns the value of a header; empty if the message has none. Refers to the message.
+std::optional<std::string_view> header_of(natsMsg* message, const char* name);
+/// Returns true if the message has the header more than once.
+bool has_repeated(natsMsg* message, const char* name);
+inline std::span<const std::byte> body_of(const natsMsg* message) {
+  return {reinterpret_cast<const std::byte*>(natsMsg_GetData(message)),
+          size_t(natsMsg_GetDataLength(message))};
+}
+/// Returns the subject that a reply goes to; null if none is wanted.
+inline const char* reply_subject_of(const natsMsg* message) { return natsMsg_GetReply(message); }
+
+/// Counts what a connection's callbacks tell.
+struct ConnectionEvents {
+  std::atomic<uint64_t> disconnects{0};
+  std::atomic<uint64_t> reconnects{0};
+};
+
+/// One connection, which reconnects by itself until it is destroyed. Publishing is thread-safe. A message is
+/// not kept while the connection is lost: publishing fails then, so that the accounts know of it.
+class Connection {
+ public:
+  /// Connects. Blocks at most for 5 s a server.
+  /// @param threads  GatewayOptions::threads
+  /// @throws Error   with the servers tried
+  Connection(const ConnectionOptions& options, const std::string& name, uint32_t threads);
+  /// Closes the connection; no callback of a subscription runs afterwards.
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  natsConnection* get() const { return connection_; }
+  bool connected() const { return natsConnection_Status(connection_) == NATS_CONN_STATUS_CONNECTED; }
+  /// Returns the server's URL without a password; empty if not connected.
+  std::string server() const;
+  uint64_t max_payload() const { return uint64_t(natsConnection_GetMaxPayload(connection_)); }
+  const ConnectionEvents& events() const { return events_; }
+
+  /// Publishes a message. Returns false if it could not be given to the connection.
+  bool publish(natsMsg* message) { return natsConnection_PublishMsg(connection_, message) == NATS_OK; }
+  bool publish(const std::string& subject, std::string_view body) {
+    return natsConnection_Publish(connection_, subject.c_str(), body.data(), int(body.size())) == NATS_OK;
+  }
+  /// Waits until the server has processed all that was sent before. Returns false after the timeout.
+  bool flush(std::chrono::milliseconds timeout) {
+    return natsConnection_FlushTimeout(connection_, timeout.count()) == NATS_OK;
+  }
+  /// Calls `handler(closure, message)` for each message of a subject; each message is the handler's to
+  /// destroy. Messages of one subscription come in order, by one thread.
+  /// @param queue   members of one queue group share the messages; empty: no group
+  /// @throws Error
+  Subscription subscribe(const std::string& subject, const std::string& queue, natsMsgHandler handler,
+                         void* closure);
+  /// Returns a JetStream context whose requests wait at most for `timeout`. Throws Error.
+  JetStream jet_stream(std::chrono::milliseconds timeout);
+
+ private:
+  natsConnection* connection_ = nullptr;
+  ConnectionEvents events_;
+};
+
+}  // namespace gyre::nats::detail

@@ -1,0 +1,32 @@
+// The lease of a node, which its threads ask before they serve.
+#pragma once
+
+#include <ctime>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace gyre::nats::detail {
+
+/// Returns nanoseconds of a clock that also runs while the machine sleeps: a lease ends then as well.
+inline int64_t lease_clock_ns() {
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Says until when the node may serve. One thread renews it; any thread asks.
+class Lease {
+ public:
+  bool valid() const { return lease_clock_ns() < end_ns_.load(std::memory_order_acquire); }
+  int64_t end_ns() const { return end_ns_.load(std::memory_order_acquire); }
+  // Release, paired with the loads: who finds the lease valid sees what was done before it was renewed.
+  void renew(int64_t end_ns) { end_ns_.store(end_ns, std::memory_order_release); }
+  void end() { renew(0); }
+
+ private:
+  std::atomic<int64_t> end_ns_{0};
+};
+
+}  // namespace gyre::nats::detail

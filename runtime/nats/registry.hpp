@@ -1,0 +1,55 @@
+// The entries of a namespace's bucket, as text and as values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gyre::nats::detail {
+
+/// The entry `config`: what is fixed for a namespace.
+struct NamespaceConfig {
+  static constexpr uint32_t max_shards = 4096;
+
+  uint32_t shards = 0;
+  uint32_t lease_ms = 0;
+  uint32_t clock_error_ms = 0;
+  std::string actors;  ///< names in subjects, sorted, with commas
+
+  std::string text() const;
+  /// Returns empty if the text is no such entry.
+  static std::optional<NamespaceConfig> read(std::string_view text);
+};
+
+/// An entry `node.NAME`.
+struct NodeEntry {
+  enum class State {
+    serving,
+    leaving,  ///< hands its shards over, and takes none
+    gone,     ///< has left, or its lease has ended
+  };
+  uint64_t life = 0;
+  State state = State::gone;
+
+  std::string text() const;
+  static std::optional<NodeEntry> read(std::string_view text);
+};
+
+/// An entry `shard.N`.
+struct ShardEntry {
+  enum class State {
+    taken,  ///< its owner does not listen yet
+    serving,
+    moving,  ///< its owner holds requests and waits for those in flight
+  };
+  std::string node;   ///< the owner
+  uint64_t life = 0;  ///< of the owner
+  State state = State::taken;
+  std::string to;  ///< moving: the next owner
+
+  std::string text() const;
+  static std::optional<ShardEntry> read(std::string_view text);
+};
+
+}  // namespace gyre::nats::detail

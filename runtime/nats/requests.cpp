@@ -1,0 +1,281 @@
+#include <gyre/runtime/nats/requests.hpp>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace gyre::nats::detail {
+namespace {
+
+// The empty message as a stream: one segment of one word, a null pointer.
+constexpr std::array<std::byte, 16> empty_message{std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},
+                                                  std::byte{1}};
+
+constexpr const char* no_such_node_reason =
+    "this node does not own the shard, or its lease has ended; ask again after a second";
+
+void set_header(natsMsg* message, const char* name, std::string_view value) {
+  natsMsgHeader_Set(message, name, std::string(value).c_str());
+}
+
+// Publishes a reply; an empty status text leaves out the reason. Returns false if the connection did not take
+// it.
+bool publish_reply(Connection& connection, const char* subject, std::string_view id, std::string_view trace,
+                   uint64_t revision, std::string_view status, std::string_view reason,
+                   std::span<const std::byte> body) {
+  natsMsg* made = nullptr;
+  if (natsMsg_Create(&made, subject, nullptr, reinterpret_cast<const char*>(body.data()), int(body.size())) !=
+      NATS_OK) {
+    return false;
+  }
+  const Message message(made);
+  set_header(made, header::status, status);
+  if (!reason.empty()) set_header(made, header::reason, header_text(reason));
+  if (!id.empty()) set_header(made, header::id, id);
+  if (!trace.empty()) set_header(made, header::trace, trace);
+  set_header(made, header::lease, std::to_string(revision));
+  return connection.publish(made);
+}
+
+bool is_expiry(Status status) { return status == Status::timed_out || status == Status::expired; }
+
+}  // namespace
+
+ActorNames::ActorNames(const ActorSet& actors) {
+  std::map<std::string, std::string> types;
+  for (const std::string& type : actors.types()) {
+    const std::string name = name_in_subject(type);
+    const auto [other, added] = types.emplace(name, type);
+    if (!added) {
+      throw Error(
+          fmt::format("joining actors to NATS: {} and {} are both {} in a subject; rename one of them",
+                      other->second, type, name));
+    }
+    names_.emplace(name, ActorName(type));
+  }
+}
+
+const ActorName* ActorNames::find(std::string_view name_in_subject) const {
+  const auto found = names_.find(name_in_subject);
+  return found == names_.end() ? nullptr : &found->second;
+}
+
+std::string ActorNames::list() const {
+  std::string list;
+  for (const auto& [name, actor] : names_) list += (list.empty() ? "" : ",") + name;
+  return list;
+}
+
+Context::Context(const Runtime& runtime, const GatewayOptions& given)
+    : options(given),
+      subjects(given.namespace_name),
+      actors(runtime.actors()),
+      client(runtime.client()),
+      connection(given.connection, "gyre " + given.node, given.threads) {}
+
+ParsedRequest parse_request(const Context& context, const Shard& shard, natsMsg* message) {
+  ParsedRequest parsed;
+  const auto refuse = [&](std::string_view status, std::string reason) {
+    parsed.status = status;
+    parsed.reason = std::move(reason);
+    return parsed;
+  };
+  for (const char* name : {header::type, header::key, header::timeout, header::id, header::trace}) {
+    if (has_repeated(message, name)) {
+      return refuse(status::bad_header, fmt::format("the header {} is repeated; give it once", name));
+    }
+  }
+  const HeaderTexts texts{header_of(message, header::type), header_of(message, header::key),
+                          header_of(message, header::timeout), header_of(message, header::id),
+                          header_of(message, header::trace)};
+  std::string problem = read_headers(texts, parsed.headers);
+  if (!problem.empty()) return refuse(status::bad_header, std::move(problem));
+  const std::string_view name = context.subjects.actor_in(natsMsg_GetSubject(message));
+  const ActorName* const actor = context.actors.find(name);
+  if (actor == nullptr) {
+    return refuse(gyre::name(Status::unknown_actor),
+                  fmt::format("no actor type is {} in a subject; there are {}", header_text(name, 64),
+                              context.actors.list()));
+  }
+  const uint32_t shards = uint32_t(context.shards.size());
+  const uint32_t right = shard_of(name, parsed.headers.key, shards);
+  if (right != shard.number) {
+    return refuse(status::wrong_shard, fmt::format("{} with key {} belongs to shard {} of {}, not to {}",
+                                                   name, parsed.headers.key, right, shards, shard.number));
+  }
+  const auto numbers = context.client.numbers_of(*actor, parsed.headers.type);
+  if (!numbers) return refuse(gyre::name(numbers.error().status), numbers.error().message());
+  parsed.numbers = numbers.value();
+  const std::span<const std::byte> body = body_of(message);
+  parsed.body = {body.empty() ? std::span<const std::byte>(empty_message) : body, Encoding::stream};
+  return parsed;
+}
+
+/// An ask that the runtime accepted. Its callback holds it alone, so that the callback fits the future.
+struct Requests::Ask {
+  std::shared_ptr<Requests> requests;
+  Shard& shard;
+  uint64_t revision;
+  std::string reply, id, trace;
+};
+
+void Requests::take(Shard& shard, Message message) {
+  const bool wants_reply = reply_subject_of(message.get()) != nullptr;
+  context_->counts.add(wants_reply ? &GatewayBooks::asks_received : &GatewayBooks::tells_received);
+  uint64_t revision = 0;
+  {
+    const std::lock_guard lock(shard.mutex);
+    if (shard.state == Shard::State::holding && shard.held.size() < most_held) {
+      shard.held.push_back(std::move(message));
+      return;
+    }
+    if (shard.state == Shard::State::serving && context_->lease.valid()) {
+      revision = shard.revision;
+      shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
+    }
+  }
+  if (revision == 0) {
+    refuse_no_such_node(message.get());
+    return;
+  }
+  handle(shard, message.get(), revision);
+}
+
+// The request is counted in shard.in_flight; the count is given back once it has its outcome.
+void Requests::handle(Shard& shard, natsMsg* message, uint64_t revision) {
+  const ParsedRequest request = parse_request(*context_, shard, message);
+  const char* const reply = reply_subject_of(message);
+  if (request.status.empty() && reply != nullptr) {
+    ask(shard, request, reply, revision);
+    return;
+  }
+  if (request.status.empty()) {
+    tell(request);
+  } else {
+    refuse_message(message, request.headers, revision, request.status, request.reason);
+  }
+  shard.in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the load of who waits for 0
+}
+
+void Requests::ask(Shard& shard, const ParsedRequest& request, const char* reply, uint64_t revision) {
+  AskOptions options;
+  if (request.headers.timeout_us != 0)
+    options.timeout = std::chrono::microseconds(request.headers.timeout_us);
+  auto ask = std::make_unique<Ask>(Ask{shared_from_this(), shard, revision, reply,
+                                       std::string(request.headers.id), std::string(request.headers.trace)});
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  auto sent = context_->client.send_ask_by_number(request.numbers, request.headers.key, request.body, options,
+                                                  gyre::detail::WhenFull::refuse);
+  if (!sent) {
+    conclude(*ask, sent.error(), &GatewayBooks::asks_refused);
+    return;
+  }
+  std::move(sent.value()).then([ask = std::move(ask)](Result<Reply<capnp::AnyPointer>> outcome) {
+    Requests& requests = *ask->requests;
+    if (outcome) {
+      requests.conclude(*ask, outcome.value());
+    } else {
+      requests.conclude(*ask, outcome.error(),
+                        is_expiry(outcome.error().status) ? &GatewayBooks::asks_expired
+                                                          : &GatewayBooks::asks_error_replies);
+    }
+  });
+}
+
+void Requests::tell(const ParsedRequest& request) {
+  TellOptions options;
+  options.expires_after = std::chrono::microseconds(request.headers.timeout_us);
+  const auto told = context_->client.send_tell_by_number(request.numbers, request.headers.key, request.body,
+                                                         options, gyre::detail::WhenFull::refuse);
+  context_->counts.add(told ? &GatewayBooks::tells_accepted : &GatewayBooks::tells_refused);
+}
+
+void Requests::conclude(const Ask& ask, const Reply<capnp::AnyPointer>& reply) {
+  std::vector<std::byte> body;
+  if (!reply.body().empty()) body = encode(reply.body(), Encoding::stream);
+  const uint64_t limit = context_->connection.max_payload();
+  if (body.size() > limit) {
+    conclude(ask, Failure(Status::reply_too_large, uint32_t(limit)), &GatewayBooks::asks_error_replies);
+  } else {
+    conclude(ask, gyre::nats::status::ok, {}, body, &GatewayBooks::asks_answered);
+  }
+}
+
+void Requests::conclude(const Ask& ask, const Failure& failure, uint64_t GatewayBooks::*count) {
+  conclude(ask, gyre::name(failure.status), failure.message(), {}, count);
+}
+
+void Requests::conclude(const Ask& ask, std::string_view status, std::string_view reason,
+                        std::span<const std::byte> body, uint64_t GatewayBooks::*count) {
+  // Without the lease another node may own the actor: its outcomes are the ones that hold.
+  const bool sent = context_->lease.valid() && publish_reply(context_->connection, ask.reply.c_str(), ask.id,
+                                                             ask.trace, ask.revision, status, reason, body);
+  context_->counts.add(sent ? count : &GatewayBooks::asks_lost);
+  in_flight_.fetch_sub(1, std::memory_order_relaxed);
+  ask.shard.in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the load of who waits for 0
+}
+
+void Requests::refuse_message(natsMsg* message, const RequestHeaders& headers, uint64_t revision,
+                              std::string_view status, std::string_view reason) {
+  const char* const reply = reply_subject_of(message);
+  if (reply == nullptr) {
+    context_->counts.add(&GatewayBooks::tells_refused);
+    return;
+  }
+  const bool sent =
+      publish_reply(context_->connection, reply, headers.id, headers.trace, revision, status, reason, {});
+  context_->counts.add(sent ? &GatewayBooks::asks_refused : &GatewayBooks::asks_lost);
+}
+
+void Requests::refuse_no_such_node(natsMsg* message) {
+  refuse_message(message, {}, 0, gyre::nats::status::no_such_node, no_such_node_reason);
+}
+
+void Requests::serve(Shard& shard, uint64_t revision) {
+  std::vector<Message> held;
+  for (;;) {
+    {
+      const std::lock_guard lock(shard.mutex);
+      shard.revision = revision;
+      held = std::exchange(shard.held, {});
+      if (held.empty()) {
+        shard.state = Shard::State::serving;
+        return;
+      }
+      shard.in_flight.fetch_add(uint32_t(held.size()), std::memory_order_relaxed);
+    }
+    for (const Message& message : held) handle(shard, message.get(), revision);
+  }
+}
+
+void Requests::hold(Shard& shard) {
+  const std::lock_guard lock(shard.mutex);
+  shard.state = Shard::State::holding;
+}
+
+void Requests::forward(Shard& shard) {
+  for (const Message& message : end_service(shard)) {
+    const bool wants_reply = reply_subject_of(message.get()) != nullptr;
+    const bool sent = context_->connection.publish(message.get());
+    if (wants_reply) {
+      context_->counts.add(sent ? &GatewayBooks::asks_forwarded : &GatewayBooks::asks_lost);
+    } else {
+      context_->counts.add(sent ? &GatewayBooks::tells_forwarded : &GatewayBooks::tells_refused);
+    }
+  }
+}
+
+void Requests::refuse(Shard& shard) {
+  for (const Message& message : end_service(shard)) refuse_no_such_node(message.get());
+}
+
+// Returns the messages that the shard holds.
+std::vector<Message> Requests::end_service(Shard& shard) {
+  const std::lock_guard lock(shard.mutex);
+  shard.state = Shard::State::away;
+  return std::exchange(shard.held, {});
+}
+
+}  // namespace gyre::nats::detail

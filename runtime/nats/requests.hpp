@@ -1,0 +1,124 @@
+// Asks and tells from NATS: from a message to an actor, and from its outcome to a reply.
+#pragma once
+
+#include <gyre/runtime/nats/connection.hpp>
+#include <gyre/runtime/nats/counts.hpp>
+#include <gyre/runtime/nats/headers.hpp>
+#include <gyre/runtime/nats/lease.hpp>
+#include <gyre/runtime/nats/subject.hpp>
+#include <gyre/runtime/runtime.hpp>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gyre::nats::detail {
+
+/// Finds actor types by their names in subjects.
+class ActorNames {
+ public:
+  /// @throws Error  if two actor types have one name in subjects
+  explicit ActorNames(const ActorSet& actors);
+  /// Returns null if there is none.
+  const ActorName* find(std::string_view name_in_subject) const;
+  /// Returns the names in subjects, sorted, with commas.
+  std::string list() const;
+
+ private:
+  std::map<std::string, ActorName, std::less<>> names_;
+};
+
+/// What a node knows of one shard. The message path locks it for each request, the membership seldom.
+struct Shard {
+  enum class State {
+    away,     ///< another node's: requests are answered no_such_node
+    serving,  ///< this node's: requests go to actors
+    holding,  ///< moves to another node: requests wait
+  };
+
+  uint32_t number = 0;
+  std::mutex mutex;  // of the next three
+  State state = State::away;
+  uint64_t revision = 0;      // of the entry by which the node owns the shard
+  std::vector<Message> held;  // in their order
+  /// Requests, durable ones too, with an actor. A request is counted under the lock, so none is added while
+  /// the shard is held; the release of the last is seen by the thread that waits for it (acquire).
+  std::atomic<uint32_t> in_flight{0};
+};
+
+/// Holds what all parts of a gateway share. Asks in flight keep it alive after the gateway has ended.
+struct Context {
+  /// Connects. Throws as Gateway's constructor.
+  Context(const Runtime& runtime, const GatewayOptions& options);
+
+  const GatewayOptions options;
+  const Subjects subjects;
+  const ActorNames actors;
+  Client client;
+  Counts counts;
+  Lease lease;
+  Connection connection;
+  std::vector<Shard> shards;  // set once, before the first subscription
+};
+
+/// A request whose headers and body are ready for the runtime.
+struct ParsedRequest {
+  RequestHeaders headers;
+  MessageNumbers numbers{};
+  Encoded body{};
+  std::string_view status{};  ///< why it is refused; empty: it is not
+  std::string reason{};
+};
+
+/// Reads a request's subject, headers and body, without judging the body's content. The result refers to the
+/// message.
+ParsedRequest parse_request(const Context& context, const Shard& shard, natsMsg* message);
+
+/// Gives asks and tells to actors, and publishes the replies. Thread-safe.
+class Requests : public std::enable_shared_from_this<Requests> {
+ public:
+  explicit Requests(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+
+  /// Handles a message that came for the shard. Never blocks for room.
+  void take(Shard& shard, Message message);
+  /// Handles the held messages and lets later ones pass: the shard is the node's.
+  void serve(Shard& shard, uint64_t revision);
+  /// Lets later messages wait.
+  void hold(Shard& shard);
+  /// Publishes the held messages again, for the shard's new owner, which has subscribed; answers later ones
+  /// with no_such_node.
+  void forward(Shard& shard);
+  /// Answers the held messages with no_such_node, and later ones.
+  void refuse(Shard& shard);
+
+  /// Returns the number of asks that actors have.
+  uint32_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Ask;
+
+  // A shard holds at most so many messages; others are refused, so that memory is bounded.
+  static constexpr size_t most_held = 65536;
+
+  void handle(Shard& shard, natsMsg* message, uint64_t revision);
+  void ask(Shard& shard, const ParsedRequest& request, const char* reply, uint64_t revision);
+  void tell(const ParsedRequest& request);
+  // Publish an ask's outcome, and count it as `count`, or as lost.
+  void conclude(const Ask& ask, const Reply<capnp::AnyPointer>& reply);
+  void conclude(const Ask& ask, const Failure& failure, uint64_t GatewayBooks::*count);
+  void conclude(const Ask& ask, std::string_view status, std::string_view reason,
+                std::span<const std::byte> body, uint64_t GatewayBooks::*count);
+  void refuse_message(natsMsg* message, const RequestHeaders& headers, uint64_t revision,
+                      std::string_view status, std::string_view reason);
+  void refuse_no_such_node(natsMsg* message);
+  static std::vector<Message> end_service(Shard& shard);
+
+  const std::shared_ptr<Context> context_;
+  std::atomic<uint32_t> in_flight_{0};
+};
+
+}  // namespace gyre::nats::detail
