@@ -82,7 +82,7 @@ Connection::Connection(const ConnectionOptions& options, const std::string& name
   set(natsOptions_SetReconnectWait(made, reconnect_wait_ms));
   set(natsOptions_SetReconnectJitter(made, reconnect_wait_ms, reconnect_wait_ms));
   // What is published while the connection is lost fails, and is counted, instead of being sent much later.
-  set(natsOptions_SetReconnectBufSize(made, -1));
+  set(natsOptions_SetReconnectBufSize(made, 1));
   set(natsOptions_SetWriteDeadline(made, write_deadline_ms));
   // A reply is written by the thread that publishes it: the library's own flusher would take a wake-up more.
   set(natsOptions_SetSendAsap(made, true));
@@ -112,8 +112,21 @@ Connection::Connection(const ConnectionOptions& options, const std::string& name
 }
 
 Connection::~Connection() {
-  natsConnection_Close(connection_);
+  close();
   natsConnection_Destroy(connection_);
+}
+
+void Connection::close() {
+  natsConnection_Close(connection_);
+  std::unique_lock lock(open_.mutex);
+  open_.none.wait(lock, [this] { return open_.count == 0; });
+}
+
+// The library's thread calls it once no handler of the subscription will run.
+void Connection::count_complete(void* open) {
+  Open& subscriptions = *static_cast<Open*>(open);
+  const std::lock_guard lock(subscriptions.mutex);
+  if (--subscriptions.count == 0) subscriptions.none.notify_all();
 }
 
 std::string Connection::server() const {
@@ -129,7 +142,15 @@ Subscription Connection::subscribe(const std::string& subject, const std::string
                         : natsConnection_QueueSubscribe(&made, connection_, subject.c_str(), queue.c_str(),
                                                         handler, closure),
           fmt::format("subscribing to {}", subject));
-  return Subscription(made);
+  Subscription subscription(made);
+  {
+    const std::lock_guard lock(open_.mutex);
+    ++open_.count;
+  }
+  const natsStatus status = natsSubscription_SetOnCompleteCB(made, count_complete, &open_);
+  if (status != NATS_OK) count_complete(&open_);
+  require(status, fmt::format("subscribing to {}", subject));
+  return subscription;
 }
 
 JetStream Connection::jet_stream(std::chrono::milliseconds timeout) {

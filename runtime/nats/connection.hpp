@@ -7,8 +7,11 @@
 #include <gyre/runtime/nats/options.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,10 +63,12 @@ class Connection {
   /// @param threads  GatewayOptions::threads
   /// @throws Error   with the servers tried
   Connection(const ConnectionOptions& options, const std::string& name, uint32_t threads);
-  /// Closes the connection; no callback of a subscription runs afterwards.
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+
+  /// Ends the connection. Blocks until no handler of a subscription runs; none runs afterwards.
+  void close();
 
   natsConnection* get() const { return connection_; }
   bool connected() const { return natsConnection_Status(connection_) == NATS_CONN_STATUS_CONNECTED; }
@@ -72,8 +77,9 @@ class Connection {
   uint64_t max_payload() const { return uint64_t(natsConnection_GetMaxPayload(connection_)); }
   const ConnectionEvents& events() const { return events_; }
 
-  /// Publishes a message. Returns false if it could not be given to the connection.
-  bool publish(natsMsg* message) { return natsConnection_PublishMsg(connection_, message) == NATS_OK; }
+  /// Publishes a message. Returns NATS_MAX_PAYLOAD if it is too large for the server, and other errors if it
+  /// could not be given to the connection.
+  natsStatus publish(natsMsg* message) { return natsConnection_PublishMsg(connection_, message); }
   bool publish(const std::string& subject, std::string_view body) {
     return natsConnection_Publish(connection_, subject.c_str(), body.data(), int(body.size())) == NATS_OK;
   }
@@ -91,8 +97,17 @@ class Connection {
   JetStream jet_stream(std::chrono::milliseconds timeout);
 
  private:
+  static void count_complete(void* open);
+
+  // Counts subscriptions whose handlers may still run.
+  struct Open {
+    std::mutex mutex;
+    std::condition_variable none;
+    uint32_t count = 0;
+  };
   natsConnection* connection_ = nullptr;
   ConnectionEvents events_;
+  Open open_;
 };
 
 }  // namespace gyre::nats::detail

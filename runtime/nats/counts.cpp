@@ -2,11 +2,10 @@
 
 #include <array>
 
-namespace gyre::nats::detail {
+namespace gyre::nats {
 namespace {
 
-#define GYRE_COUNT(member, help) \
-  { &GatewayBooks::member, #member, help }
+#define GYRE_COUNT(member, help) CountField{&GatewayBooks::member, #member, help}
 
 constexpr std::array fields{
     GYRE_COUNT(asks_received, "Requests with a reply subject."),
@@ -43,4 +42,4 @@ static_assert(sizeof(GatewayBooks) == fields.size() * sizeof(uint64_t), "every c
 
 std::span<const CountField> count_fields() { return fields; }
 
-}  // namespace gyre::nats::detail
+}  // namespace gyre::nats

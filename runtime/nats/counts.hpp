@@ -5,18 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <span>
 
 namespace gyre::nats::detail {
-
-/// Names one of a GatewayBooks' counts for statistics.
-struct CountField {
-  uint64_t GatewayBooks::*count;
-  const char* name;  ///< the member's
-  const char* help;  ///< one line
-};
-/// Lists all counts of GatewayBooks, in their order.
-std::span<const CountField> count_fields();
 
 /// Adds up a GatewayBooks. Thread-safe. The counts are relaxed: they order nothing.
 class Counts {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,15 @@ struct GatewayBooks {
     return asks_in_flight() == 0 && tells_in_flight() == 0 && durable_in_flight() == 0 && dropped == 0;
   }
 };
+
+/// Names one of a GatewayBooks' counts for statistics.
+struct CountField {
+  uint64_t GatewayBooks::*count;
+  const char* name;  ///< the member's
+  const char* help;  ///< one line
+};
+/// Lists all counts of GatewayBooks, in their order.
+std::span<const CountField> count_fields();
 
 /// Says what a gateway is doing.
 struct GatewayState {

@@ -20,15 +20,14 @@ void set_header(natsMsg* message, const char* name, std::string_view value) {
   natsMsgHeader_Set(message, name, std::string(value).c_str());
 }
 
-// Publishes a reply; an empty status text leaves out the reason. Returns false if the connection did not take
-// it.
-bool publish_reply(Connection& connection, const char* subject, std::string_view id, std::string_view trace,
-                   uint64_t revision, std::string_view status, std::string_view reason,
-                   std::span<const std::byte> body) {
+// Publishes a reply. Returns as Connection::publish().
+natsStatus publish_reply(Connection& connection, const char* subject, std::string_view id,
+                         std::string_view trace, uint64_t revision, std::string_view status,
+                         std::string_view reason, std::span<const std::byte> body) {
   natsMsg* made = nullptr;
   if (natsMsg_Create(&made, subject, nullptr, reinterpret_cast<const char*>(body.data()), int(body.size())) !=
       NATS_OK) {
-    return false;
+    return NATS_NO_MEMORY;
   }
   const Message message(made);
   set_header(made, header::status, status);
@@ -195,24 +194,31 @@ void Requests::tell(const ParsedRequest& request) {
 void Requests::conclude(const Ask& ask, const Reply<capnp::AnyPointer>& reply) {
   std::vector<std::byte> body;
   if (!reply.body().empty()) body = encode(reply.body(), Encoding::stream);
-  const uint64_t limit = context_->connection.max_payload();
-  if (body.size() > limit) {
-    conclude(ask, Failure(Status::reply_too_large, uint32_t(limit)), &GatewayBooks::asks_error_replies);
-  } else {
-    conclude(ask, gyre::nats::status::ok, {}, body, &GatewayBooks::asks_answered);
+  const natsStatus sent = publish(ask, gyre::nats::status::ok, {}, body);
+  if (sent != NATS_MAX_PAYLOAD) {
+    end(ask, sent, &GatewayBooks::asks_answered);
+    return;
   }
+  const std::string reason = fmt::format(
+      "publishing a reply of {} bytes: the server takes {}, headers included; raise its max_payload",
+      body.size(), context_->connection.max_payload());
+  end(ask, publish(ask, gyre::name(Status::reply_too_large), reason, {}), &GatewayBooks::asks_error_replies);
 }
 
 void Requests::conclude(const Ask& ask, const Failure& failure, uint64_t GatewayBooks::*count) {
-  conclude(ask, gyre::name(failure.status), failure.message(), {}, count);
+  end(ask, publish(ask, gyre::name(failure.status), failure.message(), {}), count);
 }
 
-void Requests::conclude(const Ask& ask, std::string_view status, std::string_view reason,
-                        std::span<const std::byte> body, uint64_t GatewayBooks::*count) {
-  // Without the lease another node may own the actor: its outcomes are the ones that hold.
-  const bool sent = context_->lease.valid() && publish_reply(context_->connection, ask.reply.c_str(), ask.id,
-                                                             ask.trace, ask.revision, status, reason, body);
-  context_->counts.add(sent ? count : &GatewayBooks::asks_lost);
+// Without the lease another node may own the actor: its outcomes are the ones that hold.
+natsStatus Requests::publish(const Ask& ask, std::string_view status, std::string_view reason,
+                             std::span<const std::byte> body) {
+  if (!context_->lease.valid()) return NATS_ILLEGAL_STATE;
+  return publish_reply(context_->connection, ask.reply.c_str(), ask.id, ask.trace, ask.revision, status,
+                       reason, body);
+}
+
+void Requests::end(const Ask& ask, natsStatus sent, uint64_t GatewayBooks::*count) {
+  context_->counts.add(sent == NATS_OK ? count : &GatewayBooks::asks_lost);
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
   ask.shard.in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the load of who waits for 0
 }
@@ -224,8 +230,8 @@ void Requests::refuse_message(natsMsg* message, const RequestHeaders& headers, u
     context_->counts.add(&GatewayBooks::tells_refused);
     return;
   }
-  const bool sent =
-      publish_reply(context_->connection, reply, headers.id, headers.trace, revision, status, reason, {});
+  const bool sent = publish_reply(context_->connection, reply, headers.id, headers.trace, revision, status,
+                                  reason, {}) == NATS_OK;
   context_->counts.add(sent ? &GatewayBooks::asks_refused : &GatewayBooks::asks_lost);
 }
 
@@ -258,7 +264,7 @@ void Requests::hold(Shard& shard) {
 void Requests::forward(Shard& shard) {
   for (const Message& message : end_service(shard)) {
     const bool wants_reply = reply_subject_of(message.get()) != nullptr;
-    const bool sent = context_->connection.publish(message.get());
+    const bool sent = context_->connection.publish(message.get()) == NATS_OK;
     if (wants_reply) {
       context_->counts.add(sent ? &GatewayBooks::asks_forwarded : &GatewayBooks::asks_lost);
     } else {

@@ -107,11 +107,12 @@ class Requests : public std::enable_shared_from_this<Requests> {
   void handle(Shard& shard, natsMsg* message, uint64_t revision);
   void ask(Shard& shard, const ParsedRequest& request, const char* reply, uint64_t revision);
   void tell(const ParsedRequest& request);
-  // Publish an ask's outcome, and count it as `count`, or as lost.
+  // Answer an ask and count its outcome as `count`, or as lost.
   void conclude(const Ask& ask, const Reply<capnp::AnyPointer>& reply);
   void conclude(const Ask& ask, const Failure& failure, uint64_t GatewayBooks::*count);
-  void conclude(const Ask& ask, std::string_view status, std::string_view reason,
-                std::span<const std::byte> body, uint64_t GatewayBooks::*count);
+  natsStatus publish(const Ask& ask, std::string_view status, std::string_view reason,
+                     std::span<const std::byte> body);
+  void end(const Ask& ask, natsStatus sent, uint64_t GatewayBooks::*count);
   void refuse_message(natsMsg* message, const RequestHeaders& headers, uint64_t revision,
                       std::string_view status, std::string_view reason);
   void refuse_no_such_node(natsMsg* message);

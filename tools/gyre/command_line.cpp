@@ -159,8 +159,9 @@ void ProgramCommand::hide() const { app_->group(""); }
 void ProgramCommand::footer(const std::string& text) const { app_->footer(text); }
 void ProgramCommand::when_chosen(std::function<void()> call) const { app_->callback(std::move(call)); }
 
-Program::Program(const std::string& text, const std::string& name) : app_(new CLI::App(text, name)) {
-  app_->require_subcommand(1);
+Program::Program(const std::string& text, const std::string& name, Subcommands subcommands)
+    : app_(new CLI::App(text, name)) {
+  if (subcommands == Subcommands::one) app_->require_subcommand(1);
   app_->set_version_flag("--version",
                          fmt::format("{} {}\ncommit {}", name, GYRE_VERSION, build_commit().text()),
                          "Print the version and the commit and exit");

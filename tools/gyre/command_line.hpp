@@ -105,10 +105,12 @@ class ProgramCommand {
   CLI::App* app_;
 };
 
-/// A program's command line, which needs one subcommand. Move-only.
+/// A program's command line. Move-only.
 class Program {
  public:
-  Program(const std::string& text, const std::string& name);
+  enum class Subcommands { one, none };
+  /// @param subcommands  whether a subcommand must be given
+  Program(const std::string& text, const std::string& name, Subcommands subcommands = Subcommands::one);
   ~Program();
 
   ProgramCommand command() const { return ProgramCommand(app_.get()); }

@@ -1,0 +1,93 @@
+#include <gyre/runtime/nats/gateway.hpp>
+
+#include <fmt/format.h>
+#include <gyre/runtime/nats/membership.hpp>
+#include <gyre/runtime/nats/requests.hpp>
+
+#include <string>
+
+namespace gyre::nats {
+namespace {
+
+void check(const GatewayOptions& options) {
+  std::string problems;
+  const auto require = [&](bool holds, const std::string& problem) {
+    if (!holds) problems += (problems.empty() ? "" : "\n") + problem;
+  };
+  const auto require_name = [&](const char* what, const std::string& name) {
+    require(is_name(name),
+            fmt::format("{} is \"{}\"; give 1 to 32 letters, digits, _ and -", what, header_text(name, 64)));
+  };
+  require_name("the namespace", options.namespace_name);
+  require_name("the node's name", options.node);
+  require(!options.connection.servers.empty(), "no server is given; give the URL of one");
+  require(options.connection.certificate_file.empty() == options.connection.key_file.empty(),
+          "a certificate and its key go together; give both files or neither");
+  require(options.shards <= detail::NamespaceConfig::max_shards,
+          fmt::format("{} shards are asked for; give 1 to {}", options.shards,
+                      detail::NamespaceConfig::max_shards));
+  const auto require_within = [&](const char* what, int64_t value, int64_t least, int64_t most) {
+    require(value >= least && value <= most,
+            fmt::format("{} is {}; give {} to {}", what, value, least, most));
+  };
+  if (options.lease.count() != 0) require_within("the lease in ms", options.lease.count(), 300, 3'600'000);
+  if (options.clock_error.count() != 0)
+    require_within("the clock error in ms", options.clock_error.count(), 1, 3'600'000);
+  require_within("the number of replicas", options.replicas, 1, 5);
+  require_within("the number of durable tells in flight", options.durable_in_flight, 1, 1000);
+  require_within("the wait for an acknowledgement in ms", options.acknowledge_wait.count(), 1000, 86'400'000);
+  require_within("the timeout of a handover in ms", options.handover_timeout.count(), 1, 3'600'000);
+  require_within("the number of threads", options.threads, 1, 64);
+  if (!problems.empty()) throw BadOptions(problems);
+}
+
+detail::EngineHealth health_of(const Runtime& runtime) {
+  return {runtime.state() == Lifecycle::active, runtime.stats().restarts};
+}
+
+}  // namespace
+
+class Gateway::Node {
+ public:
+  Node(Runtime& runtime, const GatewayOptions& options)
+      : context_(std::make_shared<detail::Context>(runtime, options)),
+        requests_(std::make_shared<detail::Requests>(context_)),
+        membership_(context_, requests_, {[](detail::Shard&) {}, [](detail::Shard&) {}},
+                    [&runtime] { return health_of(runtime); }) {}
+  ~Node() {
+    membership_.stop();
+    context_->connection.close();  // the membership's subscriptions have ended afterwards
+  }
+
+  bool leave(std::chrono::milliseconds timeout) {
+    const bool left = membership_.leave(timeout);
+    context_->connection.flush(timeout);
+    return left && requests_->in_flight() == 0;
+  }
+  GatewayBooks books() { return context_->counts.books(); }
+  GatewayState state() const {
+    const auto& connection = context_->connection;
+    return {connection.connected(),     connection.server(),
+            context_->lease.valid(),    uint32_t(context_->shards.size()),
+            membership_.shards_owned(), requests_->in_flight(),
+            membership_.nodes()};
+  }
+
+ private:
+  const std::shared_ptr<detail::Context> context_;
+  const std::shared_ptr<detail::Requests> requests_;
+  detail::Membership membership_;
+};
+
+Gateway::Gateway(Runtime& runtime, const GatewayOptions& options) {
+  check(options);
+  node_ = std::make_unique<Node>(runtime, options);
+}
+
+Gateway::~Gateway() = default;
+
+bool Gateway::leave(std::chrono::milliseconds timeout) { return node_->leave(timeout); }
+GatewayBooks Gateway::books() const { return node_->books(); }
+GatewayState Gateway::state() const { return node_->state(); }
+
+}  // namespace gyre::nats

@@ -1,0 +1,598 @@
+#include <gyre/runtime/nats/membership.hpp>
+
+#include <fmt/format.h>
+#include <gyre/runtime/log.hpp>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace gyre::nats::detail {
+namespace {
+
+constexpr uint32_t default_shards = 64;
+constexpr uint32_t default_lease_ms = 3000;
+constexpr uint32_t default_clock_error_ms = 500;
+constexpr std::chrono::milliseconds set_up_timeout{5000};
+constexpr int64_t ms = 1'000'000;
+// How long the thread waits for an entry before it looks whether something is due.
+constexpr int64_t idle_wait_ns = 20 * ms;
+constexpr int64_t move_wait_ns = 1 * ms;
+// How long a shard that was handed over waits for its new owner to listen, beyond a lease.
+constexpr int64_t listen_timeout_ns = 5000 * ms;
+
+uint64_t new_life() {
+  std::random_device random;
+  uint64_t life = 0;
+  while (life == 0) life = uint64_t(random()) << 32 | random();
+  return life;
+}
+
+std::string key_of(uint32_t shard) { return fmt::format("shard.{}", shard); }
+
+void note(std::string text) {
+  gyre::detail::log(LogLevel::info, [&] { return "gyre: info: " + text; });
+}
+
+KeyValueEntry entry_at(kvStore* bucket, const std::string& key, natsStatus& status) {
+  kvEntry* entry = nullptr;
+  status = kvStore_Get(&entry, bucket, key.c_str());
+  return KeyValueEntry(entry);
+}
+
+std::string_view value_of(kvEntry* entry) {
+  return {static_cast<const char*>(kvEntry_Value(entry)), size_t(kvEntry_ValueLen(entry))};
+}
+
+}  // namespace
+
+void Membership::take(natsConnection*, natsSubscription*, natsMsg* message, void* closure) {
+  const Closure& of_shard = *static_cast<const Closure*>(closure);
+  of_shard.requests->take(*of_shard.shard, Message(message));
+}
+
+Membership::Membership(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests,
+                       Listener listener, std::function<EngineHealth()> health)
+    : context_(std::move(context)),
+      requests_(std::move(requests)),
+      listener_(std::move(listener)),
+      health_(std::move(health)),
+      name_(context_->options.node),
+      key_("node." + name_) {
+  jet_stream_ = context_->connection.jet_stream(set_up_timeout);
+  open_bucket();
+  agree_on_config();
+  // From here on no request may take as long as a lease.
+  bucket_.reset();
+  jet_stream_ =
+      context_->connection.jet_stream(std::chrono::milliseconds(std::max(config_.lease_ms / 3, 50u)));
+  open_bucket();
+  context_->shards = std::vector<Shard>(config_.shards);
+  seats_ = std::vector<Seat>(config_.shards);
+  for (uint32_t n = 0; n < config_.shards; ++n) {
+    context_->shards[n].number = n;
+    closures_.push_back({requests_.get(), &context_->shards[n]});
+  }
+  join();
+  thread_ = std::thread([this] { run(); });
+}
+
+Membership::~Membership() { stop(); }
+
+void Membership::open_bucket() {
+  const std::string name = context_->subjects.bucket();
+  kvStore* bucket = nullptr;
+  natsStatus status = js_KeyValue(&bucket, jet_stream_.get(), name.c_str());
+  if (status == NATS_NOT_FOUND) {
+    kvConfig config;
+    kvConfig_Init(&config);
+    config.Bucket = name.c_str();
+    config.History = 1;
+    config.Replicas = int(context_->options.replicas);
+    status = js_CreateKeyValue(&bucket, jet_stream_.get(), &config);
+  }
+  require(status,
+          fmt::format("opening the bucket {}; the server must run with JetStream (nats-server -js)", name));
+  bucket_.reset(bucket);
+}
+
+void Membership::agree_on_config() {
+  const GatewayOptions& options = context_->options;
+  NamespaceConfig wanted;
+  wanted.shards = options.shards != 0 ? options.shards : default_shards;
+  wanted.lease_ms = options.lease.count() != 0 ? uint32_t(options.lease.count()) : default_lease_ms;
+  wanted.clock_error_ms =
+      options.clock_error.count() != 0 ? uint32_t(options.clock_error.count()) : default_clock_error_ms;
+  wanted.actors = context_->actors.list();
+  uint64_t revision = 0;
+  if (kvStore_CreateString(&revision, bucket_.get(), "config", wanted.text().c_str()) == NATS_OK) {
+    config_ = wanted;
+    return;
+  }
+  natsStatus status = NATS_OK;
+  const KeyValueEntry entry = entry_at(bucket_.get(), "config", status);
+  require(status, fmt::format("reading the entry config of the bucket {}", context_->subjects.bucket()));
+  const auto there = NamespaceConfig::read(value_of(entry.get()));
+  if (!there) {
+    throw Error(fmt::format(
+        "joining the namespace {}: the entry config of the bucket {} is \"{}\", which is none; "
+        "delete the bucket if no node uses it",
+        context_->subjects.name(), context_->subjects.bucket(), header_text(value_of(entry.get()), 100)));
+  }
+  std::string problems;
+  const auto compare = [&](const char* what, uint32_t asked, uint32_t has) {
+    if (asked != 0 && asked != has) {
+      problems += fmt::format("{} is {}, but the namespace {} has {}; leave the option out\n", what, asked,
+                              context_->subjects.name(), has);
+    }
+  };
+  compare("the number of shards", options.shards, there->shards);
+  compare("the lease in ms", uint32_t(options.lease.count()), there->lease_ms);
+  compare("the clock error in ms", uint32_t(options.clock_error.count()), there->clock_error_ms);
+  if (there->actors != wanted.actors) {
+    problems +=
+        fmt::format("this node has the actors {}, but the namespace {} serves {}; use another namespace\n",
+                    wanted.actors, context_->subjects.name(), there->actors);
+  }
+  if (!problems.empty()) {
+    problems.pop_back();
+    throw BadOptions(problems);
+  }
+  config_ = *there;
+}
+
+// Begins the first life. A node of this name that died is waited for until its lease is over.
+void Membership::join() {
+  engine_ = health_();
+  const int64_t wait_ns = (int64_t(config_.lease_ms) + config_.clock_error_ms) * ms;
+  uint64_t foreign_revision = 0;
+  int64_t since_ns = lease_clock_ns();
+  while (!try_to_begin_life()) {
+    natsStatus status = NATS_OK;
+    const KeyValueEntry entry = entry_at(bucket_.get(), key_, status);
+    require(status, fmt::format("reading the entry {} of the bucket {}", key_, context_->subjects.bucket()));
+    const uint64_t revision = kvEntry_Revision(entry.get());
+    if (foreign_revision != 0 && revision != foreign_revision) {
+      const auto node = NodeEntry::read(value_of(entry.get()));
+      if (node && node->state != NodeEntry::State::gone) {
+        throw Error(
+            fmt::format("joining the namespace {}: a node named {} is alive; give this one another name",
+                        context_->subjects.name(), name_));
+      }
+    }
+    if (foreign_revision != 0 && lease_clock_ns() - since_ns > wait_ns) {
+      NodeEntry gone;
+      uint64_t replaced = revision;
+      put(key_, gone.text(), replaced);
+    }
+    foreign_revision = revision;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// Writes an entry in place of `revision` (0: there is none), which becomes the new one. Returns false if it
+// was not written, or if that is unknown.
+bool Membership::put(std::string_view key, const std::string& text, uint64_t& revision) {
+  uint64_t written = 0;
+  const std::string name(key);
+  const natsStatus status =
+      revision == 0 ? kvStore_CreateString(&written, bucket_.get(), name.c_str(), text.c_str())
+                    : kvStore_UpdateString(&written, bucket_.get(), name.c_str(), text.c_str(), revision);
+  if (status != NATS_OK) return false;
+  revision = written;
+  return true;
+}
+
+bool Membership::put(const Shard& shard, Seat& seat, const ShardEntry& entry) {
+  if (!put(key_of(shard.number), entry.text(), seat.revision)) return false;
+  seat.entry = entry;
+  return true;
+}
+
+bool Membership::try_to_begin_life() {
+  natsStatus status = NATS_OK;
+  const KeyValueEntry there = entry_at(bucket_.get(), key_, status);
+  uint64_t revision = 0;
+  if (status == NATS_OK) {
+    const auto node = NodeEntry::read(value_of(there.get()));
+    const bool free = !node || node->state == NodeEntry::State::gone || node->life == last_life_;
+    if (!free) return false;
+    revision = kvEntry_Revision(there.get());
+  } else if (status != NATS_NOT_FOUND) {
+    return false;
+  }
+  const int64_t begun_ns = lease_clock_ns();
+  const NodeEntry entry{new_life(), NodeEntry::State::serving};
+  last_life_ = entry.life;  // also where the answer is lost: the entry is this process's then
+  if (!put(key_, entry.text(), revision)) return false;
+  own_revision_ = revision;
+  nodes_[name_] = {entry, revision, begun_ns};
+  renewed_ns_ = own_seen_ns_ = begun_ns;
+  life_.store(entry.life, std::memory_order_release);
+  context_->lease.renew(begun_ns + int64_t(config_.lease_ms) * ms * 9 / 10);
+  note(fmt::format("node {} joins the namespace {} on {}", name_, context_->subjects.name(),
+                   context_->connection.server()));
+  return true;
+}
+
+void Membership::run() {
+  while (!stopped_.load(std::memory_order_acquire)) {
+    try {
+      step();
+    } catch (const std::exception& error) {
+      note(fmt::format("node {}: {}", name_, error.what()));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+}
+
+void Membership::step() {
+  const int64_t now = lease_clock_ns();
+  const uint64_t reconnects = context_->connection.events().reconnects.load(std::memory_order_acquire);
+  // The watcher's consumer may be gone with the server that it was on: it must show this node's own entries.
+  const bool deaf = own_seen_ns_ < renewed_ns_ && now - renewed_ns_ > int64_t(config_.lease_ms) * ms / 2;
+  if (!watcher_ || reconnects != reconnects_seen_ || deaf) {
+    reconnects_seen_ = reconnects;
+    watch();
+  }
+  const bool moving = std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
+    return seat.role == Seat::Role::draining || seat.role == Seat::Role::waiting;
+  });
+  read_entries(now + (moving ? move_wait_ns : idle_wait_ns));
+  check_engine();
+  bool leaving = false, left = false;
+  {
+    const std::lock_guard lock(mutex_);
+    leaving = leaving_;
+    left = left_;
+  }
+  if (left) return;
+  if (life_.load(std::memory_order_relaxed) == 0) {
+    if (engine_.serves && !leaving) try_to_begin_life();
+  } else {
+    renew_lease();
+  }
+  if (context_->lease.valid()) {
+    mark_dead_nodes();
+    for (uint32_t n = 0; n < seats_.size(); ++n) {
+      place(context_->shards[n], seats_[n]);
+      // Many shards take long to move: the lease comes first.
+      if (lease_clock_ns() - renewed_ns_ > int64_t(config_.lease_ms) * ms / 3) break;
+    }
+  }
+  count_dropped();
+  publish_state();
+}
+
+void Membership::watch() {
+  watcher_.reset();
+  kvWatchOptions options;
+  kvWatchOptions_Init(&options);
+  options.Timeout = std::max<int64_t>(config_.lease_ms / 3, 50);
+  kvWatcher* watcher = nullptr;
+  if (kvStore_WatchAll(&watcher, bucket_.get(), &options) != NATS_OK) return;
+  watcher_.reset(watcher);
+  own_seen_ns_ = lease_clock_ns();
+}
+
+// Reads entries until there is none left at `until_ns`. A null entry says that all old ones were delivered.
+void Membership::read_entries(int64_t until_ns) {
+  if (!watcher_) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::max<int64_t>(until_ns - lease_clock_ns(), 0)));
+    return;
+  }
+  bool waited = false;
+  for (;;) {
+    const int64_t left_ms = std::max<int64_t>((until_ns - lease_clock_ns()) / ms, 1);
+    kvEntry* made = nullptr;
+    const natsStatus status = kvWatcher_Next(&made, watcher_.get(), waited ? 1 : left_ms);
+    const KeyValueEntry entry(made);
+    if (status == NATS_TIMEOUT) return;
+    if (status != NATS_OK) {
+      watcher_.reset();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return;
+    }
+    waited = true;  // what came wakes the thread; more may have come with it
+    if (!entry) continue;
+    const bool is_put = kvEntry_Operation(made) == kvOp_Put;
+    apply(kvEntry_Key(made), is_put ? std::optional(value_of(made)) : std::nullopt, kvEntry_Revision(made));
+  }
+}
+
+void Membership::apply(std::string_view key, std::optional<std::string_view> value, uint64_t revision) {
+  constexpr std::string_view node_prefix = "node.", shard_prefix = "shard.";
+  if (key.starts_with(node_prefix)) {
+    const std::string name(key.substr(node_prefix.size()));
+    const auto entry = value ? NodeEntry::read(*value) : std::nullopt;
+    Node& node = nodes_[name];
+    if (name == name_ && revision >= own_revision_) own_seen_ns_ = lease_clock_ns();
+    if (revision <= node.revision) return;
+    node = {entry.value_or(NodeEntry{}), revision, lease_clock_ns()};
+  } else if (key.starts_with(shard_prefix)) {
+    const std::string number(key.substr(shard_prefix.size()));
+    char* end = nullptr;
+    const unsigned long shard = std::strtoul(number.c_str(), &end, 10);
+    if (number.empty() || *end != 0 || shard >= seats_.size() || revision <= seats_[shard].revision) return;
+    seats_[shard].entry = value ? ShardEntry::read(*value) : std::nullopt;
+    seats_[shard].revision = revision;
+  }
+}
+
+// An engine that was launched again has lost its actors' state: a new life begins.
+void Membership::check_engine() {
+  const EngineHealth before = std::exchange(engine_, health_());
+  if (life_.load(std::memory_order_relaxed) == 0) return;
+  if (!engine_.serves) {
+    end_life("its engine does not serve");
+  } else if (engine_.restarts != before.restarts) {
+    end_life("its engine was launched again");
+  }
+}
+
+void Membership::renew_lease() {
+  const int64_t now = lease_clock_ns(), lease_ns = int64_t(config_.lease_ms) * ms;
+  if (!context_->lease.valid()) {
+    end_life("its lease ended before it could be renewed");
+    return;
+  }
+  bool leaving = false;
+  {
+    const std::lock_guard lock(mutex_);
+    leaving = leaving_;
+  }
+  const NodeEntry entry{life_.load(std::memory_order_relaxed),
+                        leaving ? NodeEntry::State::leaving : NodeEntry::State::serving};
+  const bool changed = nodes_[name_].entry.state != entry.state;
+  if (!changed && now - renewed_ns_ < lease_ns / 3) return;
+  if (now - tried_ns_ < lease_ns / 30) return;  // after a failure
+  uint64_t revision = own_revision_;
+  if (put(key_, entry.text(), revision)) {
+    own_revision_ = revision;
+    nodes_[name_] = {entry, revision, now};
+    renewed_ns_ = now;
+    context_->lease.renew(now + lease_ns * 9 / 10);
+    return;
+  }
+  tried_ns_ = now;
+  natsStatus status = NATS_OK;
+  const KeyValueEntry there = entry_at(bucket_.get(), key_, status);
+  if (status != NATS_OK) return;  // no answer: until the lease ends
+  const auto node = NodeEntry::read(value_of(there.get()));
+  if (node && node->life == entry.life && node->state != NodeEntry::State::gone) {
+    own_revision_ = kvEntry_Revision(there.get());  // written, and its answer lost: written again now
+    tried_ns_ = 0;
+  } else {
+    end_life("another node took it for dead");
+  }
+}
+
+void Membership::end_life(const char* why) {
+  note(fmt::format("node {} begins a new life: {}", name_, why));
+  context_->lease.end();
+  context_->counts.add(&GatewayBooks::leases_lost);
+  life_.store(0, std::memory_order_release);
+  for (uint32_t n = 0; n < seats_.size(); ++n) give_up(context_->shards[n], seats_[n]);
+}
+
+void Membership::mark_dead_nodes() {
+  const int64_t now = lease_clock_ns();
+  const int64_t wait_ns = (int64_t(config_.lease_ms) + config_.clock_error_ms) * ms;
+  for (auto& [name, node] : nodes_) {
+    if (name == name_ || node.entry.state == NodeEntry::State::gone || now - node.seen_ns < wait_ns) continue;
+    NodeEntry gone = node.entry;
+    gone.state = NodeEntry::State::gone;
+    if (put("node." + name, gone.text(), node.revision)) {
+      node.entry = gone;
+      note(fmt::format("node {} is gone: its lease has ended", name));
+    } else {
+      node.seen_ns = now;  // it lives, or another node was quicker: the watcher will show it
+    }
+  }
+}
+
+void Membership::count_dropped() {
+  for (Seat& seat : seats_) {
+    int64_t dropped = 0;
+    if (!seat.subscription || natsSubscription_GetDropped(seat.subscription.get(), &dropped) != NATS_OK)
+      continue;
+    context_->counts.add(&GatewayBooks::dropped, uint64_t(dropped) - seat.dropped);
+    seat.dropped = uint64_t(dropped);
+  }
+}
+
+bool Membership::lives(const ShardEntry& entry) const {
+  const auto node = nodes_.find(entry.node);
+  return node != nodes_.end() && node->second.entry.life == entry.life &&
+         node->second.entry.state != NodeEntry::State::gone;
+}
+
+bool Membership::is_own(const ShardEntry& entry) const {
+  return entry.node == name_ && entry.life == life_.load(std::memory_order_relaxed);
+}
+
+// Returns the node that is to own the shard; null if no node serves.
+const std::string* Membership::best_node(uint32_t shard) const {
+  const std::string* best = nullptr;
+  uint64_t most = 0;
+  for (const auto& [name, node] : nodes_) {
+    if (node.entry.state != NodeEntry::State::serving) continue;
+    const uint64_t preferred = preference(name, shard);
+    if (best == nullptr || preferred > most) {
+      best = &name;
+      most = preferred;
+    }
+  }
+  return best;
+}
+
+void Membership::place(Shard& shard, Seat& seat) {
+  const std::string* const best = best_node(shard.number);
+  const bool own = seat.entry && is_own(*seat.entry);
+  switch (seat.role) {
+    case Seat::Role::none: {
+      if (own && seat.entry->state != ShardEntry::State::moving) {
+        begin_to_serve(shard, seat);  // handed over to this node
+        return;
+      }
+      const bool vacant = !seat.entry || !lives(*seat.entry) || own;
+      if (!vacant || best == nullptr || *best != name_) return;
+      if (put(shard, seat, {name_, life_.load(std::memory_order_relaxed), ShardEntry::State::taken, {}})) {
+        begin_to_serve(shard, seat);
+      }
+      return;
+    }
+    case Seat::Role::serving:
+      if (!own) {
+        give_up(shard, seat);
+      } else if (best == nullptr || *best != name_) {
+        begin_to_move(shard, seat, best);
+      }
+      return;
+    case Seat::Role::draining:
+      hand_over(shard, seat);
+      return;
+    case Seat::Role::waiting:
+      if (seat.entry && !own && lives(*seat.entry) && seat.entry->state != ShardEntry::State::taken) {
+        forward(shard, seat);
+      } else if (!seat.entry || !lives(*seat.entry) || lease_clock_ns() > seat.until_ns) {
+        give_up(shard, seat);
+      }
+      return;
+  }
+}
+
+// Requests that come before the entry says so wait.
+void Membership::begin_to_serve(Shard& shard, Seat& seat) {
+  requests_->hold(shard);
+  if (!seat.subscription) {
+    seat.subscription = context_->connection.subscribe(context_->subjects.requests_of_shard(shard.number),
+                                                       "shard", take, &closures_[shard.number]);
+    seat.dropped = 0;
+  }
+  const bool listens = context_->connection.flush(std::chrono::milliseconds(config_.lease_ms / 3));
+  if (!listens ||
+      !put(shard, seat, {name_, life_.load(std::memory_order_relaxed), ShardEntry::State::serving, {}})) {
+    give_up(shard, seat);
+    return;
+  }
+  seat.role = Seat::Role::serving;
+  context_->counts.add(&GatewayBooks::shards_taken);
+  requests_->serve(shard, seat.revision);
+  listener_.begin_service(shard);
+}
+
+// Without a node to take the shard, requests are no longer taken from the server, and those in flight end.
+void Membership::begin_to_move(Shard& shard, Seat& seat, const std::string* to) {
+  const ShardEntry moving{name_, life_.load(std::memory_order_relaxed), ShardEntry::State::moving,
+                          to != nullptr ? *to : std::string()};
+  if (!put(shard, seat, moving)) return;
+  listener_.end_service(shard);
+  if (to != nullptr) {
+    requests_->hold(shard);
+  } else {
+    unsubscribe(seat);
+  }
+  seat.role = Seat::Role::draining;
+  seat.until_ns = lease_clock_ns() + context_->options.handover_timeout.count() * ms;
+}
+
+void Membership::hand_over(Shard& shard, Seat& seat) {
+  // Acquire: pairs with the release of the last request; what its reply said came before the new owner's.
+  if (shard.in_flight.load(std::memory_order_acquire) != 0 && lease_clock_ns() < seat.until_ns) return;
+  const std::string to = seat.entry ? seat.entry->to : std::string();
+  const auto node = nodes_.find(to);
+  if (to.empty()) {
+    give_up(shard, seat);
+  } else if (node != nodes_.end() && node->second.entry.state == NodeEntry::State::serving) {
+    if (!put(shard, seat, {to, node->second.entry.life, ShardEntry::State::taken, {}})) {
+      give_up(shard, seat);
+      return;
+    }
+    context_->counts.add(&GatewayBooks::shards_handed);
+    seat.role = Seat::Role::waiting;
+    seat.until_ns = lease_clock_ns() + int64_t(config_.lease_ms) * ms + listen_timeout_ns;
+  } else {
+    begin_to_serve(shard, seat);  // the next owner has gone: this node serves on
+  }
+}
+
+// The new owner listens. What the server sent here before it knows of the end of the subscription is held
+// too.
+void Membership::forward(Shard& shard, Seat& seat) {
+  unsubscribe(seat);
+  requests_->forward(shard);
+  seat.role = Seat::Role::none;
+}
+
+void Membership::give_up(Shard& shard, Seat& seat) {
+  if (seat.role == Seat::Role::serving) listener_.end_service(shard);
+  seat.role = Seat::Role::none;
+  unsubscribe(seat);
+  requests_->refuse(shard);
+}
+
+// Ends the subscription once all that the server sent was handled.
+void Membership::unsubscribe(Seat& seat) {
+  if (!seat.subscription) return;
+  const int64_t timeout_ms = std::max<int64_t>(config_.lease_ms / 3, 50);
+  if (context_->connection.connected() &&
+      natsSubscription_DrainTimeout(seat.subscription.get(), timeout_ms) == NATS_OK) {
+    natsSubscription_WaitForDrainCompletion(seat.subscription.get(), timeout_ms);
+  }
+  seat.subscription.reset();
+}
+
+void Membership::publish_state() {
+  std::vector<std::string> names;
+  for (const auto& [name, node] : nodes_) {
+    if (node.entry.state == NodeEntry::State::serving) names.push_back(name);
+  }
+  uint32_t owned = 0;
+  bool idle = true;
+  for (const Seat& seat : seats_) {
+    owned += seat.role == Seat::Role::serving;
+    idle = idle && seat.role == Seat::Role::none;
+  }
+  shards_owned_.store(owned, std::memory_order_relaxed);
+  bool leaves = false;
+  {
+    const std::lock_guard lock(mutex_);
+    node_names_ = std::move(names);
+    leaves = leaving_ && idle;
+  }
+  if (!leaves) return;
+  if (life_.load(std::memory_order_relaxed) != 0) {
+    const NodeEntry gone{life_.load(std::memory_order_relaxed), NodeEntry::State::gone};
+    put(key_, gone.text(), own_revision_);
+    life_.store(0, std::memory_order_release);
+    context_->lease.end();
+  }
+  const std::lock_guard lock(mutex_);
+  left_ = true;
+  changed_.notify_all();
+}
+
+bool Membership::leave(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  leaving_ = true;
+  return changed_.wait_for(lock, timeout, [this] { return left_; });
+}
+
+void Membership::stop() {
+  if (!thread_.joinable()) return;
+  stopped_.store(true, std::memory_order_release);
+  thread_.join();
+  context_->lease.end();
+  for (uint32_t n = 0; n < seats_.size(); ++n) {
+    seats_[n].subscription.reset();
+    requests_->refuse(context_->shards[n]);
+  }
+}
+
+std::vector<std::string> Membership::nodes() const {
+  const std::lock_guard lock(mutex_);
+  return node_names_;
+}
+
+}  // namespace gyre::nats::detail

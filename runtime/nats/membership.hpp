@@ -1,0 +1,148 @@
+// The membership of a node: its lease, and the shards that it owns. docs/reference/nats.md has the protocol.
+#pragma once
+
+#include <gyre/runtime/nats/registry.hpp>
+#include <gyre/runtime/nats/requests.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace gyre::nats::detail {
+
+/// Says which life the node's engine is in, and whether it can serve: read before each renewal of the lease.
+struct EngineHealth {
+  bool serves = false;
+  uint32_t restarts = 0;
+};
+
+/// Renews the node's lease and moves shards, on a thread of its own. All entries of the bucket that the node
+/// writes are written here. Thread-safe.
+///
+/// An update of an entry names the revision that it replaces, so what this thread believes may be old: the
+/// update fails then, and the next entry that the watcher delivers corrects it.
+class Membership {
+ public:
+  /// What follows when the node begins or ends to own a shard. Called by the membership's thread.
+  struct Listener {
+    std::function<void(Shard&)> begin_service;  ///< after the shard serves
+    std::function<void(Shard&)> end_service;    ///< before the shard is held or refused
+  };
+
+  /// Joins the namespace, or creates it; then starts the thread. Sets `context->shards`. Blocks for up to a
+  /// lease if a node of the same name died.
+  /// @throws BadOptions, Error  as Gateway's constructor
+  Membership(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests, Listener listener,
+             std::function<EngineHealth()> health);
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  /// See Gateway::leave().
+  bool leave(std::chrono::milliseconds timeout);
+  /// Ends the thread; shards are no longer served.
+  void stop();
+
+  uint32_t shards_owned() const { return shards_owned_.load(std::memory_order_relaxed); }
+  std::vector<std::string> nodes() const;
+  /// Returns this node's life, which messages are handled once in; 0: it has none.
+  uint64_t life() const { return life_.load(std::memory_order_acquire); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // Another node, or this one, as its entry says.
+  struct Node {
+    NodeEntry entry;
+    uint64_t revision = 0;
+    int64_t seen_ns = 0;  // when this revision was seen first
+  };
+  // A shard, as its entry says, and what this node does with it.
+  struct Seat {
+    enum class Role {
+      none,      // another's, or nobody's
+      serving,   // this node's
+      draining,  // this node's: moving; waits for requests in flight
+      waiting,   // handed over: waits until the new owner serves
+    };
+    std::optional<ShardEntry> entry;
+    uint64_t revision = 0;
+    Role role = Role::none;
+    int64_t until_ns = 0;  // of draining and waiting
+    Subscription subscription;
+    uint64_t dropped = 0;  // by the subscription, as counted
+  };
+
+  void open_bucket();
+  void agree_on_config();
+  void join();
+  void run();
+  void step();
+  void watch();
+  void read_entries(int64_t until_ns);
+  void apply(std::string_view key, std::optional<std::string_view> value, uint64_t revision);
+  void check_engine();
+  bool try_to_begin_life();
+  void renew_lease();
+  void end_life(const char* why);
+  void mark_dead_nodes();
+  void count_dropped();
+  bool lives(const ShardEntry& entry) const;
+  bool is_own(const ShardEntry& entry) const;
+  const std::string* best_node(uint32_t shard) const;
+  void place(Shard& shard, Seat& seat);
+  void begin_to_serve(Shard& shard, Seat& seat);
+  void begin_to_move(Shard& shard, Seat& seat, const std::string* to);
+  void hand_over(Shard& shard, Seat& seat);
+  void forward(Shard& shard, Seat& seat);
+  void give_up(Shard& shard, Seat& seat);
+  void unsubscribe(Seat& seat);
+  bool put(std::string_view key, const std::string& text, uint64_t& revision);
+  bool put(const Shard& shard, Seat& seat, const ShardEntry& entry);
+  void publish_state();
+  static void take(natsConnection*, natsSubscription*, natsMsg* message, void* closure);
+
+  const std::shared_ptr<Context> context_;
+  const std::shared_ptr<Requests> requests_;
+  const Listener listener_;
+  const std::function<EngineHealth()> health_;
+
+  const std::string name_, key_;  // of the node, of its entry
+
+  // The thread's own.
+  NamespaceConfig config_;
+  JetStream jet_stream_;
+  KeyValue bucket_;
+  KeyValueWatcher watcher_;
+  uint64_t reconnects_seen_ = 0;
+  EngineHealth engine_;
+  uint64_t last_life_ = 0;     // this process's, before the present one
+  uint64_t own_revision_ = 0;  // of the node's entry
+  int64_t renewed_ns_ = 0, tried_ns_ = 0;
+  int64_t own_seen_ns_ = 0;  // when the watcher last showed the node's newest entry
+  std::map<std::string, Node, std::less<>> nodes_;
+  std::vector<Seat> seats_;
+  struct Closure {
+    Requests* requests;
+    Shard* shard;
+  };
+  std::vector<Closure> closures_;
+
+  std::atomic<uint64_t> life_{0};
+  std::atomic<uint32_t> shards_owned_{0};
+  mutable std::mutex mutex_;  // of the next three
+  std::condition_variable changed_;
+  bool leaving_ = false, left_ = false;
+  std::vector<std::string> node_names_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+}  // namespace gyre::nats::detail

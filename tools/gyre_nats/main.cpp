@@ -1,0 +1,170 @@
+// gyre-nats: a node. Launches a runtime and joins it to a namespace on NATS until it is interrupted.
+#include <fmt/format.h>
+#include <unistd.h>
+#include <gyre/gyre.hpp>
+#include <gyre/runtime/actors/actor_library.hpp>
+#include <gyre/runtime/builtin_actors.hpp>
+#include <gyre/runtime/nats/gateway.hpp>
+#include <gyre/runtime/nats/subject.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <thread>
+
+#include "command_line.hpp"
+#include "common_options.hpp"
+#include "watching.hpp"
+
+namespace gyre::tools {
+namespace {
+
+struct NodeSettings {
+  Options options;
+  nats::GatewayOptions gateway;
+  std::string json_file, actors;
+  bool builtin = false;
+  uint32_t lease_ms = 0, clock_error_ms = 0, acknowledge_wait_ms = 30000, handover_timeout_ms = 10000;
+  double leave_timeout_s = 30;
+};
+
+std::string host_name() {
+  char name[33] = "";
+  gethostname(name, sizeof name - 1);
+  std::string result;
+  for (const char* c = name; *c != 0 && *c != '.'; ++c) result += nats::is_name({c, 1}) ? *c : '-';
+  return result.empty() ? "node" : result;
+}
+
+void add_options(ProgramCommand command, NodeSettings& settings) {
+  nats::GatewayOptions& gateway = settings.gateway;
+  gateway.node = host_name();
+  const std::string server = "The server", actors = "The actors", node = "The node and its namespace";
+  command
+      .add_option("--server", gateway.connection.servers,
+                  "URL of a server; of a cluster: several, with commas")
+      .separated_by(',')
+      .type_name("URL")
+      .group(server);
+  command
+      .add_option("--creds", gateway.connection.credentials_file,
+                  "credentials: a JWT and its key, as nsc writes")
+      .type_name("FILE")
+      .group(server);
+  command.add_option("--tls-ca", gateway.connection.ca_file, "trusted certificates, PEM: connects by TLS")
+      .type_name("FILE")
+      .group(server);
+  command.add_option("--tls-cert", gateway.connection.certificate_file, "the node's certificate, PEM")
+      .type_name("FILE")
+      .group(server);
+  command.add_option("--tls-key", gateway.connection.key_file, "the key of --tls-cert, PEM")
+      .type_name("FILE")
+      .group(server);
+  const auto library =
+      command
+          .add_option("--actors", settings.actors,
+                      "a shared object that exports actors; FILE:NAME if it exports several sets")
+          .type_name("FILE")
+          .group(actors);
+  command.add_flag("--builtin", settings.builtin, "gyre::Echo and gyre::VectorAdd (the default)")
+      .excludes(library)
+      .group(actors);
+  command.add_option("--namespace", gateway.namespace_name, "the namespace").show_default().group(node);
+  command.add_option("--node,--name", gateway.node, "the node's name").show_default().group(node);
+  command.add_option("--shards", gateway.shards, "number of shards; the first node decides (64)").group(node);
+  command.add_option("--lease", settings.lease_ms, "lease in milliseconds; the first node decides (3000)")
+      .type_name("MS")
+      .group(node);
+  command
+      .add_option("--clock-error", settings.clock_error_ms,
+                  "milliseconds that other nodes wait beyond a lease; the first node decides (500)")
+      .type_name("MS")
+      .group(node);
+  command.add_option("--replicas", gateway.replicas, "copies that a cluster of servers keeps of the bucket")
+      .show_default()
+      .group(node);
+  command
+      .add_flag(
+          "--no-durable", [&gateway] { gateway.durable_tells = false; }, "leave durable tells to other nodes")
+      .group(node);
+  command
+      .add_option("--durable-in-flight", gateway.durable_in_flight,
+                  "most durable tells of a shard in handlers")
+      .show_default()
+      .group(node);
+  command
+      .add_option("--ack-wait", settings.acknowledge_wait_ms,
+                  "milliseconds until a durable tell that a node died with is delivered again")
+      .show_default()
+      .group(node);
+  command
+      .add_option("--handover-timeout", settings.handover_timeout_ms,
+                  "milliseconds that a shard waits for requests in flight before it moves")
+      .show_default()
+      .group(node);
+  command.add_option("--leave-timeout", settings.leave_timeout_s, "seconds to hand over on SIGTERM or SIGINT")
+      .show_default()
+      .group(node);
+  command.add_option("--threads", gateway.threads, "threads that take requests").show_default().group(node);
+}
+
+ActorSet actors_of(const NodeSettings& settings) {
+  if (settings.actors.empty()) return builtin_actors();
+  const size_t colon = settings.actors.rfind(':');
+  const std::string file = settings.actors.substr(0, colon);
+  return ActorSet::from_library(load_actor_library(
+      file, colon == std::string::npos ? std::string() : settings.actors.substr(colon + 1)));
+}
+
+Json summary_of(const nats::Gateway& gateway, const Books& books, bool left) {
+  Json document;
+  const nats::GatewayBooks counted = gateway.books();
+  document["left"] = left;
+  document["balanced"] = counted.balanced() && books.balanced();
+  Json counts;
+  for (const nats::CountField& field : nats::count_fields()) counts[field.name] = counted.*field.count;
+  document["gateway"] = counts;
+  return document;
+}
+
+int serve(NodeSettings& settings) {
+  catch_interrupts();
+  settings.options.publish_stats = true;
+  settings.gateway.lease = std::chrono::milliseconds(settings.lease_ms);
+  settings.gateway.clock_error = std::chrono::milliseconds(settings.clock_error_ms);
+  settings.gateway.acknowledge_wait = std::chrono::milliseconds(settings.acknowledge_wait_ms);
+  settings.gateway.handover_timeout = std::chrono::milliseconds(settings.handover_timeout_ms);
+  Runtime runtime = Runtime::launch(actors_of(settings), settings.options);
+  const auto metrics = serve_metrics(runtime);
+  nats::Gateway gateway(runtime, settings.gateway);
+  const nats::GatewayState joined = gateway.state();
+  std::cerr << fmt::format("gyre-nats: node {} serves {} in the namespace {} ({} shards) on {}\n",
+                           settings.gateway.node, runtime.actors().type_list(),
+                           settings.gateway.namespace_name, joined.shards, joined.server);
+  while (!interrupt_requested()) {
+    if (runtime.state() == Lifecycle::failed && settings.options.restart.times == 0) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const bool failed = runtime.state() == Lifecycle::failed;
+  if (failed) std::cerr << fmt::format("gyre-nats: the engine failed: {}\n", runtime.failure());
+  const bool left = gateway.leave(std::chrono::milliseconds(int64_t(settings.leave_timeout_s * 1000)));
+  runtime.terminate();
+  const Books books = runtime.books();
+  const Json summary = summary_of(gateway, books, left);
+  std::cerr << "gyre-nats: " << summary.text() << "\n";
+  write_json(settings.json_file, summary);
+  return failed || !left ? case_failed : all_passed;
+}
+
+}  // namespace
+}  // namespace gyre::tools
+
+int main(int argc, char** argv) {
+  using namespace gyre::tools;
+  Program program("Joins actors to a NATS server: a node. Ends in order on SIGTERM and SIGINT.", "gyre-nats",
+                  Program::Subcommands::none);
+  NodeSettings settings;
+  add_options(program.command(), settings);
+  add_common_options(program.command(), settings.options, settings.json_file);
+  if (const auto exit_code = program.parse(argc, argv)) return *exit_code;
+  return run_reporting_errors([&settings] { return serve(settings); });
+}
