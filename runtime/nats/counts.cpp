@@ -5,7 +5,8 @@
 namespace gyre::nats {
 namespace {
 
-#define GYRE_COUNT(member, help) CountField{&GatewayBooks::member, #member, help}
+#define GYRE_COUNT(member, help) \
+  CountField { &GatewayBooks::member, #member, help }
 
 constexpr std::array fields{
     GYRE_COUNT(asks_received, "Requests with a reply subject."),

@@ -1,6 +1,7 @@
 #include <gyre/runtime/nats/gateway.hpp>
 
 #include <fmt/format.h>
+#include <gyre/runtime/nats/durable_tells.hpp>
 #include <gyre/runtime/nats/membership.hpp>
 #include <gyre/runtime/nats/requests.hpp>
 
@@ -52,11 +53,25 @@ class Gateway::Node {
   Node(Runtime& runtime, const GatewayOptions& options)
       : context_(std::make_shared<detail::Context>(runtime, options)),
         requests_(std::make_shared<detail::Requests>(context_)),
-        membership_(context_, requests_, {[](detail::Shard&) {}, [](detail::Shard&) {}},
-                    [&runtime] { return health_of(runtime); }) {}
+        membership_(context_, requests_,
+                    {[this](detail::Shard& shard) {
+                       if (durable_) durable_->begin_service(shard);
+                     },
+                     [this](detail::Shard& shard) {
+                       if (durable_) durable_->end_service(shard);
+                     }},
+                    [&runtime] { return health_of(runtime); }) {
+    if (options.durable_tells) {
+      durable_ =
+          std::make_shared<detail::DurableTells>(context_, requests_, [this] { return membership_.life(); });
+      durable_->start();
+    }
+    membership_.start();
+  }
   ~Node() {
     membership_.stop();
-    context_->connection.close();  // the membership's subscriptions have ended afterwards
+    if (durable_) durable_->stop();
+    context_->connection.close();  // no handler of a message runs afterwards
   }
 
   bool leave(std::chrono::milliseconds timeout) {
@@ -76,6 +91,7 @@ class Gateway::Node {
  private:
   const std::shared_ptr<detail::Context> context_;
   const std::shared_ptr<detail::Requests> requests_;
+  std::shared_ptr<detail::DurableTells> durable_;
   detail::Membership membership_;
 };
 

@@ -74,10 +74,13 @@ Membership::Membership(std::shared_ptr<Context> context, std::shared_ptr<Request
     closures_.push_back({requests_.get(), &context_->shards[n]});
   }
   join();
-  thread_ = std::thread([this] { run(); });
 }
 
 Membership::~Membership() { stop(); }
+
+void Membership::start() {
+  thread_ = std::thread([this] { run(); });
+}
 
 void Membership::open_bucket() {
   const std::string name = context_->subjects.bucket();
@@ -462,6 +465,17 @@ void Membership::place(Shard& shard, Seat& seat) {
   }
 }
 
+// Actors that this node had when it owned the shard before begin anew: another node may have had them since.
+void Membership::stop_former_actors(Shard& shard) {
+  uint32_t stopped = 0;
+  for (const auto& [type, key] : requests_->take_actors(shard)) {
+    if (++stopped % 64 == 0) renew_lease();
+    if (!context_->lease.valid()) return;
+    const auto result = context_->client.stop(NamedAddress{context_->actors.type_of(type), key});
+    (void)result;  // most often no_such_actor: not every request creates one
+  }
+}
+
 // Requests that come before the entry says so wait.
 void Membership::begin_to_serve(Shard& shard, Seat& seat) {
   requests_->hold(shard);
@@ -470,6 +484,7 @@ void Membership::begin_to_serve(Shard& shard, Seat& seat) {
                                                        "shard", take, &closures_[shard.number]);
     seat.dropped = 0;
   }
+  if (seat.role == Seat::Role::none) stop_former_actors(shard);
   const bool listens = context_->connection.flush(std::chrono::milliseconds(config_.lease_ms / 3));
   if (!listens ||
       !put(shard, seat, {name_, life_.load(std::memory_order_relaxed), ShardEntry::State::serving, {}})) {

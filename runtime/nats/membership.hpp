@@ -36,8 +36,8 @@ class Membership {
     std::function<void(Shard&)> end_service;    ///< before the shard is held or refused
   };
 
-  /// Joins the namespace, or creates it; then starts the thread. Sets `context->shards`. Blocks for up to a
-  /// lease if a node of the same name died.
+  /// Joins the namespace, or creates it. Sets `context->shards`. Blocks for up to a lease if a node of the
+  /// same name died.
   /// @throws BadOptions, Error  as Gateway's constructor
   Membership(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests, Listener listener,
              std::function<EngineHealth()> health);
@@ -45,6 +45,8 @@ class Membership {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
+  /// Starts the thread. Call it once.
+  void start();
   /// See Gateway::leave().
   bool leave(std::chrono::milliseconds timeout);
   /// Ends the thread; shards are no longer served.
@@ -103,6 +105,7 @@ class Membership {
   void hand_over(Shard& shard, Seat& seat);
   void forward(Shard& shard, Seat& seat);
   void give_up(Shard& shard, Seat& seat);
+  void stop_former_actors(Shard& shard);
   void unsubscribe(Seat& seat);
   bool put(std::string_view key, const std::string& text, uint64_t& revision);
   bool put(const Shard& shard, Seat& seat, const ShardEntry& entry);

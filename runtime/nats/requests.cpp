@@ -53,7 +53,9 @@ ActorNames::ActorNames(const ActorSet& actors) {
                       other->second, type, name));
     }
     names_.emplace(name, ActorName(type));
+    types_.emplace_back(type);
   }
+  for (const ActorDescription& actor : actors.description()) has_state_.push_back(actor.state_bytes != 0);
 }
 
 const ActorName* ActorNames::find(std::string_view name_in_subject) const {
@@ -146,6 +148,7 @@ void Requests::take(Shard& shard, Message message) {
 void Requests::handle(Shard& shard, natsMsg* message, uint64_t revision) {
   const ParsedRequest request = parse_request(*context_, shard, message);
   const char* const reply = reply_subject_of(message);
+  if (request.status.empty()) note_actor(shard, request);
   if (request.status.empty() && reply != nullptr) {
     ask(shard, request, reply, revision);
     return;
@@ -181,6 +184,17 @@ void Requests::ask(Shard& shard, const ParsedRequest& request, const char* reply
                                                           : &GatewayBooks::asks_error_replies);
     }
   });
+}
+
+void Requests::note_actor(Shard& shard, const ParsedRequest& request) {
+  if (!context_->actors.has_state(request.numbers.actor_type)) return;
+  const std::lock_guard lock(shard.mutex);
+  shard.actors.emplace(request.numbers.actor_type, request.headers.key);
+}
+
+std::set<std::pair<uint16_t, uint64_t>> Requests::take_actors(Shard& shard) {
+  const std::lock_guard lock(shard.mutex);
+  return std::exchange(shard.actors, {});
 }
 
 void Requests::tell(const ParsedRequest& request) {

@@ -12,8 +12,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gyre::nats::detail {
@@ -27,9 +29,15 @@ class ActorNames {
   const ActorName* find(std::string_view name_in_subject) const;
   /// Returns the names in subjects, sorted, with commas.
   std::string list() const;
+  /// Returns the actor type with the number `actor_type`.
+  const ActorName& type_of(uint16_t actor_type) const { return types_[actor_type]; }
+  /// Returns true if actors of the type have a state.
+  bool has_state(uint16_t actor_type) const { return has_state_[actor_type]; }
 
  private:
   std::map<std::string, ActorName, std::less<>> names_;
+  std::vector<ActorName> types_;  // by their numbers
+  std::vector<bool> has_state_;
 };
 
 /// What a node knows of one shard. The message path locks it for each request, the membership seldom.
@@ -41,10 +49,12 @@ struct Shard {
   };
 
   uint32_t number = 0;
-  std::mutex mutex;  // of the next three
+  std::mutex mutex;  // of the next four
   State state = State::away;
   uint64_t revision = 0;      // of the entry by which the node owns the shard
   std::vector<Message> held;  // in their order
+  /// Actors with a state that were given requests since the node began to own the shard: type and key.
+  std::set<std::pair<uint16_t, uint64_t>> actors;
   /// Requests, durable ones too, with an actor. A request is counted under the lock, so none is added while
   /// the shard is held; the release of the last is seen by the thread that waits for it (acquire).
   std::atomic<uint32_t> in_flight{0};
@@ -94,6 +104,11 @@ class Requests : public std::enable_shared_from_this<Requests> {
   void forward(Shard& shard);
   /// Answers the held messages with no_such_node, and later ones.
   void refuse(Shard& shard);
+
+  /// Notes that an actor is given a request, so that it is stopped before the node owns its shard again.
+  void note_actor(Shard& shard, const ParsedRequest& request);
+  /// Returns the actors that were noted, and forgets them.
+  std::set<std::pair<uint16_t, uint64_t>> take_actors(Shard& shard);
 
   /// Returns the number of asks that actors have.
   uint32_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }

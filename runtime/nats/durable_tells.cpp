@@ -1,0 +1,389 @@
+#include <gyre/runtime/nats/durable_tells.hpp>
+
+#include <fmt/format.h>
+#include <gyre/runtime/log.hpp>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+namespace gyre::nats::detail {
+namespace {
+
+constexpr int64_t ms = 1'000'000;
+constexpr int64_t tick_ns = 50 * ms;
+constexpr int64_t pull_expires_ns = 5000 * ms;
+// Beyond the request's own time: until then its end is on the way.
+constexpr int64_t pull_grace_ns = 1000 * ms;
+constexpr int64_t retry_ns = 100 * ms;
+// As long as JetStream drops what is published twice.
+constexpr int64_t window_ns = 120'000 * ms;
+constexpr size_t most_known = 1'000'000;
+// A tell without Gyre-Timeout: the receipt is waited for as long as the handler takes.
+constexpr std::chrono::hours no_timeout{24};
+constexpr std::chrono::milliseconds request_timeout{2000};
+
+int64_t unix_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// Refusals that pass: the message may be handled later.
+bool is_passing(Status status) {
+  switch (status) {
+    case Status::ring_full:
+    case Status::call_table_full:
+    case Status::arena_full:
+    case Status::draining:
+    case Status::inactive:
+    case Status::terminated:
+    case Status::engine_failed:
+    case Status::buffer_lost:
+    case Status::cancelled:
+    case Status::timed_out:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool Delivery::read(std::string_view reply_subject, Delivery& delivery) {
+  std::array<std::string_view, 12> tokens;
+  size_t count = 0;
+  while (count < tokens.size()) {
+    const size_t dot = reply_subject.find('.');
+    tokens[count++] = reply_subject.substr(0, dot);
+    if (dot == reply_subject.npos) break;
+    reply_subject.remove_prefix(dot + 1);
+  }
+  // $JS.ACK.STREAM.CONSUMER.DELIVERED.STREAM_SEQUENCE.CONSUMER_SEQUENCE.TIME.PENDING, or with a domain and an
+  // account behind ACK.
+  if (count < 9 || tokens[0] != "$JS" || tokens[1] != "ACK") return false;
+  const size_t first = count == 9 ? 4 : 6;
+  const auto number = [](std::string_view text, auto& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+  };
+  return number(tokens[first], delivery.number) && number(tokens[first + 3], delivery.stored_ns);
+}
+
+DurableTells::DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests,
+                           std::function<uint64_t()> life)
+    : context_(std::move(context)),
+      requests_(std::move(requests)),
+      life_(std::move(life)),
+      jet_stream_(context_->connection.jet_stream(request_timeout)) {
+  const std::string name = context_->subjects.stream(), subject = context_->subjects.all_durable();
+  const char* subjects[] = {subject.c_str()};
+  jsStreamConfig config;
+  jsStreamConfig_Init(&config);
+  config.Name = name.c_str();
+  config.Subjects = subjects;
+  config.SubjectsLen = 1;
+  config.Retention = js_WorkQueuePolicy;
+  config.Replicas = context_->options.replicas;
+  config.Duplicates = window_ns;
+  jsErrCode error = jsErrCode(0);
+  const natsStatus status = js_AddStream(nullptr, jet_stream_.get(), &config, nullptr, &error);
+  if (status != NATS_OK &&
+      js_GetStreamInfo(nullptr, jet_stream_.get(), name.c_str(), nullptr, nullptr) != NATS_OK) {
+    require(status, fmt::format("creating the stream {}", name));
+  }
+}
+
+DurableTells::~DurableTells() { stop(); }
+
+void DurableTells::start() {
+  pulls_ = std::vector<Pull>(context_->shards.size());
+  for (size_t n = 0; n < pulls_.size(); ++n) {
+    pulls_[n].tells = this;
+    pulls_[n].shard = &context_->shards[n];
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+void DurableTells::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    due_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  for (Pull& pull : pulls_) pull.subscription.reset();
+}
+
+void DurableTells::begin_service(Shard& shard) {
+  Pull& pull = pulls_[shard.number];
+  natsInbox* inbox = nullptr;
+  require(natsInbox_Create(&inbox), "making an inbox");
+  std::string name = inbox;
+  natsInbox_Destroy(inbox);
+  Subscription subscription = context_->connection.subscribe(name, "", receive, &pull);
+  const std::lock_guard lock(mutex_);
+  pull.inbox = std::move(name);
+  pull.subscription = std::move(subscription);
+  pull.wanted = 0;
+  pull.not_before_ns = 0;
+  due_.notify_all();
+}
+
+// A request without a listener ends in the server. What it has sent is delayed by take().
+void DurableTells::end_service(Shard& shard) {
+  Subscription ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended = std::move(pulls_[shard.number].subscription);
+    pulls_[shard.number].wanted = 0;
+  }
+  if (ended && context_->connection.connected()) natsSubscription_Drain(ended.get());
+}
+
+void DurableTells::receive(natsConnection*, natsSubscription*, natsMsg* message, void* pull) {
+  Pull& of_shard = *static_cast<Pull*>(pull);
+  of_shard.tells->take(of_shard, Message(message));
+}
+
+/// A tell that the runtime accepted.
+struct DurableTells::Tell {
+  std::shared_ptr<DurableTells> tells;
+  Shard& shard;
+  std::string id;
+};
+
+void DurableTells::take(Pull& pull, Message message) {
+  const char* const reply = reply_subject_of(message.get());
+  Delivery delivery;
+  if (reply == nullptr || !Delivery::read(reply, delivery)) {
+    // The request ended: its time is over (408), JetStream is not there (503), the consumer is gone (409,
+    // 404).
+    const auto code = header_of(message.get(), "Status");
+    const std::lock_guard lock(mutex_);
+    pull.wanted = 0;
+    if (code != "408") {
+      pull.not_before_ns = lease_clock_ns() + retry_ns;
+      pull.has_consumer = false;
+    }
+    due_.notify_all();
+    return;
+  }
+  context_->counts.add(&GatewayBooks::durable_received);
+  if (delivery.number > 1) context_->counts.add(&GatewayBooks::durable_redelivered);
+  Shard& shard = *pull.shard;
+  {
+    const std::lock_guard lock(mutex_);
+    if (pull.wanted > 0 && --pull.wanted == 0) due_.notify_all();
+  }
+  bool serves = false;
+  {
+    const std::lock_guard lock(shard.mutex);
+    serves = shard.state == Shard::State::serving && context_->lease.valid();
+    if (serves) shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
+  }
+  const auto end_here = [&](Verdict verdict) {
+    tell_server(reply, verdict);
+    count(verdict);
+    if (serves)
+      shard.in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the load of who waits for 0
+  };
+  if (!serves) {
+    end_here(Verdict::delayed);
+    return;
+  }
+  const ParsedRequest request = parse_request(*context_, shard, message.get());
+  if (!request.status.empty() || request.headers.id.empty()) {
+    end_here(Verdict::refused);
+  } else if (is_known(message.get(), request.headers.id, shard.number)) {
+    shard.in_flight.fetch_sub(1, std::memory_order_release);  // as in end_here
+  } else {
+    give_to_actor(pull, message.get(), request, delivery);
+  }
+}
+
+// Returns true if the id is in hand or was, and sees to the delivery; otherwise the id is in hand from now
+// on.
+bool DurableTells::is_known(natsMsg* message, std::string_view id, uint32_t shard) {
+  const uint64_t life = life_();
+  const std::lock_guard lock(mutex_);
+  if (known_life_ != life) {
+    known_life_ = life;  // what is in hand ends all the same
+    done_.clear();
+    done_order_.clear();
+  }
+  const std::string name(id);
+  const char* const reply = reply_subject_of(message);
+  if (const auto done = done_.find(name); done != done_.end()) {
+    context_->counts.add(&GatewayBooks::durable_duplicates);
+    tell_server(reply, done->second);
+    return true;
+  }
+  const auto [in_hand, added] = in_hand_.try_emplace(name);
+  in_hand->second.deliveries.push_back(reply);
+  if (added) {
+    in_hand->second.shard = shard;
+    in_hand->second.progress_ns = lease_clock_ns() + context_->options.acknowledge_wait.count() * ms / 3;
+    ++pulls_[shard].in_hand;
+  } else {
+    context_->counts.add(&GatewayBooks::durable_duplicates);
+  }
+  return !added;
+}
+
+void DurableTells::give_to_actor(Pull& pull, natsMsg*, const ParsedRequest& request,
+                                 const Delivery& delivery) {
+  Shard& shard = *pull.shard;
+  const std::string id(request.headers.id);
+  AskOptions options{no_timeout, 0};
+  if (request.headers.timeout_us != 0) {
+    const int64_t left_ns = int64_t(request.headers.timeout_us) * 1000 - (unix_ns() - delivery.stored_ns);
+    if (left_ns <= 0) {
+      conclude(id, shard, Verdict::expired, false);
+      return;
+    }
+    options.timeout = std::chrono::nanoseconds(left_ns);
+  }
+  requests_->note_actor(shard, request);
+  auto tell = std::make_unique<Tell>(Tell{shared_from_this(), shard, id});
+  auto sent = context_->client.send_ask_by_number(request.numbers, request.headers.key, request.body, options,
+                                                  gyre::detail::WhenFull::refuse);
+  if (!sent) {
+    const bool passes = is_passing(sent.error().status);
+    conclude(id, shard, passes ? Verdict::delayed : Verdict::refused, passes);
+    return;
+  }
+  std::move(sent.value()).then([tell = std::move(tell)](Result<Reply<capnp::AnyPointer>> outcome) {
+    Verdict verdict = Verdict::processed;
+    if (!outcome) {
+      const Status status = outcome.error().status;
+      verdict = status == Status::expired ? Verdict::expired
+                : is_passing(status)      ? Verdict::delayed
+                                          : Verdict::failed;
+    }
+    tell->tells->conclude(tell->id, tell->shard, verdict, verdict == Verdict::delayed);
+  });
+}
+
+// Ends what is_known() began.
+// @param forget  the id may be handled again: it was not handled, or nobody knows
+void DurableTells::conclude(const std::string& id, Shard& shard, Verdict verdict, bool forget) {
+  std::vector<std::string> deliveries;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto in_hand = in_hand_.find(id); in_hand != in_hand_.end()) {
+      deliveries = std::move(in_hand->second.deliveries);
+      in_hand_.erase(in_hand);
+      if (!forget && done_.emplace(id, verdict).second) done_order_.emplace_back(lease_clock_ns(), id);
+    }
+    if (--pulls_[shard.number].in_hand == context_->options.durable_in_flight / 2) due_.notify_all();
+  }
+  for (const std::string& reply : deliveries) tell_server(reply, verdict);
+  count(verdict);
+  shard.in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the load of who waits for 0
+}
+
+// What does not reach the server is delivered again, and known then.
+void DurableTells::tell_server(const std::string& reply_subject, Verdict verdict) {
+  switch (verdict) {
+    case Verdict::processed:
+      context_->connection.publish(reply_subject, "+ACK");
+      return;
+    case Verdict::failed:
+    case Verdict::refused:
+    case Verdict::expired:
+      context_->connection.publish(reply_subject, "+TERM");
+      return;
+    case Verdict::delayed:
+      context_->connection.publish(reply_subject, fmt::format("-NAK {{\"delay\": {}}}", retry_ns));
+      return;
+  }
+}
+
+void DurableTells::count(Verdict verdict) {
+  constexpr std::array counts{&GatewayBooks::durable_processed, &GatewayBooks::durable_failed,
+                              &GatewayBooks::durable_refused, &GatewayBooks::durable_expired,
+                              &GatewayBooks::durable_delayed};
+  context_->counts.add(counts[size_t(verdict)]);
+}
+
+void DurableTells::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    const int64_t now = lease_clock_ns();
+    const uint64_t reconnects = context_->connection.events().reconnects.load(std::memory_order_acquire);
+    if (reconnects != reconnects_seen_) {  // the server that had the requests may be gone
+      reconnects_seen_ = reconnects;
+      for (Pull& pull : pulls_) pull.wanted = 0;
+    }
+    for (Pull& pull : pulls_) {
+      if (stopped_ || !pull.subscription || now < pull.not_before_ns) continue;
+      if (!pull.has_consumer) {
+        lock.unlock();
+        const bool made = make_consumer(pull);
+        lock.lock();
+        pull.has_consumer = made;
+        if (!made) pull.not_before_ns = lease_clock_ns() + retry_ns;
+      }
+      if (pull.has_consumer && pull.subscription) pull_more(pull, now);
+    }
+    report_progress(now);
+    forget_old(now);
+    due_.wait_for(lock, std::chrono::nanoseconds(tick_ns));
+  }
+}
+
+void DurableTells::pull_more(Pull& pull, int64_t now) {
+  const uint32_t most = context_->options.durable_in_flight;
+  if (pull.wanted != 0 && now < pull.expires_ns + pull_grace_ns) return;
+  if (pull.in_hand > most / 2) return;
+  pull.wanted = most - pull.in_hand;
+  pull.expires_ns = now + pull_expires_ns;
+  const std::string subject =
+      fmt::format("$JS.API.CONSUMER.MSG.NEXT.{}.shard_{}", context_->subjects.stream(), pull.shard->number);
+  const std::string request = fmt::format("{{\"batch\": {}, \"expires\": {}}}", pull.wanted, pull_expires_ns);
+  if (natsConnection_PublishRequest(context_->connection.get(), subject.c_str(), pull.inbox.c_str(),
+                                    request.data(), int(request.size())) != NATS_OK) {
+    pull.wanted = 0;
+    pull.not_before_ns = now + retry_ns;
+  }
+}
+
+bool DurableTells::make_consumer(Pull& pull) {
+  const std::string name = fmt::format("shard_{}", pull.shard->number);
+  const std::string filter = context_->subjects.durable("*", pull.shard->number);
+  jsConsumerConfig config;
+  jsConsumerConfig_Init(&config);
+  config.Durable = name.c_str();
+  config.FilterSubject = filter.c_str();
+  config.AckPolicy = js_AckExplicit;
+  config.AckWait = context_->options.acknowledge_wait.count() * ms;
+  config.MaxDeliver = -1;
+  config.MaxAckPending = 1000;
+  const std::string stream = context_->subjects.stream();
+  jsErrCode error = jsErrCode(0);
+  if (js_AddConsumer(nullptr, jet_stream_.get(), stream.c_str(), &config, nullptr, &error) == NATS_OK)
+    return true;
+  return js_GetConsumerInfo(nullptr, jet_stream_.get(), stream.c_str(), name.c_str(), nullptr, nullptr) ==
+         NATS_OK;
+}
+
+// A handler may take longer than JetStream waits.
+void DurableTells::report_progress(int64_t now) {
+  for (auto& [id, in_hand] : in_hand_) {
+    if (now < in_hand.progress_ns) continue;
+    in_hand.progress_ns = now + context_->options.acknowledge_wait.count() * ms / 3;
+    context_->connection.publish(in_hand.deliveries.back(), "+WPI");
+  }
+}
+
+void DurableTells::forget_old(int64_t now) {
+  while (!done_order_.empty() &&
+         (done_order_.front().first + window_ns < now || done_order_.size() > most_known)) {
+    done_.erase(done_order_.front().second);
+    done_order_.pop_front();
+  }
+}
+
+}  // namespace gyre::nats::detail

@@ -1,0 +1,98 @@
+// Durable tells: pulled from JetStream, given to actors, acknowledged once their handler has ended.
+#pragma once
+
+#include <gyre/runtime/nats/requests.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace gyre::nats::detail {
+
+/// What a delivery's reply subject says: `$JS.ACK.…`.
+struct Delivery {
+  uint64_t number = 0;    ///< 1 of the first delivery
+  int64_t stored_ns = 0;  ///< when JetStream stored the message, nanoseconds since 1970 by its clock
+  /// Returns false if the subject is no such one.
+  static bool read(std::string_view reply_subject, Delivery& delivery);
+};
+
+/// Pulls the durable tells of the shards that the node owns. Thread-safe. Asks in flight keep it alive.
+///
+/// Each shard has one pull request at a time: for as many tells as it has room for. A request that JetStream
+/// does not answer ends with its time.
+class DurableTells : public std::enable_shared_from_this<DurableTells> {
+ public:
+  /// Creates the stream unless it is there. `life` returns the node's life.
+  /// @throws Error
+  DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests,
+               std::function<uint64_t()> life);
+  ~DurableTells();
+
+  /// Begins to pull a shard's tells, and ends. Called by the membership's thread.
+  void begin_service(Shard& shard);
+  void end_service(Shard& shard);
+  /// Starts the thread that sends pull requests; ends it. After stop() nothing is pulled.
+  void start();
+  void stop();
+
+ private:
+  // What JetStream is told of a delivery.
+  enum class Verdict { processed, failed, refused, expired, delayed };
+  struct Pull {
+    DurableTells* tells = nullptr;
+    Shard* shard = nullptr;
+    Subscription subscription;  // of the inbox; null: the shard is not served
+    std::string inbox;
+    bool has_consumer = false;
+    uint32_t wanted = 0;        // tells that the request in the server has still to bring
+    uint32_t in_hand = 0;       // tells with actors
+    int64_t expires_ns = 0;     // of the request
+    int64_t not_before_ns = 0;  // of the next request, after a refusal
+  };
+  struct InHand {
+    uint32_t shard = 0;
+    std::vector<std::string> deliveries;  // their reply subjects
+    int64_t progress_ns = 0;              // when JetStream is told next that it is in hand
+  };
+  struct Tell;
+
+  static void receive(natsConnection*, natsSubscription*, natsMsg* message, void* pull);
+  void take(Pull& pull, Message message);
+  void give_to_actor(Pull& pull, natsMsg* message, const ParsedRequest& request, const Delivery& delivery);
+  void conclude(const std::string& id, Shard& shard, Verdict verdict, bool forget);
+  void tell_server(const std::string& reply_subject, Verdict verdict);
+  void count(Verdict verdict);
+  bool is_known(natsMsg* message, std::string_view id, uint32_t shard);
+  void run();
+  void pull_more(Pull& pull, int64_t now);
+  bool make_consumer(Pull& pull);
+  void report_progress(int64_t now);
+  void forget_old(int64_t now);
+
+  const std::shared_ptr<Context> context_;
+  const std::shared_ptr<Requests> requests_;
+  const std::function<uint64_t()> life_;
+  JetStream jet_stream_;
+
+  std::mutex mutex_;  // of all below
+  std::condition_variable due_;
+  std::vector<Pull> pulls_;  // by shard; never resized
+  std::unordered_map<std::string, InHand> in_hand_;
+  uint64_t known_life_ = 0;  // the life that the next two are of
+  std::unordered_map<std::string, Verdict> done_;
+  std::deque<std::pair<int64_t, std::string>> done_order_;  // by when they ended
+  uint64_t reconnects_seen_ = 0;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gyre::nats::detail
