@@ -144,7 +144,13 @@ void DurableTells::end_service(Shard& shard) {
 
 void DurableTells::receive(natsConnection*, natsSubscription*, natsMsg* message, void* pull) {
   Pull& of_shard = *static_cast<Pull*>(pull);
-  of_shard.tells->take(of_shard, Message(message));
+  try {
+    of_shard.tells->take(of_shard, Message(message));
+  } catch (const std::exception& error) {  // it is delivered again
+    gyre::detail::log(LogLevel::info, [&] {
+      return fmt::format("gyre: info: a durable tell was dropped: {}", error.what());
+    });
+  }
 }
 
 /// A tell that the runtime accepted.

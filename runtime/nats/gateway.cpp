@@ -43,7 +43,8 @@ void check(const GatewayOptions& options) {
 }
 
 detail::EngineHealth health_of(const Runtime& runtime) {
-  return {runtime.state() == Lifecycle::active, runtime.stats().restarts};
+  const Lifecycle state = runtime.state();
+  return {state == Lifecycle::active || state == Lifecycle::inactive, runtime.stats().restarts};
 }
 
 }  // namespace

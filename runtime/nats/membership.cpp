@@ -18,6 +18,7 @@ constexpr int64_t ms = 1'000'000;
 // How long the thread waits for an entry before it looks whether something is due.
 constexpr int64_t idle_wait_ns = 20 * ms;
 constexpr int64_t move_wait_ns = 1 * ms;
+constexpr int64_t engine_check_ns = 50 * ms;
 // How long a shard that was handed over waits for its new owner to listen, beyond a lease.
 constexpr int64_t listen_timeout_ns = 5000 * ms;
 
@@ -46,9 +47,14 @@ std::string_view value_of(kvEntry* entry) {
 
 }  // namespace
 
+// Nothing may be thrown into the library.
 void Membership::take(natsConnection*, natsSubscription*, natsMsg* message, void* closure) {
   const Closure& of_shard = *static_cast<const Closure*>(closure);
-  of_shard.requests->take(*of_shard.shard, Message(message));
+  try {
+    of_shard.requests->take(*of_shard.shard, Message(message));
+  } catch (const std::exception& error) {
+    note(fmt::format("a request for shard {} was dropped: {}", of_shard.shard->number, error.what()));
+  }
 }
 
 Membership::Membership(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests,
@@ -324,6 +330,9 @@ void Membership::apply(std::string_view key, std::optional<std::string_view> val
 
 // An engine that was launched again has lost its actors' state: a new life begins.
 void Membership::check_engine() {
+  const int64_t now = lease_clock_ns();
+  if (now - engine_checked_ns_ < engine_check_ns) return;  // it reads the counts of all workers
+  engine_checked_ns_ = now;
   const EngineHealth before = std::exchange(engine_, health_());
   if (life_.load(std::memory_order_relaxed) == 0) return;
   if (!engine_.serves) {
