@@ -32,6 +32,7 @@ class Connection:
         self.subscriptions = 0
         self.inbox = "_INBOX." + os.urandom(8).hex()
         self.requests = 0
+        self.buckets = set()  # those that are known to be made
         self.info = json.loads(self._line(time.monotonic() + timeout).removeprefix(b"INFO "))
         options = {"verbose": False, "headers": True, "no_responders": True, "protocol": 1, "name": "test", **options}
         self.socket.sendall(b"CONNECT " + json.dumps(options).encode() + b"\r\n")
@@ -131,9 +132,11 @@ class Connection:
 
     def get(self, bucket, key):
         """Returns an entry's value and revision; None and 0 if bucket or entry are not there."""
+        by_subject = {"last_by_subj": f"$KV.{bucket}.{key}"}
         try:
-            subject = f"$KV.{bucket}.{key}"
-            message = self.jet_stream(f"STREAM.MSG.GET.KV_{bucket}", {"last_by_subj": subject})["message"]
+            if bucket not in self.buckets and not self._is_made(bucket, by_subject):
+                return None, 0
+            message = self.jet_stream(f"STREAM.MSG.GET.KV_{bucket}", by_subject)["message"]
         except JetStreamError as error:
             if error.code in (10037, 10059):  # no message found, stream not found
                 return None, 0
@@ -141,6 +144,17 @@ class Connection:
         if b"KV-Operation" in base64.b64decode(message.get("hdrs", "")):
             return None, message["seq"]
         return base64.b64decode(message.get("data", "")).decode(), message["seq"]
+
+    def _is_made(self, bucket, by_subject):
+        """Returns true once the server has made all of a bucket: nats-server 2.9.10 ends with a nil pointer if it is asked
+        for a message, by MSG.GET, while it makes the stream. A direct get has no reply then."""
+        self.jet_stream(f"STREAM.INFO.KV_{bucket}")
+        try:
+            self.request(f"$JS.API.DIRECT.GET.KV_{bucket}", json.dumps(by_subject).encode(), timeout=0.5)
+        except TimeoutError:
+            return False
+        self.buckets.add(bucket)
+        return True
 
     def _fill(self, until):
         left = until - time.monotonic()
