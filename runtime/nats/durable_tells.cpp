@@ -4,7 +4,6 @@
 #include <gyre/runtime/log.hpp>
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <utility>
 
@@ -50,26 +49,6 @@ bool is_passing(Status status) {
 }
 
 }  // namespace
-
-bool Delivery::read(std::string_view reply_subject, Delivery& delivery) {
-  std::array<std::string_view, 12> tokens;
-  size_t count = 0;
-  while (count < tokens.size()) {
-    const size_t dot = reply_subject.find('.');
-    tokens[count++] = reply_subject.substr(0, dot);
-    if (dot == reply_subject.npos) break;
-    reply_subject.remove_prefix(dot + 1);
-  }
-  // $JS.ACK.STREAM.CONSUMER.DELIVERED.STREAM_SEQUENCE.CONSUMER_SEQUENCE.TIME.PENDING, or with a domain and an
-  // account behind ACK.
-  if (count < 9 || tokens[0] != "$JS" || tokens[1] != "ACK") return false;
-  const size_t first = count == 9 ? 4 : 6;
-  const auto number = [](std::string_view text, auto& value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size();
-  };
-  return number(tokens[first], delivery.number) && number(tokens[first + 3], delivery.stored_ns);
-}
 
 DurableTells::DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests,
                            std::function<uint64_t()> life)

@@ -1,6 +1,7 @@
 // Durable tells: pulled from JetStream, given to actors, acknowledged once their handler has ended.
 #pragma once
 
+#include <gyre/runtime/nats/delivery.hpp>
 #include <gyre/runtime/nats/requests.hpp>
 
 #include <atomic>
@@ -16,14 +17,6 @@
 #include <vector>
 
 namespace gyre::nats::detail {
-
-/// What a delivery's reply subject says: `$JS.ACK.…`.
-struct Delivery {
-  uint64_t number = 0;    ///< 1 of the first delivery
-  int64_t stored_ns = 0;  ///< when JetStream stored the message, nanoseconds since 1970 by its clock
-  /// Returns false if the subject is no such one.
-  static bool read(std::string_view reply_subject, Delivery& delivery);
-};
 
 /// Pulls the durable tells of the shards that the node owns. Thread-safe. Asks in flight keep it alive.
 ///

@@ -1,0 +1,29 @@
+#include <gyre/runtime/nats/delivery.hpp>
+
+#include <array>
+#include <charconv>
+
+namespace gyre::nats::detail {
+
+bool Delivery::read(std::string_view reply_subject, Delivery& delivery) {
+  std::array<std::string_view, 12> tokens;  // later ones say nothing more
+  size_t count = 0;
+  while (count < tokens.size()) {
+    const size_t dot = reply_subject.find('.');
+    tokens[count++] = reply_subject.substr(0, dot);
+    if (dot == reply_subject.npos) break;
+    reply_subject.remove_prefix(dot + 1);
+  }
+  // $JS.ACK.STREAM.CONSUMER.DELIVERED.STREAM_SEQUENCE.CONSUMER_SEQUENCE.TIME.PENDING, nine tokens; or with a
+  // domain and an account behind ACK: eleven, and a random one that servers may leave out.
+  if ((count != 9 && count < 11) || tokens[0] != "$JS" || tokens[1] != "ACK") return false;
+  const size_t first = count == 9 ? 4 : 6;
+  const auto number = [](std::string_view text, auto& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+  };
+  return number(tokens[first], delivery.number) && delivery.number != 0 &&
+         number(tokens[first + 3], delivery.stored_ns) && delivery.stored_ns >= 0;
+}
+
+}  // namespace gyre::nats::detail

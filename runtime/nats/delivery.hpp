@@ -1,0 +1,17 @@
+// What JetStream says of a message that it delivers.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace gyre::nats::detail {
+
+/// What a delivery's reply subject says: `$JS.ACK.…`.
+struct Delivery {
+  uint64_t number = 0;    ///< 1 of the first delivery
+  int64_t stored_ns = 0;  ///< when JetStream stored the message, nanoseconds since 1970 by its clock
+  /// Returns false if the subject is no such one. `delivery` is unspecified then.
+  static bool read(std::string_view reply_subject, Delivery& delivery);
+};
+
+}  // namespace gyre::nats::detail
