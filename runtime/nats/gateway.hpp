@@ -100,7 +100,7 @@ class Gateway {
   /// @throws BadOptions  with everything that is wrong, one line each; also if the namespace has other
   ///                     numbers, or serves other actor types
   /// @throws Error       if no server can be reached, the server has no JetStream, another node with this
-  ///                     name is alive, or two actor types have one name in subjects
+  ///                     name is alive, or an actor type's name in subjects is another's or `durable`
   Gateway(Runtime& runtime, const GatewayOptions& options);
   /// Leaves without handing over: the shards are taken once the lease has ended. Call leave() first.
   ~Gateway();

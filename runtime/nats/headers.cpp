@@ -30,6 +30,11 @@ bool is_trace(std::string_view text) {
   return !zero(3, 32) && !zero(36, 16);
 }
 
+bool is_id(std::string_view text) {
+  return !text.empty() && text.size() <= max_id_bytes &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '!' && c <= '~'; });
+}
+
 std::string problem(const char* name, std::string_view text, const char* wanted) {
   return fmt::format("the header {} is \"{}\"; give {}", name, header_text(text, 40), wanted);
 }
@@ -38,6 +43,11 @@ std::string problem(const char* name, std::string_view text, const char* wanted)
 
 std::string read_headers(const HeaderTexts& texts, RequestHeaders& headers) {
   headers = {};
+  // First what replies repeat: a refusal repeats it too.
+  const bool id_is_good = !texts.id || is_id(*texts.id),
+             trace_is_good = !texts.trace || is_trace(*texts.trace);
+  if (texts.id && id_is_good) headers.id = *texts.id;
+  if (texts.trace && trace_is_good) headers.trace = *texts.trace;
   if (!texts.type) return fmt::format("the header {} is missing; give the request's type id", header::type);
   if (texts.type->size() != 16 || !read_number(*texts.type, 16, headers.type)) {
     return problem(header::type, *texts.type, "the request's type id as 16 hexadecimal digits");
@@ -52,19 +62,8 @@ std::string read_headers(const HeaderTexts& texts, RequestHeaders& headers) {
       return problem(header::timeout, *texts.timeout, "1 to 10^12 microseconds, decimal");
     }
   }
-  if (texts.id) {
-    const auto printable = [](char c) { return c >= '!' && c <= '~'; };
-    if (texts.id->empty() || texts.id->size() > max_id_bytes ||
-        !std::all_of(texts.id->begin(), texts.id->end(), printable)) {
-      return problem(header::id, *texts.id, "1 to 64 characters from ! to ~");
-    }
-    headers.id = *texts.id;
-  }
-  if (texts.trace) {
-    if (!is_trace(*texts.trace))
-      return problem(header::trace, *texts.trace, "a W3C trace context of version 00");
-    headers.trace = *texts.trace;
-  }
+  if (!id_is_good) return problem(header::id, *texts.id, "1 to 64 characters from ! to ~");
+  if (!trace_is_good) return problem(header::trace, *texts.trace, "a W3C trace context of version 00");
   return {};
 }
 

@@ -48,7 +48,7 @@ struct RequestHeaders {
 };
 
 /// Reads the headers of a request.
-/// @param headers  receives them
+/// @param headers  receives them; id and trace also if others are wrong
 /// @returns        empty if all are well; otherwise what is wrong, naming the header and what it holds. The
 ///                 text has at most 200 bytes, and none that a header must not have.
 std::string read_headers(const HeaderTexts& texts, RequestHeaders& headers);

@@ -20,7 +20,14 @@ void set_header(natsMsg* message, const char* name, std::string_view value) {
   natsMsgHeader_Set(message, name, std::string(value).c_str());
 }
 
+HeaderTexts texts_of(natsMsg* message) {
+  return {header_of(message, header::type), header_of(message, header::key),
+          header_of(message, header::timeout), header_of(message, header::id),
+          header_of(message, header::trace)};
+}
+
 // Publishes a reply. Returns as Connection::publish().
+// @param revision  the lease's; 0: the node owns no lease of the shard
 natsStatus publish_reply(Connection& connection, const char* subject, std::string_view id,
                          std::string_view trace, uint64_t revision, std::string_view status,
                          std::string_view reason, std::span<const std::byte> body) {
@@ -34,7 +41,8 @@ natsStatus publish_reply(Connection& connection, const char* subject, std::strin
   if (!reason.empty()) set_header(made, header::reason, header_text(reason));
   if (!id.empty()) set_header(made, header::id, id);
   if (!trace.empty()) set_header(made, header::trace, trace);
-  set_header(made, header::lease, std::to_string(revision));
+  // Without a lease, so that a client takes it whatever lease it has seen.
+  if (revision != 0) set_header(made, header::lease, std::to_string(revision));
   return connection.publish(made);
 }
 
@@ -46,6 +54,10 @@ ActorNames::ActorNames(const ActorSet& actors) {
   std::map<std::string, std::string> types;
   for (const std::string& type : actors.types()) {
     const std::string name = name_in_subject(type);
+    if (name == durable_token) {
+      throw Error(fmt::format(
+          "joining actors to NATS: {} is {} in a subject, which durable tells have; rename it", type, name));
+    }
     const auto [other, added] = types.emplace(name, type);
     if (!added) {
       throw Error(
@@ -83,15 +95,12 @@ ParsedRequest parse_request(const Context& context, const Shard& shard, natsMsg*
     parsed.reason = std::move(reason);
     return parsed;
   };
+  std::string problem = read_headers(texts_of(message), parsed.headers);
   for (const char* name : {header::type, header::key, header::timeout, header::id, header::trace}) {
     if (has_repeated(message, name)) {
       return refuse(status::bad_header, fmt::format("the header {} is repeated; give it once", name));
     }
   }
-  const HeaderTexts texts{header_of(message, header::type), header_of(message, header::key),
-                          header_of(message, header::timeout), header_of(message, header::id),
-                          header_of(message, header::trace)};
-  std::string problem = read_headers(texts, parsed.headers);
   if (!problem.empty()) return refuse(status::bad_header, std::move(problem));
   const std::string_view name = context.subjects.actor_in(natsMsg_GetSubject(message));
   const ActorName* const actor = context.actors.find(name);
@@ -250,7 +259,9 @@ void Requests::refuse_message(natsMsg* message, const RequestHeaders& headers, u
 }
 
 void Requests::refuse_no_such_node(natsMsg* message) {
-  refuse_message(message, {}, 0, gyre::nats::status::no_such_node, no_such_node_reason);
+  RequestHeaders headers;
+  read_headers(texts_of(message), headers);  // for what the reply repeats
+  refuse_message(message, headers, 0, gyre::nats::status::no_such_node, no_such_node_reason);
 }
 
 void Requests::serve(Shard& shard, uint64_t revision) {

@@ -23,7 +23,7 @@ namespace gyre::nats::detail {
 /// Finds actor types by their names in subjects.
 class ActorNames {
  public:
-  /// @throws Error  if two actor types have one name in subjects
+  /// @throws Error  if two actor types have one name in subjects, or one has the name of durable tells
   explicit ActorNames(const ActorSet& actors);
   /// Returns null if there is none.
   const ActorName* find(std::string_view name_in_subject) const;

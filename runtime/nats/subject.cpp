@@ -33,10 +33,9 @@ bool is_name(std::string_view name) {
 std::string_view Subjects::actor_in(std::string_view subject) const {
   if (!subject.starts_with(prefix_)) return {};
   subject.remove_prefix(prefix_.size());
-  constexpr std::string_view durable = "durable.";
   const size_t dots = size_t(std::count(subject.begin(), subject.end(), '.'));
-  if (dots == 2 && subject.starts_with(durable)) {
-    subject.remove_prefix(durable.size());
+  if (dots == 2 && subject.substr(0, subject.find('.')) == durable_token) {
+    subject.remove_prefix(durable_token.size() + 1);
   } else if (dots != 1) {
     return {};
   }

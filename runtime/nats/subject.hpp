@@ -42,6 +42,9 @@ constexpr uint64_t preference(std::string_view node, uint32_t shard) {
 /// Returns true if `name` may be a namespace's or a node's: 1 to 32 letters, digits, `_` and `-`.
 bool is_name(std::string_view name);
 
+/// Stands in place of an actor's name in subjects of durable tells: no actor type may have it.
+inline constexpr std::string_view durable_token = "durable";
+
 /// Names what belongs to one namespace.
 class Subjects {
  public:
@@ -57,9 +60,9 @@ class Subjects {
   std::string requests_of_shard(uint32_t shard) const { return request("*", shard); }
   /// Returns the subject of durable tells to an actor type in one shard.
   std::string durable(std::string_view actor, uint32_t shard) const {
-    return prefix_ + "durable." + std::string(actor) + "." + std::to_string(shard);
+    return prefix_ + std::string(durable_token) + "." + std::string(actor) + "." + std::to_string(shard);
   }
-  std::string all_durable() const { return prefix_ + "durable.>"; }
+  std::string all_durable() const { return prefix_ + std::string(durable_token) + ".>"; }
   /// Returns the actor's name in a subject of request() or durable(); empty if the subject is no such one.
   std::string_view actor_in(std::string_view subject) const;
 
