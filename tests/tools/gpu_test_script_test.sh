@@ -33,14 +33,14 @@ cat >bin/gyre-gpu-tests <<'PROGRAM'
 [[ ! -f no_gpu ]] || { echo 'skipped: no CUDA device here'; exit 77; }
 case "${1-}" in
   --list-tests) exit ;;
-  --list-test-names-only) printf 'case %s\n' 1 2 3 4 5; exit 5 ;;
-  --durations) names="$(tr '\n' , <"$4")" ;;
+  --list-test-names-only) printf 'case %s\n' 1 2 '3, as it is' 4 5; exit 5 ;;
+  --durations) names="$(tr '\n' ';' <"$4")" ;;
   *) exit ;;
 esac
 case "$GYRE_TEST_TRANSPORT $names" in
-  'pinned case 1,case 4,') echo 'skipped case: on two GPUs: one GPU here'; echo 'All tests passed (5 assertions in 2 test cases)' ;;
-  'pinned case 2,case 5,') echo 'All tests passed (5 assertions in 1 test case)' ;;
-  'pinned case 3,') echo 'All tests passed (5 assertions in 1 test case)' ;;
+  'pinned case 1;case 4;') echo 'skipped case: on two GPUs: one GPU here'; echo 'All tests passed (5 assertions in 2 test cases)' ;;
+  'pinned case 2;case 5;') echo 'All tests passed (5 assertions in 1 test case)' ;;
+  'pinned case 3\, as it is;') echo 'All tests passed (5 assertions in 1 test case)' ;;
   unified*) echo 'test cases: 2 | 1 passed | 1 failed'; exit 1 ;;
   bar*) echo "gyre::EngineUnavailable: $BAR"; exit 1 ;;
   *) exit 2 ;;
