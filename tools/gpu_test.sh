@@ -357,10 +357,16 @@ hide_toolkit() {  # runs its arguments where NVRTC's files are empty, and the to
     LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"
   fi
 }
-first_replies() {  # of the built-in actors, or of those that its argument names
-  hide_toolkit "$bin/gyre-gpu-ahead" ahead "$@" hidden
-  "$bin/gyre-gpu-ahead" compiled "$@"
-  "$bin/gyre-gpu-ahead" cached "$@"
+first_replies() {  # of each set of actors, by where its machine code comes from
+  local subject
+  for subject in '' groups halves matrices cub; do
+    # shellcheck disable=SC2086
+    hide_toolkit "$bin/gyre-gpu-ahead" ahead $subject hidden
+    # shellcheck disable=SC2086
+    "$bin/gyre-gpu-ahead" compiled $subject
+    # shellcheck disable=SC2086
+    "$bin/gyre-gpu-ahead" cached $subject
+  done
 }
 if selected compiled-ahead; then
   export bin
@@ -368,13 +374,14 @@ if selected compiled-ahead; then
   mkdir "$hidden/empty"
   export hidden
   export -f hide_toolkit first_replies
-  expected=('^built-in, compiled ahead: ' '^built-in, compiled: ' '^built-in, found compiled: ' '^cooperative groups, compiled ahead: ')
-  step compiled-ahead 300 bash -c "set -eo pipefail
+  for what in built-in 'cooperative groups' 'fp16 and bf16' 'tensor cores' CUB; do
+    expected+=("^$what, compiled ahead: " "^$what, compiled: " "^$what, found compiled: ")
+  done
+  step compiled-ahead 400 bash -c "set -eo pipefail
     export GYRE_CACHE_DIR='$hidden/cache'
     first_replies | tee '$hidden/said'
-    hide_toolkit '$bin/gyre-gpu-ahead' ahead toolkit hidden
-    sed -n 's/^built-in, \(.*\): the first reply came \(.*\) after the program began.*/\1 \2/p' '$hidden/said' |
-      paste -sd, | sed 's/^/3 passed, first replies: /'"
+    sed -n 's/^\(.*\), \(.*\): the first reply came \(.*\) after the program began.*/\1 \2 \3/p' '$hidden/said' |
+      paste -sd, | sed 's/,/, /g; s/^/15 passed, first replies: /'"
   rm -rf "$hidden"
 fi
 

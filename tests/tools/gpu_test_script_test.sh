@@ -52,11 +52,17 @@ printf '#!/bin/sh\nexit 77\n' >bin/gyre-gpu-relaunch
 printf '#!/bin/sh\nexit 77\n' >bin/gyre-gpu-process
 cat >bin/gyre-gpu-ahead <<'PROGRAM'
 #!/usr/bin/env bash
-case "$*" in
-  *toolkit*) what='cooperative groups, compiled ahead' ;;
-  ahead*) what='built-in, compiled ahead' ;;
-  cached*) what='built-in, found compiled' ;;
-  *) what='built-in, compiled' ;;
+case "${2-}" in
+  groups) what='cooperative groups' ;;
+  halves) what='fp16 and bf16' ;;
+  matrices) what='tensor cores' ;;
+  cub) what=CUB ;;
+  *) what=built-in ;;
+esac
+case "$1" in
+  ahead) what+=', compiled ahead' ;;
+  cached) what+=', found compiled' ;;
+  *) what+=', compiled' ;;
 esac
 [[ $* != *hidden ]] || [[ ! -s $(ldconfig -p | sed -n 's/.*=> \(.*libnvrtc.so.1[23]\)$/\1/p' | head -1) ]] ||
   [[ $LD_LIBRARY_PATH == */libraries* ]] || { echo 'skipped: NVRTC is found'; exit 77; }
@@ -95,7 +101,8 @@ expect_json 'steps["fault-trap"]["result"] == "passed"'
 
 run --only compiled-ahead
 expect 'the first replies of programs compiled ahead and not' '1 passed, 0 failed, 0 skipped, exit 0'
-expect_json '"compiled ahead 12.5 ms,compiled 12.5 ms,found compiled 12.5 ms" in steps["compiled-ahead"]["says"]'
+expect_json '"first replies: built-in compiled ahead 12.5 ms, built-in compiled 12.5 ms" in steps["compiled-ahead"]["says"]'
+expect_json '"CUB compiled 12.5 ms, CUB found compiled 12.5 ms" in steps["compiled-ahead"]["says"]'
 rm summary.json
 BAR='loading libvulkan.so.1: install libvulkan1' run --only 'doctor-launch,validate-*,suite-bar-1,suite-pinned-1' --only fault-trap
 
