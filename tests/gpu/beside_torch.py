@@ -179,7 +179,8 @@ def run(arguments):
         step("launch gyre", launch)
     import torch
 
-    # An optimiser imports modules for seconds at its first step, which has nothing to do with a GPU.
+    # An optimiser imports modules for seconds at its first step, which has nothing to do with a GPU. So does Triton.
+    import triton.language  # noqa: F401
     weight = torch.zeros(1, requires_grad=True)
     weight.grad = torch.zeros(1)
     torch.optim.Adam([weight]).step()
@@ -331,7 +332,7 @@ def compare(files):
         print(f"{file}: {other['order']}, {other['isolation']}, {other['workers']} workers, asked by {other['askers']}, "
               f"MPS {other['mps']}: {gyre.get('asked', 0)} replies, p50 {gyre.get('p50_us', 0):.1f} µs, "
               f"p99.9 {gyre.get('p999_us', 0):.0f} µs; training step {p50:.2f} ms, alone "
-              f"{alone.get('training step p50', 0):.2f} ms; {len(lines)} wrong")
+              f"{alone.get('training step p50', 0):.2f} ms; {gyre.get('wrong', 0)} replies wrong; {len(lines) or 'no'} complaints")
         for line in lines:
             print("  " + line)
     return 1 if wrong else 0
