@@ -12,33 +12,31 @@ namespace {
 
 void check(const GatewayOptions& options) {
   std::string problems;
-  const auto require = [&](bool holds, const std::string& problem) {
-    if (!holds) problems += (problems.empty() ? "" : "\n") + problem;
+  const auto wrong = [&](const std::string& problem) {
+    problems += (problems.empty() ? "" : "\n") + problem;
   };
-  const auto require_name = [&](const char* what, const std::string& name) {
-    require(is_name(name),
-            fmt::format("{} is \"{}\"; give 1 to 32 letters, digits, _ and -", what, header_text(name, 64)));
+  const auto check_name = [&](const char* what, const std::string& name) {
+    if (!is_name(name))
+      wrong(fmt::format("{} is \"{}\"; give 1 to 32 letters, digits, _ and -", what, header_text(name, 64)));
   };
-  require_name("the namespace", options.namespace_name);
-  require_name("the node's name", options.node);
-  require(!options.connection.servers.empty(), "no server is given; give the URL of one");
-  require(options.connection.certificate_file.empty() == options.connection.key_file.empty(),
-          "a certificate and its key go together; give both files or neither");
-  require(options.shards <= detail::NamespaceConfig::max_shards,
-          fmt::format("{} shards are asked for; give 1 to {}", options.shards,
-                      detail::NamespaceConfig::max_shards));
-  const auto require_within = [&](const char* what, int64_t value, int64_t least, int64_t most) {
-    require(value >= least && value <= most,
-            fmt::format("{} is {}; give {} to {}", what, value, least, most));
+  const auto check_within = [&](const char* what, int64_t value, int64_t least, int64_t most) {
+    if (value < least || value > most)
+      wrong(fmt::format("{} is {}; give {} to {}", what, value, least, most));
   };
-  if (options.lease.count() != 0) require_within("the lease in ms", options.lease.count(), 300, 3'600'000);
+  check_name("the namespace", options.namespace_name);
+  check_name("the node's name", options.node);
+  if (options.connection.servers.empty()) wrong("no server is given; give the URL of one");
+  if (options.connection.certificate_file.empty() != options.connection.key_file.empty())
+    wrong("a certificate and its key go together; give both files or neither");
+  check_within("the number of shards", options.shards, 0, detail::NamespaceConfig::max_shards);
+  if (options.lease.count() != 0) check_within("the lease in ms", options.lease.count(), 300, 3'600'000);
   if (options.clock_error.count() != 0)
-    require_within("the clock error in ms", options.clock_error.count(), 1, 3'600'000);
-  require_within("the number of replicas", options.replicas, 1, 5);
-  require_within("the number of durable tells in flight", options.durable_in_flight, 1, 1000);
-  require_within("the wait for an acknowledgement in ms", options.acknowledge_wait.count(), 1000, 86'400'000);
-  require_within("the timeout of a handover in ms", options.handover_timeout.count(), 1, 3'600'000);
-  require_within("the number of threads", options.threads, 1, 64);
+    check_within("the clock error in ms", options.clock_error.count(), 1, 3'600'000);
+  check_within("the number of replicas", options.replicas, 1, 5);
+  check_within("the number of durable tells in flight", options.durable_in_flight, 1, 1000);
+  check_within("the wait for an acknowledgement in ms", options.acknowledge_wait.count(), 1000, 86'400'000);
+  check_within("the timeout of a handover in ms", options.handover_timeout.count(), 1, 3'600'000);
+  check_within("the number of threads", options.threads, 1, 64);
   if (!problems.empty()) throw BadOptions(problems);
 }
 

@@ -129,24 +129,23 @@ void Membership::agree_on_config() {
         context_->subjects.name(), context_->subjects.bucket(), header_text(value_of(entry.get()), 100)));
   }
   std::string problems;
+  const auto wrong = [&](const std::string& problem) {
+    problems += (problems.empty() ? "" : "\n") + problem;
+  };
   const auto compare = [&](const char* what, uint32_t asked, uint32_t has) {
     if (asked != 0 && asked != has) {
-      problems += fmt::format("{} is {}, but the namespace {} has {}; leave the option out\n", what, asked,
-                              context_->subjects.name(), has);
+      wrong(fmt::format("{} is {}, but the namespace {} has {}; leave the option out", what, asked,
+                        context_->subjects.name(), has));
     }
   };
   compare("the number of shards", options.shards, there->shards);
   compare("the lease in ms", uint32_t(options.lease.count()), there->lease_ms);
   compare("the clock error in ms", uint32_t(options.clock_error.count()), there->clock_error_ms);
   if (there->actors != wanted.actors) {
-    problems +=
-        fmt::format("this node has the actors {}, but the namespace {} serves {}; use another namespace\n",
-                    wanted.actors, context_->subjects.name(), there->actors);
+    wrong(fmt::format("this node has the actors {}, but the namespace {} serves {}; use another namespace",
+                      wanted.actors, context_->subjects.name(), there->actors));
   }
-  if (!problems.empty()) {
-    problems.pop_back();
-    throw BadOptions(problems);
-  }
+  if (!problems.empty()) throw BadOptions(problems);
   config_ = *there;
 }
 

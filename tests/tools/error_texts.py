@@ -24,7 +24,7 @@ SKIPPED = {"comment", "space"}
 
 # Where texts are made, besides `throw Error(…)`: the calls whose first argument is one, and `return …;` in whole files.
 CALLS = {"runtime/options.cpp": {"wrong"}, "runtime/cuda/launch_check.cpp": {"wrong", "problems.push_back"},
-         "runtime/actor_set.cpp": {"refuse"}, "runtime/process/engine_process.cpp": {"not_started"}}
+         "runtime/actor_set.cpp": {"refuse"}, "runtime/nats/gateway.cpp": {"wrong"}, "runtime/nats/membership.cpp": {"wrong"}, "runtime/process/engine_process.cpp": {"not_started"}}
 RETURNS = {"runtime/errors.cpp": "Failure", "runtime/cpu/engine.cpp": "Error", "runtime/cuda/engine.cpp": "Error",
            "runtime/cuda/memory.cpp": "Error", "runtime/core/make_engine.cpp": "BadOptions"}
 # Which table of the page is whose: the first that fits.
@@ -38,7 +38,7 @@ TABLES = [("runtime/runtime.cpp", "Options"), ("runtime/options", "Options"), ("
           ("runtime/buffer", "Buffers"), ("runtime/memory/buffer", "Buffers"), ("runtime/cuda/memory", "Buffers"), ("runtime/cpu/memory", "Buffers"),
           ("runtime/cuda", "The CUDA driver and NVRTC"),
           ("runtime/c/", "The C interface"), ("runtime/stats", "Watching"), ("runtime/telemetry", "Watching"),
-          ("tools/gyre/watching", "Watching"), ("runtime", "Messages"), ("tools", "The programs")]
+          ("tools/gyre/watching", "Watching"), ("runtime/nats", "The gateway to NATS"), ("runtime", "Messages"), ("tools", "The programs")]
 AS_IT_SAYS = "do as the text says"
 NO_ERRORS = {"nothing failed", "unknown status", "CPU, … worker thread…"}
 THROWN = {"Error", "BadOptions", "EngineUnavailable"}
