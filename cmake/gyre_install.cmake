@@ -55,6 +55,11 @@ foreach(program gyre gyre-bench)
     list(APPEND programs ${program})
   endif()
 endforeach()
+foreach(program gyre-nats gyre-ask)  # without subcommands, which completion and manual pages are made of
+  if(TARGET ${program})
+    install(TARGETS ${program} COMPONENT tools)
+  endif()
+endforeach()
 if(programs)
   # Of every program one file: bash loads the completion of a command from the file of its name.
   foreach(program IN LISTS programs)

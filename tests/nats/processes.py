@@ -108,18 +108,22 @@ class Server(Process):
     """A NATS server with JetStream, on a port that it keeps over restarts. It finds within three seconds that a client is
     gone."""
 
-    def __init__(self, config="", name="server", folder=None, cluster=""):
-        """config: more of the server's configuration, such as `authorization { … }`."""
+    def __init__(self, config="", name="server", folder=None, cluster="", user="", **options):
+        """config: more of the server's configuration, such as `authorization { … }`. user: NAME:PASSWORD, in the URL. options:
+        those of wire.Connection, by which connect() connects, such as tls."""
         super().__init__(name, folder)
         self.program = nats_server()
         self.config = config
+        self.user, self.options = user, options
+        if user:
+            self.options["user"], self.options["pass"] = user.split(":")
         self.cluster = cluster  # the configuration's part of a cluster's member
         self.port = free_port()
         self.monitoring_port = free_port()
 
     @property
     def url(self):
-        return f"nats://{HOST}:{self.port}"
+        return f"nats://{self.user}{'@' if self.user else ''}{HOST}:{self.port}"
 
     def command(self):
         configuration = self.folder / f"{self.name}.conf"
@@ -173,8 +177,8 @@ jetstream {{ store_dir: "{self.folder / (self.name + '-store')}", max_memory_sto
             return json.loads(reply.read())
 
     def connect(self, **options):
-        """Returns a wire.Connection. Its options are those of the protocol's CONNECT."""
-        return wire.Connection(HOST, self.port, **options)
+        """Returns a wire.Connection."""
+        return wire.Connection(HOST, self.port, **{**self.options, **options})
 
 
 class Cluster:

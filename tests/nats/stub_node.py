@@ -2,13 +2,22 @@
 also as no real node does. It plays averages::Average, the first tutorial's actor."""
 
 import collections
+import re
 import struct
+import subprocess
 import threading
 
 import wire
 
 ACTOR = "averages_Average"
 LEASE = 1000
+
+
+def type_id_of(schema, name):
+    """Returns the type id of a struct as Gyre-Type has it."""
+    command = ["capnp", "compile", "-I/usr/include", "-ocapnp", schema]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return re.search(rf"struct {name} @0x([0-9a-f]{{16}})", shown)[1]
 
 
 def shard_of(actor, key, shards):

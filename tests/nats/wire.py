@@ -23,8 +23,8 @@ class JetStreamError(Exception):
 class Connection:
     """One connection, for one thread. It does not reconnect."""
 
-    def __init__(self, host, port, timeout=10, **options):
-        """options: more for the protocol's CONNECT, such as user and password, by the protocol's names."""
+    def __init__(self, host, port, timeout=10, tls=None, **options):
+        """tls: an ssl.SSLContext. options: more for the protocol's CONNECT, such as user and pass, by its names."""
         self.socket = socket.create_connection((host, port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer, self.at = bytearray(), 0
@@ -34,6 +34,8 @@ class Connection:
         self.requests = 0
         self.buckets = set()  # those that are known to be made
         self.info = json.loads(self._line(time.monotonic() + timeout).removeprefix(b"INFO "))
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_hostname=host)
         options = {"verbose": False, "headers": True, "no_responders": True, "protocol": 1, "name": "test", **options}
         self.socket.sendall(b"CONNECT " + json.dumps(options).encode() + b"\r\n")
         self.inbox_subscription = self.subscribe(self.inbox + ".*")
@@ -158,7 +160,8 @@ class Connection:
 
     def _fill(self, until):
         left = until - time.monotonic()
-        if left <= 0 or not select.select([self.socket], [], [], left)[0]:
+        decrypted = getattr(self.socket, "pending", int)()  # bytes that TLS has read already
+        if not decrypted and (left <= 0 or not select.select([self.socket], [], [], left)[0]):
             return False
         data = self.socket.recv(1 << 18)
         if not data:

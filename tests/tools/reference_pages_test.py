@@ -88,8 +88,10 @@ if len(read) < 10:
 
 # Exit codes: what each program's source says of its own, against the page's columns.
 said = {}
-enum = re.search(r"enum ExitCode \{([^}]*)\}", (source / "tools/gyre/common_options.hpp").read_text())[1]
-said["`gyre`, `gyre-bench`"] = set(re.findall(r"= (\d+)", enum))
+for name, enum, file in (("`gyre`, `gyre-bench`", "ExitCode", "tools/gyre/common_options.hpp"),
+                         ("`gyre-ask`", "AskExit", "tools/gyre_ask/main.cpp")):
+    codes = re.search(rf"enum {enum} \{{([^}}]*)\}}", (source / file).read_text())[1]
+    said[name] = set(re.findall(r"= (\d+)", codes))
 for name, files in (("`tools/gpu_test.sh`, `tools/measure.sh`", ("tools/gpu_test.sh", "tools/measure.sh")),
                     ("`bench/compare.py`", ("bench/compare.py",))):
     said[name] = set()
