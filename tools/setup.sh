@@ -22,7 +22,7 @@ packages=(
   doxygen                    # the tests: the API reference, which must have no warnings
   python3-numpy python3-pip  # the Python package: its tests; installing it
   python3-dev                # its extension, by which prepared asks take less time
-  libnats-dev nats-server    # the gateway to NATS; the tests' servers
+  libnats-dev nats-server openssl  # the gateway to NATS; the tests' servers, and their certificates
 )
 packages_for_all=(
   golang-go golang-github-nats-io-go-nats-dev  # the example of a client in Go

@@ -59,8 +59,8 @@ def python_client(source, folder):
 
 def read_arguments():
     global CLIENT, NODE, ACTORS, TYPE_ID
-    source, folder, language, NODE, ACTORS = sys.argv[1:]
-    del sys.argv[1:]
+    source, folder, language, NODE, ACTORS = sys.argv[1:6]
+    del sys.argv[1:6]
     processes.nats_server()
     need("capnp", "capnproto")
     source = pathlib.Path(source)

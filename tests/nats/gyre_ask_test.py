@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 
+import credentials
 import processes
 import stub_node
 
@@ -177,6 +178,28 @@ class WithoutNode(Asks):
         self.assertEqual(node.stop(), 0)
         self.assertNotIn("secret", node.output())
 
+    def test_credentials_are_those_of_a_user_who_may_ask(self):
+        if shutil.which("openssl") is None:
+            self.skipTest("openssl is not installed (Debian: openssl)")
+        with tempfile.TemporaryDirectory() as folder:
+            account = credentials.Account(folder)
+            node_file, node_user = account.user("node")
+            asker_file, _ = account.user("asker")
+            reader_file, _ = account.user("reader", {"pub": {"allow": ["$JS.API.>"]}})
+            server = processes.Server(account.config, **node_user).start()
+            node = processes.Node(GYRE_NATS, server, "--actors", ACTORS, "--creds", str(node_file)).start()
+            request = AVERAGE, 1, "Add", "(numbers = [1])", "--reply", "Mean"
+            out, _ = self.ask(*request, "--creds", asker_file, server=server)
+            self.assertIn("count = 1", out)
+            self.ask(*request, server=server, expect=NO_NODE)
+            self.ask(*request, "--creds", "/none.creds", server=server, expect=NO_NODE)
+            # The server drops what a user may not publish: there is no reply.
+            _, said = self.ask(*request, "--creds", reader_file, "--timeout", 100, server=server, expect=NO_NODE)
+            self.assertIn("no_reply", said)
+            out, _ = self.ask(*request, "--creds", asker_file, server=server)
+            self.assertIn("count = 2", out)
+            self.assertEqual(node.stop(), 0, node.output())
+
     def test_tls_with_certificates_of_both_sides(self):
         if shutil.which("openssl") is None:
             self.skipTest("openssl is not installed (Debian: openssl)")
@@ -214,7 +237,7 @@ def make_certificates(folder):
 
 
 if __name__ == "__main__":
-    SOURCE, GYRE_ASK, GYRE_NATS, ACTORS = sys.argv[1:]
-    del sys.argv[1:]
+    SOURCE, GYRE_ASK, GYRE_NATS, ACTORS = sys.argv[1:5]
+    del sys.argv[1:5]
     processes.nats_server()
     unittest.main(verbosity=2)

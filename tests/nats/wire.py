@@ -23,8 +23,8 @@ class JetStreamError(Exception):
 class Connection:
     """One connection, for one thread. It does not reconnect."""
 
-    def __init__(self, host, port, timeout=10, tls=None, **options):
-        """tls: an ssl.SSLContext. options: more for the protocol's CONNECT, such as user and pass, by its names."""
+    def __init__(self, host, port, timeout=10, tls=None, sign=None, **options):
+        """tls: an ssl.SSLContext. sign: returns the signature of the server's nonce, for jwt in options. options: more for the protocol's CONNECT, such as user and pass, by its names."""
         self.socket = socket.create_connection((host, port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer, self.at = bytearray(), 0
@@ -36,6 +36,8 @@ class Connection:
         self.info = json.loads(self._line(time.monotonic() + timeout).removeprefix(b"INFO "))
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_hostname=host)
+        if sign:
+            options["sig"] = sign(self.info["nonce"])
         options = {"verbose": False, "headers": True, "no_responders": True, "protocol": 1, "name": "test", **options}
         self.socket.sendall(b"CONNECT " + json.dumps(options).encode() + b"\r\n")
         self.inbox_subscription = self.subscribe(self.inbox + ".*")
