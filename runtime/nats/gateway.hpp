@@ -31,13 +31,15 @@ struct GatewayBooks {
   uint64_t tells_forwarded = 0;  ///< as asks_forwarded
   /// Deliveries of durable tells by JetStream. Each has one of the six outcomes that follow, or is in flight.
   uint64_t durable_received = 0;
-  uint64_t durable_processed = 0;    ///< acknowledged: the handler ended well
-  uint64_t durable_failed = 0;       ///< terminated: the handler failed
-  uint64_t durable_refused = 0;      ///< terminated: no handler takes the message
-  uint64_t durable_expired = 0;      ///< terminated: expired before a worker took it
-  uint64_t durable_delayed = 0;      ///< to be delivered again: no room, draining, or a failed engine
-  uint64_t durable_duplicates = 0;   ///< of an id that the node is handling or has handled
-  uint64_t durable_redelivered = 0;  ///< deliveries that were not the first; part of durable_received
+  uint64_t durable_processed = 0;   ///< acknowledged: the handler ended well
+  uint64_t durable_failed = 0;      ///< terminated: the handler failed
+  uint64_t durable_refused = 0;     ///< terminated: no handler takes the message
+  uint64_t durable_expired = 0;     ///< terminated: expired before a worker took it
+  uint64_t durable_delayed = 0;     ///< to be delivered again: no room, draining, or a failed engine
+  uint64_t durable_duplicates = 0;  ///< of an id that the node is handling or has handled
+  /// Deliveries that JetStream does not number 1; part of durable_received. nats-server 2.9 numbers the next
+  /// one 1 again where it also tried to deliver to a client that was gone.
+  uint64_t durable_redelivered = 0;
 
   uint64_t dropped = 0;      ///< requests that the NATS library dropped: more than 65,536 waited for a thread
   uint64_t disconnects = 0;  ///< connections to a server that were lost
