@@ -36,4 +36,35 @@ Termination run_on_gyre(const ActorSet& actors, const Options& options, const st
   return termination;
 }
 
+std::vector<std::string> arguments_of(const Options& options) {
+  return {"--engine",
+          std::string(name(options.engine)),
+          "--transport",
+          std::string(name(options.transport)),
+          "--isolation",
+          std::string(name(options.isolation)),
+          "--multiprocessors",
+          options.multiprocessors == all_multiprocessors ? "all" : fmt::format("{}", options.multiprocessors),
+          "--context",
+          std::string(name(options.context)),
+          "--device",
+          fmt::format("{}", options.device),
+          "--workers",
+          fmt::format("{}", options.workers),
+          "--block",
+          fmt::format("{}", options.block),
+          "--slots",
+          fmt::format("{}", options.slots),
+          "--slot-bytes",
+          fmt::format("{}", options.slot_bytes),
+          "--arena-bytes",
+          fmt::format("{}", options.arena_bytes),
+          "--actors-per-worker",
+          fmt::format("{}", options.actors_per_worker),
+          "--timeout",
+          fmt::format("{}", options.timeout.count()),
+          "--wait",
+          std::string(name(options.wait))};
+}
+
 }  // namespace gyre::bench

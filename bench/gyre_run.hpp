@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace gyre::bench {
 
@@ -13,5 +14,8 @@ namespace gyre::bench {
 /// ended, every accepted ask was answered and every accepted tell processed.
 Termination run_on_gyre(const ActorSet& actors, const Options& options, const std::string& row,
                         const std::function<void(Runtime&)>& body);
+
+/// Returns the command line of a program that launches as `options` say, without the program itself.
+std::vector<std::string> arguments_of(const Options& options);
 
 }  // namespace gyre::bench

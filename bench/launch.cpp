@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "common_options.hpp"
+#include "gyre_run.hpp"
 #include "machine.hpp"
 #include "measure.hpp"
 #include "programs.hpp"
@@ -181,37 +182,10 @@ Sample sample_of(const std::vector<std::string>& arguments, const std::vector<st
           json["terminate_ns"].as_uint64()};
 }
 
-// What launches in a process of its own as `options` say.
-std::vector<std::string> as_arguments(const char* subcommand, const Options& options) {
-  return {subcommand,
-          "--engine",
-          std::string(name(options.engine)),
-          "--transport",
-          std::string(name(options.transport)),
-          "--isolation",
-          std::string(name(options.isolation)),
-          "--multiprocessors",
-          options.multiprocessors == all_multiprocessors ? "all" : fmt::format("{}", options.multiprocessors),
-          "--context",
-          std::string(name(options.context)),
-          "--device",
-          fmt::format("{}", options.device),
-          "--workers",
-          fmt::format("{}", options.workers),
-          "--block",
-          fmt::format("{}", options.block),
-          "--slots",
-          fmt::format("{}", options.slots),
-          "--slot-bytes",
-          fmt::format("{}", options.slot_bytes),
-          "--arena-bytes",
-          fmt::format("{}", options.arena_bytes),
-          "--actors-per-worker",
-          fmt::format("{}", options.actors_per_worker),
-          "--timeout",
-          fmt::format("{}", options.timeout.count()),
-          "--wait",
-          std::string(name(options.wait))};
+std::vector<std::string> sample_arguments(const char* subcommand, const Options& options) {
+  std::vector<std::string> arguments = arguments_of(options);
+  arguments.insert(arguments.begin(), subcommand);
+  return arguments;
 }
 
 int launch(LaunchSettings& settings) {
@@ -224,7 +198,7 @@ int launch(LaunchSettings& settings) {
   options.engine = machine.engine;
   options.transport = machine.transport;
   const tools::TemporaryFolder warm, cold, bare_folder;
-  std::vector<std::string> bare = as_arguments("bare-sample", options);
+  std::vector<std::string> bare = sample_arguments("bare-sample", options);
 #if defined(GYRE_WITH_CUDA)
   if (machine.engine == EngineKind::cuda) {
     const cuda::Driver driver = cuda::Driver::load();
@@ -243,7 +217,7 @@ int launch(LaunchSettings& settings) {
       "{} processes a row, in turn: from before each is started to its first checked reply; arena {} bytes\n"
       "not measured: the machine's first use of the GPU (this process has used it before)\n",
       settings.runs, options.arena_bytes);
-  const std::vector<std::string> gyre = as_arguments("launch-sample", options);
+  const std::vector<std::string> gyre = sample_arguments("launch-sample", options);
   std::vector<LaunchRow> rows = {{"gyre", {}, {}, {}}, {"bare", {}, {}, {}}};
   if (settings.cold) rows.push_back({"gyre cold", {}, {}, {}});
   // Uncounted: what is compiled is kept there, and files are read for the first time.
