@@ -78,10 +78,14 @@ class Connection {
   const ConnectionEvents& events() const { return events_; }
 
   /// Publishes a message. Returns NATS_MAX_PAYLOAD if it is too large for the server, and other errors if it
-  /// could not be given to the connection.
-  natsStatus publish(natsMsg* message) { return natsConnection_PublishMsg(connection_, message); }
+  /// could not be given to the connection. The library would keep one message of a lost connection, and send
+  /// it when that is back.
+  natsStatus publish(natsMsg* message) {
+    return connected() ? natsConnection_PublishMsg(connection_, message) : NATS_CONNECTION_DISCONNECTED;
+  }
   bool publish(const std::string& subject, std::string_view body) {
-    return natsConnection_Publish(connection_, subject.c_str(), body.data(), int(body.size())) == NATS_OK;
+    return connected() &&
+           natsConnection_Publish(connection_, subject.c_str(), body.data(), int(body.size())) == NATS_OK;
   }
   /// Waits until the server has processed all that was sent before. Returns false after the timeout.
   bool flush(std::chrono::milliseconds timeout) {

@@ -16,6 +16,7 @@ constexpr int64_t pull_expires_ns = 5000 * ms;
 // Beyond the request's own time: until then its end is on the way.
 constexpr int64_t pull_grace_ns = 1000 * ms;
 constexpr int64_t retry_ns = 100 * ms;
+constexpr int64_t drain_timeout_ms = 2000;
 // As long as JetStream drops what is published twice.
 constexpr int64_t window_ns = 120'000 * ms;
 constexpr size_t most_known = 1'000'000;
@@ -93,6 +94,7 @@ void DurableTells::stop() {
   }
   if (thread_.joinable()) thread_.join();
   for (Pull& pull : pulls_) pull.subscription.reset();
+  ended_.clear();
 }
 
 void DurableTells::begin_service(Shard& shard) {
@@ -110,21 +112,22 @@ void DurableTells::begin_service(Shard& shard) {
   due_.notify_all();
 }
 
-// A request without a listener ends in the server. What it has sent is delayed by take().
+// A request without a listener ends in the server. What it has sent is delayed by take(): the subscription
+// lives until then, since JetStream would wait long for what is dropped.
 void DurableTells::end_service(Shard& shard) {
-  Subscription ended;
-  {
-    const std::lock_guard lock(mutex_);
-    ended = std::move(pulls_[shard.number].subscription);
-    pulls_[shard.number].wanted = 0;
+  const std::lock_guard lock(mutex_);
+  Subscription ended = std::move(pulls_[shard.number].subscription);
+  pulls_[shard.number].wanted = 0;
+  if (!ended || !context_->connection.connected()) return;
+  if (natsSubscription_DrainTimeout(ended.get(), drain_timeout_ms) == NATS_OK) {
+    ended_.push_back(std::move(ended));
   }
-  if (ended && context_->connection.connected()) natsSubscription_Drain(ended.get());
 }
 
-void DurableTells::receive(natsConnection*, natsSubscription*, natsMsg* message, void* pull) {
+void DurableTells::receive(natsConnection*, natsSubscription* subscription, natsMsg* message, void* pull) {
   Pull& of_shard = *static_cast<Pull*>(pull);
   try {
-    of_shard.tells->take(of_shard, Message(message));
+    of_shard.tells->take(of_shard, subscription, Message(message));
   } catch (const std::exception& error) {  // it is delivered again
     gyre::detail::log(LogLevel::info, [&] {
       return fmt::format("gyre: info: a durable tell was dropped: {}", error.what());
@@ -136,10 +139,11 @@ void DurableTells::receive(natsConnection*, natsSubscription*, natsMsg* message,
 struct DurableTells::Tell {
   std::shared_ptr<DurableTells> tells;
   Shard& shard;
+  uint64_t life;
   std::string id;
 };
 
-void DurableTells::take(Pull& pull, Message message) {
+void DurableTells::take(Pull& pull, const natsSubscription* subscription, Message message) {
   const char* const reply = reply_subject_of(message.get());
   Delivery delivery;
   if (reply == nullptr || !Delivery::read(reply, delivery)) {
@@ -147,6 +151,7 @@ void DurableTells::take(Pull& pull, Message message) {
     // 404).
     const auto code = header_of(message.get(), "Status");
     const std::lock_guard lock(mutex_);
+    if (subscription != pull.subscription.get()) return;  // of a former service
     pull.wanted = 0;
     if (code != "408") {
       pull.not_before_ns = lease_clock_ns() + retry_ns;
@@ -160,83 +165,91 @@ void DurableTells::take(Pull& pull, Message message) {
   Shard& shard = *pull.shard;
   {
     const std::lock_guard lock(mutex_);
-    if (pull.wanted > 0 && --pull.wanted == 0) due_.notify_all();
+    const bool expected = subscription == pull.subscription.get() && pull.wanted > 0;
+    if (expected && --pull.wanted == 0) due_.notify_all();
   }
-  bool serves = false;
+  uint64_t life = 0;  // in which the node owns the shard
   {
     const std::lock_guard lock(shard.mutex);
-    serves = shard.state == Shard::State::serving && context_->lease.valid();
-    if (serves) shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
+    if (shard.state == Shard::State::serving && context_->lease.valid()) life = life_();
+    if (life != 0)
+      shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
   }
   const auto end_here = [&](Verdict verdict) {
     tell_server(reply, verdict);
     count(verdict);
-    if (serves)
+    if (life != 0)
       shard.in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the load of who waits for 0
   };
-  if (!serves) {
+  if (life == 0) {
     end_here(Verdict::delayed);
     return;
   }
   const ParsedRequest request = parse_request(*context_, shard, message.get());
   if (!request.status.empty() || request.headers.id.empty()) {
     end_here(Verdict::refused);
-  } else if (is_known(message.get(), request.headers.id, shard.number)) {
+  } else if (is_known(message.get(), request.headers.id, shard.number, life)) {
     shard.in_flight.fetch_sub(1, std::memory_order_release);  // as in end_here
   } else {
-    give_to_actor(pull, message.get(), request, delivery);
+    give_to_actor(pull, request, delivery, life);
   }
 }
 
 // Returns true if the id is in hand or was, and sees to the delivery; otherwise the id is in hand from now
-// on.
-bool DurableTells::is_known(natsMsg* message, std::string_view id, uint32_t shard) {
-  const uint64_t life = life_();
+// on. What a former life has in hand is not known: its effect ends with that life's actors.
+bool DurableTells::is_known(natsMsg* message, std::string_view id, uint32_t shard, uint64_t life) {
+  const std::string name(id);
+  const char* const reply = reply_subject_of(message);
   const std::lock_guard lock(mutex_);
+  if (life != life_()) {
+    tell_server(reply, Verdict::delayed);
+    count(Verdict::delayed);
+    return true;
+  }
   if (known_life_ != life) {
-    known_life_ = life;  // what is in hand ends all the same
+    known_life_ = life;
     done_.clear();
     done_order_.clear();
   }
-  const std::string name(id);
-  const char* const reply = reply_subject_of(message);
   if (const auto done = done_.find(name); done != done_.end()) {
     context_->counts.add(&GatewayBooks::durable_duplicates);
     tell_server(reply, done->second);
     return true;
   }
-  const auto [in_hand, added] = in_hand_.try_emplace(name);
-  in_hand->second.deliveries.push_back(reply);
+  InHand& in_hand = in_hand_[name];
+  const bool added = in_hand.life != life;
   if (added) {
-    in_hand->second.shard = shard;
-    in_hand->second.progress_ns = lease_clock_ns() + context_->options.acknowledge_wait.count() * ms / 3;
+    in_hand.life = life;
+    in_hand.deliveries.clear();
+    in_hand.progress_ns = lease_clock_ns() + context_->options.acknowledge_wait.count() * ms / 3;
     ++pulls_[shard].in_hand;
   } else {
     context_->counts.add(&GatewayBooks::durable_duplicates);
   }
+  in_hand.deliveries.push_back(reply);
   return !added;
 }
 
-void DurableTells::give_to_actor(Pull& pull, natsMsg*, const ParsedRequest& request,
-                                 const Delivery& delivery) {
+void DurableTells::give_to_actor(Pull& pull, const ParsedRequest& request, const Delivery& delivery,
+                                 uint64_t life) {
   Shard& shard = *pull.shard;
-  const std::string id(request.headers.id);
+  const Tell given{shared_from_this(), shard, life, std::string(request.headers.id)};
   AskOptions options{no_timeout, 0};
   if (request.headers.timeout_us != 0) {
     const int64_t left_ns = int64_t(request.headers.timeout_us) * 1000 - (unix_ns() - delivery.stored_ns);
     if (left_ns <= 0) {
-      conclude(id, shard, Verdict::expired, false);
+      conclude(given, Verdict::expired, false);
       return;
     }
     options.timeout = std::chrono::nanoseconds(left_ns);
   }
   requests_->note_actor(shard, request);
-  auto tell = std::make_unique<Tell>(Tell{shared_from_this(), shard, id});
+  auto tell = std::make_unique<Tell>(given);
   auto sent = context_->client.send_ask_by_number(request.numbers, request.headers.key, request.body, options,
                                                   gyre::detail::WhenFull::refuse);
   if (!sent) {
     const bool passes = is_passing(sent.error().status);
-    conclude(id, shard, passes ? Verdict::delayed : Verdict::refused, passes);
+    conclude(given, passes ? Verdict::delayed : Verdict::refused, passes);
     return;
   }
   std::move(sent.value()).then([tell = std::move(tell)](Result<Reply<capnp::AnyPointer>> outcome) {
@@ -247,26 +260,31 @@ void DurableTells::give_to_actor(Pull& pull, natsMsg*, const ParsedRequest& requ
                 : is_passing(status)      ? Verdict::delayed
                                           : Verdict::failed;
     }
-    tell->tells->conclude(tell->id, tell->shard, verdict, verdict == Verdict::delayed);
+    tell->tells->conclude(*tell, verdict, verdict == Verdict::delayed);
   });
 }
 
-// Ends what is_known() began.
+// Ends what is_known() began. What ends after its life is delivered again: its effect ended with the life.
 // @param forget  the id may be handled again: it was not handled, or nobody knows
-void DurableTells::conclude(const std::string& id, Shard& shard, Verdict verdict, bool forget) {
+void DurableTells::conclude(const Tell& tell, Verdict verdict, bool forget) {
   std::vector<std::string> deliveries;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto in_hand = in_hand_.find(id); in_hand != in_hand_.end()) {
+    const bool lives = tell.life == life_() && context_->lease.valid();
+    if (!lives) verdict = Verdict::delayed;
+    if (const auto in_hand = in_hand_.find(tell.id);
+        in_hand != in_hand_.end() && in_hand->second.life == tell.life) {
       deliveries = std::move(in_hand->second.deliveries);
       in_hand_.erase(in_hand);
-      if (!forget && done_.emplace(id, verdict).second) done_order_.emplace_back(lease_clock_ns(), id);
+      if (lives && !forget && done_.emplace(tell.id, verdict).second) {
+        done_order_.emplace_back(lease_clock_ns(), tell.id);
+      }
     }
-    if (--pulls_[shard.number].in_hand == context_->options.durable_in_flight / 2) due_.notify_all();
+    if (--pulls_[tell.shard.number].in_hand == context_->options.durable_in_flight / 2) due_.notify_all();
   }
   for (const std::string& reply : deliveries) tell_server(reply, verdict);
   count(verdict);
-  shard.in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the load of who waits for 0
+  tell.shard.in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the load of who waits for 0
 }
 
 // What does not reach the server is delivered again, and known then.
@@ -313,6 +331,7 @@ void DurableTells::run() {
       }
       if (pull.has_consumer && pull.subscription) pull_more(pull, now);
     }
+    std::erase_if(ended_, [](const Subscription& ended) { return !natsSubscription_IsValid(ended.get()); });
     report_progress(now);
     forget_old(now);
     due_.wait_for(lock, std::chrono::nanoseconds(tick_ns));
@@ -357,7 +376,7 @@ bool DurableTells::make_consumer(Pull& pull) {
 // A handler may take longer than JetStream waits.
 void DurableTells::report_progress(int64_t now) {
   for (auto& [id, in_hand] : in_hand_) {
-    if (now < in_hand.progress_ns) continue;
+    if (now < in_hand.progress_ns || in_hand.life != life_()) continue;
     in_hand.progress_ns = now + context_->options.acknowledge_wait.count() * ms / 3;
     context_->connection.publish(in_hand.deliveries.back(), "+WPI");
   }

@@ -52,19 +52,19 @@ class DurableTells : public std::enable_shared_from_this<DurableTells> {
     int64_t not_before_ns = 0;  // of the next request, after a refusal
   };
   struct InHand {
-    uint32_t shard = 0;
+    uint64_t life = 0;
     std::vector<std::string> deliveries;  // their reply subjects
     int64_t progress_ns = 0;              // when JetStream is told next that it is in hand
   };
   struct Tell;
 
   static void receive(natsConnection*, natsSubscription*, natsMsg* message, void* pull);
-  void take(Pull& pull, Message message);
-  void give_to_actor(Pull& pull, natsMsg* message, const ParsedRequest& request, const Delivery& delivery);
-  void conclude(const std::string& id, Shard& shard, Verdict verdict, bool forget);
+  void take(Pull& pull, const natsSubscription* subscription, Message message);
+  void give_to_actor(Pull& pull, const ParsedRequest& request, const Delivery& delivery, uint64_t life);
+  void conclude(const Tell& tell, Verdict verdict, bool forget);
   void tell_server(const std::string& reply_subject, Verdict verdict);
   void count(Verdict verdict);
-  bool is_known(natsMsg* message, std::string_view id, uint32_t shard);
+  bool is_known(natsMsg* message, std::string_view id, uint32_t shard, uint64_t life);
   void run();
   void pull_more(Pull& pull, int64_t now);
   bool make_consumer(Pull& pull);
@@ -78,7 +78,8 @@ class DurableTells : public std::enable_shared_from_this<DurableTells> {
 
   std::mutex mutex_;  // of all below
   std::condition_variable due_;
-  std::vector<Pull> pulls_;  // by shard; never resized
+  std::vector<Pull> pulls_;          // by shard; never resized
+  std::vector<Subscription> ended_;  // of former services: their last messages are still on the way
   std::unordered_map<std::string, InHand> in_hand_;
   uint64_t known_life_ = 0;  // the life that the next two are of
   std::unordered_map<std::string, Verdict> done_;

@@ -68,10 +68,9 @@ Membership::Membership(std::shared_ptr<Context> context, std::shared_ptr<Request
   jet_stream_ = context_->connection.jet_stream(set_up_timeout);
   open_bucket();
   agree_on_config();
-  // From here on no request may take as long as a lease.
+  // From here on a renewal that gets no answer is tried again before the lease ends.
   bucket_.reset();
-  jet_stream_ =
-      context_->connection.jet_stream(std::chrono::milliseconds(std::max(config_.lease_ms / 3, 50u)));
+  jet_stream_ = context_->connection.jet_stream(request_timeout());
   open_bucket();
   context_->shards = std::vector<Shard>(config_.shards);
   seats_ = std::vector<Seat>(config_.shards);
@@ -160,7 +159,7 @@ void Membership::join() {
     const KeyValueEntry entry = entry_at(bucket_.get(), key_, status);
     require(status, fmt::format("reading the entry {} of the bucket {}", key_, context_->subjects.bucket()));
     const uint64_t revision = kvEntry_Revision(entry.get());
-    if (foreign_revision != 0 && revision != foreign_revision) {
+    if (foreign_revision != 0 && revision > foreign_revision) {
       const auto node = NodeEntry::read(value_of(entry.get()));
       if (node && node->state != NodeEntry::State::gone) {
         throw Error(
@@ -181,6 +180,7 @@ void Membership::join() {
 // Writes an entry in place of `revision` (0: there is none), which becomes the new one. Returns false if it
 // was not written, or if that is unknown.
 bool Membership::put(std::string_view key, const std::string& text, uint64_t& revision) {
+  if (!context_->connection.connected()) return false;
   uint64_t written = 0;
   const std::string name(key);
   const natsStatus status =
@@ -194,6 +194,7 @@ bool Membership::put(std::string_view key, const std::string& text, uint64_t& re
 bool Membership::put(const Shard& shard, Seat& seat, const ShardEntry& entry) {
   if (!put(key_of(shard.number), entry.text(), seat.revision)) return false;
   seat.entry = entry;
+  seat.seen_ns = lease_clock_ns();
   return true;
 }
 
@@ -237,8 +238,8 @@ void Membership::run() {
 void Membership::step() {
   const int64_t now = lease_clock_ns();
   const uint64_t reconnects = context_->connection.events().reconnects.load(std::memory_order_acquire);
-  // The watcher's consumer may be gone with the server that it was on: it must show this node's own entries.
-  const bool deaf = own_seen_ns_ < renewed_ns_ && now - renewed_ns_ > int64_t(config_.lease_ms) * ms / 2;
+  // The watcher's consumer may be gone with the server that it was on: it must show each renewal.
+  const bool deaf = own_seen_ns_ < renewed_ns_ && now - own_seen_ns_ > int64_t(config_.lease_ms) * ms * 2 / 3;
   if (!watcher_ || reconnects != reconnects_seen_ || deaf) {
     reconnects_seen_ = reconnects;
     watch();
@@ -260,7 +261,7 @@ void Membership::step() {
   } else {
     renew_lease();
   }
-  if (context_->lease.valid()) {
+  if (context_->lease.valid() && up_to_date_) {
     mark_dead_nodes();
     for (uint32_t n = 0; n < seats_.size(); ++n) {
       place(context_->shards[n], seats_[n]);
@@ -274,16 +275,18 @@ void Membership::step() {
 
 void Membership::watch() {
   watcher_.reset();
+  up_to_date_ = false;
   kvWatchOptions options;
   kvWatchOptions_Init(&options);
-  options.Timeout = std::max<int64_t>(config_.lease_ms / 3, 50);
+  options.Timeout = request_timeout().count();
   kvWatcher* watcher = nullptr;
   if (kvStore_WatchAll(&watcher, bucket_.get(), &options) != NATS_OK) return;
   watcher_.reset(watcher);
   own_seen_ns_ = lease_clock_ns();
 }
 
-// Reads entries until there is none left at `until_ns`. A null entry says that all old ones were delivered.
+// Reads entries until there is none left at `until_ns`. A null entry says that all old ones were delivered:
+// until then a shard's entry may be known before that of its owner.
 void Membership::read_entries(int64_t until_ns) {
   if (!watcher_) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(std::max<int64_t>(until_ns - lease_clock_ns(), 0)));
@@ -302,7 +305,10 @@ void Membership::read_entries(int64_t until_ns) {
       return;
     }
     waited = true;  // what came wakes the thread; more may have come with it
-    if (!entry) continue;
+    if (!entry) {
+      up_to_date_ = true;
+      continue;
+    }
     const bool is_put = kvEntry_Operation(made) == kvOp_Put;
     apply(kvEntry_Key(made), is_put ? std::optional(value_of(made)) : std::nullopt, kvEntry_Revision(made));
   }
@@ -324,6 +330,7 @@ void Membership::apply(std::string_view key, std::optional<std::string_view> val
     if (number.empty() || *end != 0 || shard >= seats_.size() || revision <= seats_[shard].revision) return;
     seats_[shard].entry = value ? ShardEntry::read(*value) : std::nullopt;
     seats_[shard].revision = revision;
+    seats_[shard].seen_ns = lease_clock_ns();
   }
 }
 
@@ -383,7 +390,12 @@ void Membership::end_life(const char* why) {
   context_->lease.end();
   context_->counts.add(&GatewayBooks::leases_lost);
   life_.store(0, std::memory_order_release);
-  for (uint32_t n = 0; n < seats_.size(); ++n) give_up(context_->shards[n], seats_[n]);
+  std::vector<Subscription> ended;
+  for (uint32_t n = 0; n < seats_.size(); ++n) {
+    if (seats_[n].subscription) ended.push_back(std::move(seats_[n].subscription));
+    give_up(context_->shards[n], seats_[n]);
+  }
+  drain(std::move(ended));
 }
 
 void Membership::mark_dead_nodes() {
@@ -418,6 +430,18 @@ bool Membership::lives(const ShardEntry& entry) const {
          node->second.entry.state != NodeEntry::State::gone;
 }
 
+// Returns true if the life that the entry names is known to be over. The watcher may show the entry before
+// the node's, whose older entries are not kept. So the node's entry is believed if it is the later one, or if
+// the life named was not renewed for as long as a lease and the clock error.
+bool Membership::is_vacant(const Seat& seat) const {
+  if (!seat.entry) return true;
+  if (lives(*seat.entry)) return false;
+  const auto node = nodes_.find(seat.entry->node);
+  const int64_t wait_ns = (int64_t(config_.lease_ms) + config_.clock_error_ms) * ms;
+  return (node != nodes_.end() && node->second.revision > seat.revision) ||
+         lease_clock_ns() - seat.seen_ns > wait_ns;
+}
+
 bool Membership::is_own(const ShardEntry& entry) const {
   return entry.node == name_ && entry.life == life_.load(std::memory_order_relaxed);
 }
@@ -442,12 +466,13 @@ void Membership::place(Shard& shard, Seat& seat) {
   const bool own = seat.entry && is_own(*seat.entry);
   switch (seat.role) {
     case Seat::Role::none: {
-      if (own && seat.entry->state != ShardEntry::State::moving) {
-        begin_to_serve(shard, seat);  // handed over to this node
+      // What a former service still has with actors ends first.
+      if (shard.in_flight.load(std::memory_order_acquire) != 0 && lease_clock_ns() < seat.until_ns) return;
+      if (own) {
+        begin_to_serve(shard, seat);  // handed over to this node, or given up before it served
         return;
       }
-      const bool vacant = !seat.entry || !lives(*seat.entry) || own;
-      if (!vacant || best == nullptr || *best != name_) return;
+      if (!is_vacant(seat) || best == nullptr || *best != name_) return;
       if (put(shard, seat, {name_, life_.load(std::memory_order_relaxed), ShardEntry::State::taken, {}})) {
         begin_to_serve(shard, seat);
       }
@@ -458,30 +483,48 @@ void Membership::place(Shard& shard, Seat& seat) {
         give_up(shard, seat);
       } else if (best == nullptr || *best != name_) {
         begin_to_move(shard, seat, best);
+      } else if (seat.entry->state == ShardEntry::State::moving) {  // written, and its answer lost
+        put(shard, seat, {name_, life_.load(std::memory_order_relaxed), ShardEntry::State::serving, {}});
       }
       return;
     case Seat::Role::draining:
-      hand_over(shard, seat);
+      if (own) {
+        hand_over(shard, seat);
+      } else {
+        wait_for_owner(seat);  // handed over, and the answer lost
+      }
       return;
     case Seat::Role::waiting:
-      if (seat.entry && !own && lives(*seat.entry) && seat.entry->state != ShardEntry::State::taken) {
-        forward(shard, seat);
-      } else if (!seat.entry || !lives(*seat.entry) || lease_clock_ns() > seat.until_ns) {
+      if (own) {
+        begin_to_serve(shard, seat);  // handed back
+      } else if (is_vacant(seat) || lease_clock_ns() > seat.until_ns) {
         give_up(shard, seat);
+      } else if (seat.entry->state != ShardEntry::State::taken) {
+        forward(shard, seat);
       }
       return;
   }
 }
 
 // Actors that this node had when it owned the shard before begin anew: another node may have had them since.
-void Membership::stop_former_actors(Shard& shard) {
+// Returns false if one is behind a handler that takes long; it is stopped later then.
+bool Membership::stop_former_actors(Shard& shard) {
   uint32_t stopped = 0;
-  for (const auto& [type, key] : requests_->take_actors(shard)) {
+  auto actors = requests_->take_actors(shard);
+  while (!actors.empty()) {
     if (++stopped % 64 == 0) renew_lease();
-    if (!context_->lease.valid()) return;
-    const auto result = context_->client.stop(NamedAddress{context_->actors.type_of(type), key});
-    (void)result;  // most often no_such_actor: not every request creates one
+    const auto& [type, key] = *actors.begin();
+    // Most often no_such_actor: not every request creates one.
+    const auto result =
+        context_->client.stop(NamedAddress{context_->actors.type_of(type), key}, request_timeout() / 2);
+    const bool late = !result && result.error().status == Status::timed_out;
+    if (late || !context_->lease.valid()) {
+      requests_->note_actors(shard, std::move(actors));
+      return false;
+    }
+    actors.erase(actors.begin());
   }
+  return true;
 }
 
 // Requests that come before the entry says so wait.
@@ -492,9 +535,8 @@ void Membership::begin_to_serve(Shard& shard, Seat& seat) {
                                                        "shard", take, &closures_[shard.number]);
     seat.dropped = 0;
   }
-  if (seat.role == Seat::Role::none) stop_former_actors(shard);
-  const bool listens = context_->connection.flush(std::chrono::milliseconds(config_.lease_ms / 3));
-  if (!listens ||
+  const bool ready = seat.role == Seat::Role::draining || stop_former_actors(shard);
+  if (!ready || !context_->connection.flush(request_timeout()) ||
       !put(shard, seat, {name_, life_.load(std::memory_order_relaxed), ShardEntry::State::serving, {}})) {
     give_up(shard, seat);
     return;
@@ -528,16 +570,16 @@ void Membership::hand_over(Shard& shard, Seat& seat) {
   if (to.empty()) {
     give_up(shard, seat);
   } else if (node != nodes_.end() && node->second.entry.state == NodeEntry::State::serving) {
-    if (!put(shard, seat, {to, node->second.entry.life, ShardEntry::State::taken, {}})) {
-      give_up(shard, seat);
-      return;
-    }
-    context_->counts.add(&GatewayBooks::shards_handed);
-    seat.role = Seat::Role::waiting;
-    seat.until_ns = lease_clock_ns() + int64_t(config_.lease_ms) * ms + listen_timeout_ns;
+    if (put(shard, seat, {to, node->second.entry.life, ShardEntry::State::taken, {}})) wait_for_owner(seat);
   } else {
     begin_to_serve(shard, seat);  // the next owner has gone: this node serves on
   }
+}
+
+void Membership::wait_for_owner(Seat& seat) {
+  context_->counts.add(&GatewayBooks::shards_handed);
+  seat.role = Seat::Role::waiting;
+  seat.until_ns = lease_clock_ns() + int64_t(config_.lease_ms) * ms + listen_timeout_ns;
 }
 
 // The new owner listens. What the server sent here before it knows of the end of the subscription is held
@@ -546,24 +588,35 @@ void Membership::forward(Shard& shard, Seat& seat) {
   unsubscribe(seat);
   requests_->forward(shard);
   seat.role = Seat::Role::none;
+  seat.until_ns = lease_clock_ns() + context_->options.handover_timeout.count() * ms;
 }
 
 void Membership::give_up(Shard& shard, Seat& seat) {
   if (seat.role == Seat::Role::serving) listener_.end_service(shard);
   seat.role = Seat::Role::none;
-  unsubscribe(seat);
+  seat.until_ns = lease_clock_ns() + context_->options.handover_timeout.count() * ms;
   requests_->refuse(shard);
+  unsubscribe(seat);
 }
 
-// Ends the subscription once all that the server sent was handled.
 void Membership::unsubscribe(Seat& seat) {
-  if (!seat.subscription) return;
-  const int64_t timeout_ms = std::max<int64_t>(config_.lease_ms / 3, 50);
-  if (context_->connection.connected() &&
-      natsSubscription_DrainTimeout(seat.subscription.get(), timeout_ms) == NATS_OK) {
-    natsSubscription_WaitForDrainCompletion(seat.subscription.get(), timeout_ms);
+  std::vector<Subscription> ended;
+  if (seat.subscription) ended.push_back(std::move(seat.subscription));
+  drain(std::move(ended));
+}
+
+// Ends subscriptions once all that the server sent was handled. Blocks for request_timeout() at most.
+void Membership::drain(std::vector<Subscription> ended) {
+  if (!context_->connection.connected()) return;
+  const int64_t timeout_ms = request_timeout().count();
+  const int64_t until_ns = lease_clock_ns() + timeout_ms * ms;
+  for (const Subscription& subscription : ended) {
+    natsSubscription_DrainTimeout(subscription.get(), timeout_ms);
   }
-  seat.subscription.reset();
+  for (const Subscription& subscription : ended) {
+    const int64_t left_ms = std::max<int64_t>((until_ns - lease_clock_ns()) / ms, 1);
+    natsSubscription_WaitForDrainCompletion(subscription.get(), left_ms);
+  }
 }
 
 void Membership::publish_state() {

@@ -76,8 +76,10 @@ class Membership {
     };
     std::optional<ShardEntry> entry;
     uint64_t revision = 0;
+    int64_t seen_ns = 0;  // when this revision was seen first
     Role role = Role::none;
-    int64_t until_ns = 0;  // of draining and waiting
+    int64_t until_ns =
+        0;  // of draining and waiting; none: of the requests that a former service has in flight
     Subscription subscription;
     uint64_t dropped = 0;  // by the subscription, as counted
   };
@@ -97,20 +99,28 @@ class Membership {
   void mark_dead_nodes();
   void count_dropped();
   bool lives(const ShardEntry& entry) const;
+  bool is_vacant(const Seat& seat) const;
   bool is_own(const ShardEntry& entry) const;
   const std::string* best_node(uint32_t shard) const;
   void place(Shard& shard, Seat& seat);
   void begin_to_serve(Shard& shard, Seat& seat);
   void begin_to_move(Shard& shard, Seat& seat, const std::string* to);
   void hand_over(Shard& shard, Seat& seat);
+  void wait_for_owner(Seat& seat);
   void forward(Shard& shard, Seat& seat);
   void give_up(Shard& shard, Seat& seat);
-  void stop_former_actors(Shard& shard);
+  bool stop_former_actors(Shard& shard);
   void unsubscribe(Seat& seat);
+  void drain(std::vector<Subscription> ended);
   bool put(std::string_view key, const std::string& text, uint64_t& revision);
   bool put(const Shard& shard, Seat& seat, const ShardEntry& entry);
   void publish_state();
   static void take(natsConnection*, natsSubscription*, natsMsg* message, void* closure);
+
+  // How long a request to the bucket waits for its answer: several fit into a lease.
+  std::chrono::milliseconds request_timeout() const {
+    return std::chrono::milliseconds(std::max(config_.lease_ms / 6, 50u));
+  }
 
   const std::shared_ptr<Context> context_;
   const std::shared_ptr<Requests> requests_;
@@ -124,6 +134,7 @@ class Membership {
   JetStream jet_stream_;
   KeyValue bucket_;
   KeyValueWatcher watcher_;
+  bool up_to_date_ = false;  // the watcher has delivered all entries that were there when it began
   uint64_t reconnects_seen_ = 0;
   EngineHealth engine_;
   int64_t engine_checked_ns_ = 0;

@@ -201,6 +201,11 @@ void Requests::note_actor(Shard& shard, const ParsedRequest& request) {
   shard.actors.emplace(request.numbers.actor_type, request.headers.key);
 }
 
+void Requests::note_actors(Shard& shard, std::set<std::pair<uint16_t, uint64_t>> actors) {
+  const std::lock_guard lock(shard.mutex);
+  shard.actors.merge(actors);
+}
+
 std::set<std::pair<uint16_t, uint64_t>> Requests::take_actors(Shard& shard) {
   const std::lock_guard lock(shard.mutex);
   return std::exchange(shard.actors, {});

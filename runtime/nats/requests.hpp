@@ -107,6 +107,8 @@ class Requests : public std::enable_shared_from_this<Requests> {
 
   /// Notes that an actor is given a request, so that it is stopped before the node owns its shard again.
   void note_actor(Shard& shard, const ParsedRequest& request);
+  /// Notes several.
+  void note_actors(Shard& shard, std::set<std::pair<uint16_t, uint64_t>> actors);
   /// Returns the actors that were noted, and forgets them.
   std::set<std::pair<uint16_t, uint64_t>> take_actors(Shard& shard);
 
