@@ -66,6 +66,7 @@ class Process:
         if folder is None:
             atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.log = self.folder / f"{name}.log"
+        self.environment = {}  # more than the test's own
 
     def command(self):
         raise NotImplementedError
@@ -74,8 +75,13 @@ class Process:
         """Starts the process, and waits for nothing."""
         assert not self.running(), f"{self.name} runs already"
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **self.environment}
+            )
         _started.append(self.process)
+
+    def pid(self):
+        return self.process.pid
 
     def running(self):
         return self.process is not None and self.process.poll() is None
@@ -108,12 +114,12 @@ class Server(Process):
     """A NATS server with JetStream, on a port that it keeps over restarts. It finds within three seconds that a client is
     gone."""
 
-    def __init__(self, config="", name="server", folder=None, cluster="", user="", **options):
-        """config: more of the server's configuration, such as `authorization { … }`. user: NAME:PASSWORD, in the URL. options:
-        those of wire.Connection, by which connect() connects, such as tls."""
+    def __init__(self, config="", name="server", folder=None, cluster="", user="", host=HOST, **options):
+        """config: more of the server's configuration, such as `authorization { … }`. user: NAME:PASSWORD, in the URL. host:
+        where it listens. options: those of wire.Connection, by which connect() connects, such as tls."""
         super().__init__(name, folder)
         self.program = nats_server()
-        self.config = config
+        self.config, self.host = config, host
         self.user, self.options = user, options
         if user:
             self.options["user"], self.options["pass"] = user.split(":")
@@ -129,7 +135,7 @@ class Server(Process):
         configuration = self.folder / f"{self.name}.conf"
         configuration.write_text(
             f"""server_name: "{self.name}"
-listen: "{HOST}:{self.port}"
+listen: "{self.host}:{self.port}"
 http: "{HOST}:{self.monitoring_port}"
 ping_interval: "1s"
 ping_max: 2
@@ -184,13 +190,14 @@ jetstream {{ store_dir: "{self.folder / (self.name + '-store')}", max_memory_sto
 class Cluster:
     """Several servers, which elect leaders and copy streams among them."""
 
-    def __init__(self, size=3, config=""):
+    def __init__(self, size=3, config="", host=HOST):
         routes = [free_port() for _ in range(size)]
         urls = ", ".join(f'"nats://{HOST}:{port}"' for port in routes)
         self.servers = [
             Server(
                 config, f"server{i + 1}",
                 cluster=f'cluster {{ name: "test", listen: "{HOST}:{routes[i]}", routes: [{urls}] }}',
+                host=host,
             )
             for i in range(size)
         ]
@@ -287,6 +294,11 @@ def all_served(connection, namespace):
         if any(shard["life"] != fields(node)["life"] for shard in shards if shard["node"] == name):
             return False
     return True
+
+
+def end_with_test(process):
+    """Kills a subprocess.Popen at the end of the test."""
+    _started.append(process)
 
 
 @atexit.register

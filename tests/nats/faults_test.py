@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""faults_test.py NODE ACTORS [--events N] [--cluster] [--seed N]: nodes, servers and clients die, are suspended and cut off
+in random order under load, and nothing is lost silently.
+
+NODE: gyre-nats. ACTORS: the shared object with witness::Witness."""
+
+import argparse
+import collections
+import json
+import pathlib
+import random
+import sys
+import tempfile
+import time
+
+import processes
+import wire
+from witness import client, evidence, links
+
+SHARDS = 16
+CLOCK_ERROR = 0.1
+# What docs/reference/nats.md and docs/reference/errors.md name, and what a client says of a lost connection or reply.
+OUTCOMES = {
+    "ok", "check_failed", "no_such_node", "no_responders", "timed_out", "expired", "ring_full", "call_table_full",
+    "old_lease", "connection_lost", "no_reply",
+}
+
+
+class Node(processes.Node):
+    """A node that is started again until it runs."""
+
+    def __init__(self, test, name, link=None):
+        super().__init__(test.program, test.servers, *test.arguments, name=name)
+        self.link = link
+        self.environment = {"GYRE_WITNESS_FILE": str(test.folder / "handled")}
+        self.summaries = []
+        self.ends = collections.Counter()
+
+    def command(self):
+        command = super().command()
+        if self.link is None:
+            return command
+        command[command.index("--server") + 1] = self.link.url
+        return self.link.wrap(command)
+
+    def run(self):
+        if not self.running():
+            self.spawn()
+
+    def leave(self):
+        """Asks it to end, and returns its summary."""
+        before = len(self.output())
+        code = self.stop()
+        if (line := self.output()[before:].splitlines()[-1:]) and line[0].startswith("gyre-nats: {"):
+            self.summaries.append(json.loads(line[0].removeprefix("gyre-nats: ")))
+        return code
+
+
+class Faults:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.random = random.Random(options.seed)
+        self.program = options.node
+        self.lease = options.lease / 1000
+        self.arguments = [
+            "--actors", options.actors, "--shards", str(SHARDS), "--lease", str(options.lease), "--clock-error",
+            str(int(CLOCK_ERROR * 1000)), "--ack-wait", "1500", "--replicas", "3" if options.cluster else "1",
+            "--workers", "2",
+        ]
+        if options.cluster:
+            self.servers = processes.Cluster(host="0.0.0.0").start()
+            self.members = self.servers.servers
+        else:
+            self.servers = processes.Server(host="0.0.0.0").start()
+            self.members = [self.servers]
+        self.link = links.make(self.members)
+        print(f"seed {options.seed}, {options.events} events, lease {options.lease} ms; node3 is behind a {self.link.kind}")
+        self.nodes = [Node(self, "node1"), Node(self, "node2"), Node(self, "node3", self.link)]
+        self.load = evidence.Load(folder, self.servers, "--shards", str(SHARDS), "--asks", "200", "--tells", "25")
+        self.count = collections.Counter()
+        self.longest = 0.0
+
+    def run(self):
+        for node in self.nodes:
+            node.run()
+        self.recover()
+        self.load.start()
+        acknowledgements = evidence.Acknowledgements(self.servers, "gyre_test_tells")
+        lives = evidence.Lives(self.nodes)
+        events = [
+            self.kill_node, self.kill_server, self.kill_client, self.suspend_node, self.cut_off, self.leave_and_join,
+            self.die_in_handover,
+        ]
+        order = [events[i % len(events)] for i in range(self.options.events)]
+        self.random.shuffle(order)
+        for number, event in enumerate(order):
+            time.sleep(self.random.uniform(0.05, 0.3))
+            begun = time.monotonic()
+            event(long=number == 0 and self.options.events > 20)
+            self.count[event.__name__] += 1
+            if self.random.random() < 0.75:  # else the next comes before all is well again
+                self.recover()
+                self.longest = max(self.longest, time.monotonic() - begun)
+        self.recover()
+        time.sleep(1)
+        self.load.stop()
+        self.wait_for_tells()
+        for node in self.nodes:
+            node.leave()
+        lives.stop()
+        acknowledgements.stop()
+        return self.judge(acknowledgements.told, lives)
+
+    def recover(self):
+        """Waits until all runs and all shards are served."""
+        deadline = time.monotonic() + 60
+        connection = None
+        while True:
+            for server in self.members:
+                if not server.running():
+                    server.spawn()
+            for node in self.nodes:
+                node.run()  # it ends if it starts while no server answers
+            try:
+                connection = connection or self.servers.connect(timeout=1)
+                if processes.all_served(connection, "test"):
+                    return
+            except (OSError, TimeoutError, ConnectionError, wire.JetStreamError):
+                connection = None
+            if time.monotonic() > deadline:
+                raise TimeoutError("shards are not served after 60 s:\n" + self.said())
+            time.sleep(0.05)
+
+    def said(self):
+        text = "".join(f"--- {node.name}\n{node.output()[-3000:]}" for node in self.nodes)
+        try:
+            with self.servers.connect() as connection:
+                text += "\n".join(map(str, processes.owners(connection, "test")))
+        except (OSError, TimeoutError, wire.JetStreamError) as error:
+            text += str(error)
+        return text
+
+    def wait_for_tells(self):
+        def left():
+            try:
+                with self.servers.connect() as connection:
+                    return connection.jet_stream("STREAM.INFO.gyre_test_tells")["state"]["messages"]
+            except (OSError, TimeoutError, wire.JetStreamError):
+                return None
+
+        try:
+            processes.wait_for(lambda: left() == 0, "all durable tells being handled", timeout=30)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {left()} are left\n{self.said()}") from error
+
+    # The events.
+
+    def any_node(self):
+        return self.random.choice([node for node in self.nodes if node.running()] or [self.start(self.nodes[0])])
+
+    def start(self, node):
+        node.run()
+        return node
+
+    def kill_node(self, **_):
+        node = self.any_node()
+        node.kill()
+        if self.random.random() < 0.5:
+            time.sleep(self.random.uniform(0, 2 * self.lease))
+        node.run()
+
+    def kill_server(self, **_):
+        server = self.random.choice(self.members)
+        if server.running():
+            server.kill()
+        time.sleep(self.random.uniform(0, 1.5))
+        server.spawn()
+
+    def kill_client(self, **_):
+        self.load.kill()
+        self.load.start()
+
+    def suspend_node(self, **_):
+        node = self.any_node()
+        node.suspend()
+        time.sleep(self.lease * self.random.choice([0.3, 1, 1.5, 2, 4]) + CLOCK_ERROR)
+        node.resume()
+
+    def cut_off(self, long=False):
+        self.link.cut()
+        time.sleep(10 if long else self.random.uniform(0.2, 4 * self.lease))
+        self.link.mend()
+
+    def leave_and_join(self, **_):
+        node = self.any_node()
+        code = node.leave()
+        node.ends[code] += 1
+        node.run()
+
+    def die_in_handover(self, **_):
+        leaving = self.any_node()
+        leaving.signal(15)
+        time.sleep(self.random.uniform(0, 0.1))
+        victim = self.random.choice([leaving, self.random.choice(self.nodes)])
+        if victim.running():
+            victim.kill()
+        processes.wait_for(lambda: victim is leaving or not leaving.running(), "a node leaving")
+        leaving.run()
+        victim.run()
+
+    # What is to hold.
+
+    def judge(self, told, lives):
+        wrong, counts = evidence.judge(self.folder, told, lives)
+        outcomes = collections.Counter()
+        late = 0.0
+        for summary in self.load.summaries:
+            outcomes.update(summary["outcomes"])
+            wrong += summary["wrong"]
+            late = max(late, summary["late"])
+        summaries = [summary for node in self.nodes for summary in node.summaries]
+        books = collections.Counter()
+        for summary in summaries:
+            books.update(summary["gateway"])
+            if not summary["balanced"]:
+                wrong.append(f"books are not balanced: {summary}")
+        if late > 1:
+            wrong.append(f"an ask ended {late} s after its deadline")
+        unknown = set(outcomes) - OUTCOMES - {"published", "published_twice"}
+        if unknown:
+            wrong.append(f"asks ended with {unknown}")
+        print(f"  events: {dict(self.count)}; the longest until all was well again: {self.longest:.1f} s")
+        print(f"  of the last client: {dict(outcomes)}; an ask ended {late:.2f} s after its deadline at most")
+        print(f"  compared: {counts}")
+        print(f"  new lives: {sum(map(len, lives.begun.values()))}")
+        print(f"  books of {len(summaries)} nodes that ended in order: {({k: v for k, v in books.items() if v})}")
+        return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("node")
+    parser.add_argument("actors")
+    parser.add_argument("--events", type=int, default=10)
+    parser.add_argument("--lease", type=int, default=600, help="milliseconds")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--cluster", action="store_true", help="three servers")
+    options = parser.parse_args()
+    processes.nats_server()
+    with tempfile.TemporaryDirectory(prefix="gyre-faults-") as folder:
+        wrong = Faults(options, pathlib.Path(folder)).run()
+    for line in wrong[:20]:
+        print("WRONG:", line)
+    if wrong:
+        sys.exit(f"{len(wrong)} contradictions; repeat it with --seed {options.seed}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""moves_test.py NODE ACTORS: nodes join and leave under load, and no ask is lost.
+
+NODE: gyre-nats. ACTORS: the shared object with witness::Witness."""
+
+import json
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
+
+import processes
+from witness import client, evidence
+
+NODE, ACTORS = "", ""
+SHARDS = 64
+
+
+class Node(processes.Node):
+    def __init__(self, server, folder, name):
+        super().__init__(NODE, server, "--actors", ACTORS, "--shards", str(SHARDS), name=name)
+        self.environment = {"GYRE_WITNESS_FILE": str(folder / "handled")}
+
+    def summary(self):
+        return json.loads(self.output().splitlines()[-1].removeprefix("gyre-nats: "))
+
+
+class Moves(unittest.TestCase):
+    def owned(self, connection):
+        """Returns the owner of each shard; None while one moves."""
+        shards = processes.owners(connection, "test")
+        return [s["node"] for s in shards] if all(s and s["state"] == "serving" for s in shards) else None
+
+    def wait_for_shares(self, connection, *names):
+        """Waits until the owners are those of rendezvous hashing."""
+        wanted = [max(names, key=lambda name: evidence.preference(name, shard)) for shard in range(SHARDS)]
+        processes.wait_for(lambda: self.owned(connection) == wanted, f"{names} having their shards")
+        return {name: wanted.count(name) for name in names}
+
+    def test_no_ask_is_lost_while_a_node_joins_and_another_leaves(self):
+        server = processes.Server().start()
+        with tempfile.TemporaryDirectory(prefix="gyre-moves-") as name, server.connect() as connection:
+            folder = pathlib.Path(name)
+            nodes = [Node(server, folder, f"node{i}") for i in (1, 2, 3)]
+            nodes[0].start()
+            nodes[1].start()
+            self.wait_for_shares(connection, "node1", "node2")
+            acknowledgements = evidence.Acknowledgements(server, "gyre_test_tells")
+            load = evidence.Load(folder, server, "--asks", "400", "--tells", "40", "--timeout", "20", "--fail", "0").start()
+            processes.wait_for(lambda: (folder / "asks.1").exists() and (folder / "asks.1").stat().st_size, "replies")
+            time.sleep(1)
+            moves = [("at rest", time.monotonic_ns())]
+
+            nodes[2].spawn()
+            shares = self.wait_for_shares(connection, "node1", "node2", "node3")
+            print(f"  three nodes own {shares}")
+            moves.append(("while a third node joined", time.monotonic_ns()))
+            self.assertEqual(nodes[0].stop(), 0, nodes[0].output())
+            print(f"  two nodes own {self.wait_for_shares(connection, 'node2', 'node3')}")
+            moves.append(("while a node left", time.monotonic_ns()))
+
+            summary = load.stop()
+            state = lambda: connection.jet_stream("STREAM.INFO.gyre_test_tells")["state"]["messages"]  # noqa: E731
+            processes.wait_for(lambda: state() == 0, "durable tells being handled")
+            for node in nodes[1:]:
+                self.assertEqual(node.stop(), 0, node.output())
+            acknowledgements.stop()
+
+            self.assertEqual(summary["wrong"], [])
+            published = summary["outcomes"].pop("published")
+            self.assertEqual(summary["outcomes"].pop("published_twice"), 0)
+            self.assertEqual(set(summary["outcomes"]), {"ok"}, summary)
+            wrong, counts = evidence.judge(folder, acknowledgements.told)
+            print(f"  {counts}")
+            self.assertEqual(wrong[:20], [])
+            self.assertEqual((counts["asks"], counts["tells"]), (summary["outcomes"]["ok"], published))
+            self.assertEqual(counts["handled"], counts["asks"] + published)
+            self.show_latencies(folder, moves)
+            self.check_books([node.summary() for node in nodes], counts)
+
+    def show_latencies(self, folder, moves):
+        asks = [(sent, (received - sent) / 1e6) for _, _, _, sent, received, _, _ in evidence.read(client.ASK, folder, "asks.*")]
+        begun = 0
+        for what, ended in moves:
+            ms = sorted(taken for sent, taken in asks if begun <= sent < ended)
+            begun = ended
+            if ms:
+                print(f"  {what}: {len(ms)} asks, p50 {ms[len(ms) // 2]:.2f} ms, p99 {ms[len(ms) * 99 // 100]:.2f} ms, "
+                      f"max {ms[-1]:.2f} ms")
+
+    def check_books(self, summaries, counts):
+        for summary in summaries:
+            self.assertTrue(summary["balanced"] and summary["left"], summary)
+        total = {name: sum(summary["gateway"][name] for summary in summaries) for name in summaries[0]["gateway"]}
+        print(f"  {({name: count for name, count in total.items() if count})}")
+        self.assertEqual(total["asks_answered"], counts["asks"])
+        self.assertEqual(total["asks_received"], counts["asks"] + total["asks_forwarded"])
+        self.assertEqual(total["durable_processed"] + total["durable_failed"], counts["tells"])
+
+
+if __name__ == "__main__":
+    NODE, ACTORS = sys.argv[1:]
+    del sys.argv[1:]
+    processes.nats_server()
+    unittest.main(verbosity=2)

@@ -1,0 +1,16 @@
+@0xd2f0a6c1b7e35948;
+# What the tests of nodes that fail ask and tell.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("witness");
+
+struct Act @0xf3b06c2a9d5e4871 {
+  id @0 :UInt64;  # no two messages have the same
+  sleepUs @1 :UInt32;  # how long the handler takes
+  fail @2 :Bool;
+}
+
+struct Acted {
+  first @0 :UInt64;  # the id that the actor handled first, since its state began
+  count @1 :UInt64;  # of messages that it has handled
+}
