@@ -1,6 +1,6 @@
 // make_seeds FOLDER: writes what the fuzzers start from below FOLDER: well-formed bodies of each type and
-// revision for reader_fuzz, encoded messages for stream_fuzz, calls at random for builder_fuzz; control
-// messages, and lists of numbers that stand for them.
+// revision for reader_fuzz, encoded messages for stream_fuzz, calls at random for builder_fuzz; what NATS
+// brings a gateway for nats_fuzz; control messages, and lists of numbers that stand for them.
 #include <capnp/serialize-packed.h>
 #include <capnp/serialize.h>
 #include <kj/io.h>
@@ -97,6 +97,30 @@ void write_calls(Folder folder, Random& random) {
   }
 }
 
+// Behind a byte that says what it is.
+void write_nats(Folder folder) {
+  const std::string trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  for (const std::string& headers :
+       {std::string(".e2c84f9a1d6b3075\n.42\n-\n-\n-"),
+        ".00000000000000af\n.18446744073709551615\n.1000000000000\n.an-id~\n." + trace,
+        "-\n.42\n.0\n.a b\n." + trace, std::string(".12\n.-1\n.1000000000001\n.\n.00")}) {
+    folder.write(std::string(1, '\0') + headers);
+  }
+  for (const char* const subject : {"gyre.fuzz.my_Counter.5", "gyre.fuzz.durable.my_Counter.5", "my::Counter",
+                                    "gyre.fuzz.my_Counter.5.6", "my::Average<float, 3>"}) {
+    folder.write(std::string("\1") + subject);
+  }
+  folder.write("\2shards=64 lease_ms=3000 clock_error_ms=500 actors=my_Counter,my_Sum");
+  for (const char* const state : {"serving", "leaving", "gone"})
+    folder.write(std::string("\3life=00000000000000af state=") + state);
+  for (const char* const state : {"serving", "taken", "moving to=node2"})
+    folder.write(std::string("\4node=node1 life=00000000000000af state=") + state);
+  for (const char* const account : {"", "_.ACCOUNT."}) {
+    folder.write(std::string("\5$JS.ACK.") + account +
+                 "gyre_fuzz_tells.shard_5.3.10.20.1700000000000000000.4" + (*account != 0 ? ".random" : ""));
+  }
+}
+
 #if defined(GYRE_WITH_CUDA)
 template <class Root>
 void write_control(Folder& folder, auto fill) {
@@ -163,6 +187,7 @@ int main(int argc, char** argv) {
   write_bodies(Folder(folder / "reader_fuzz"), random);
   write_encoded(Folder(folder / "stream_fuzz"), random);
   write_calls(Folder(folder / "builder_fuzz"), random);
+  write_nats(Folder(folder / "nats_fuzz"));
 #if defined(GYRE_WITH_CUDA)
   write_control_messages(Folder(folder / "control_fuzz"));
   write_answers(Folder(folder / "engine_answers_fuzz"));
