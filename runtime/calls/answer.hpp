@@ -70,8 +70,9 @@ class Answer : AnswerFields {
   std::span<const std::byte> body() const {
     return {reinterpret_cast<const std::byte*>(words()), body_bytes_};
   }
-  /// Reads the body as a `Response`, an official class; valid until the call is released. Throws
-  /// kj::Exception where the body is none.
+  /// Reads the body as a `Response`, an official class; valid until the call is released. A body of 0 bytes,
+  /// which handlers without a response answer with, has a null root. Throws kj::Exception where the body is
+  /// none.
   template <class Response>
   typename Response::Reader read() {
     if constexpr (capnp::kind<Response>() == capnp::Kind::STRUCT) {
