@@ -286,6 +286,12 @@ uint32_t ActorSet::max_reply_bytes(uint16_t actor_type, uint16_t message_type) c
   return message_type < of_actor.size() ? of_actor[message_type] : 0;
 }
 
+bool ActorSet::has_response(uint16_t actor_type, uint16_t message_type) const {
+  if (actor_type >= description_.size()) return false;
+  const std::vector<HandlerTypes>& types = description_[actor_type].types;
+  return message_type < types.size() && types[message_type].response != 0;
+}
+
 uint64_t ActorSet::actor_bytes(uint32_t actors_per_worker) const {
   uint64_t bytes = 0;
   WorkingMemory working;

@@ -130,6 +130,8 @@ class ActorSet {
   std::vector<capnp::StructSchema> message_schemas() const;
   /// Returns Handler::max_reply_bytes of the handler with these numbers in envelopes; 0 if there is none.
   uint32_t max_reply_bytes(uint16_t actor_type, uint16_t message_type) const;
+  /// Returns true if the handler with these numbers in envelopes has a response; false if there is none.
+  bool has_response(uint16_t actor_type, uint16_t message_type) const;
   /// Returns one entry per actor type, in the order of actor_type numbers; empty until it is known.
   const std::vector<ActorDescription>& description() const { return description_; }
   /// Names the struct and the field of a worker's report of a malformed field. Never throws.

@@ -37,7 +37,17 @@ struct AskOptions {
 struct TellOptions {
   std::optional<std::chrono::nanoseconds> timeout;  ///< limits the wait for room; empty: Options::timeout
   /// Lifetime of the message from the call on. A worker makes a dead letter of an older message instead of
-  /// handling it. 0: no limit.
+  /// handling it. 0: no limit. More than 30 minutes count as no limit.
+  std::chrono::nanoseconds expires_after{0};
+};
+
+/// Limits one tell with a receipt.
+struct ReceiptOptions {
+  /// From the call to the receipt, in which the wait for room counts; may be days. Empty: Options::timeout.
+  std::optional<std::chrono::nanoseconds> timeout;
+  /// Lifetime of the message from the call on. The outcome of a message that a worker takes later is
+  /// Status::expired: it is not handled. The receipt of a handler that has begun in time arrives later, too.
+  /// 0: no limit. More than 30 minutes count as no limit.
   std::chrono::nanoseconds expires_after{0};
 };
 
@@ -140,6 +150,35 @@ class Client {
     const detail::Entered core(*incarnations_);
     return send_tell(*core, resolve<Request>(*core, to), content_of<Request>(content), options,
                      detail::WhenFull::refuse);
+  }
+
+  /// Sends a message like a tell, and returns the future of its receipt. The handler may be one with a
+  /// response, which is dropped, or one without. The books count an ask, and count it as timed out if the
+  /// message expired.
+  /// @param content  a fill function, or Encoded bytes: see the class
+  /// @returns        a future whose outcome is there within the timeout: a Receipt if the handler has ended
+  ///                 well; the handler's failure; `expired` if a worker took the message after
+  ///                 `options.expires_after` and did not handle it; `timed_out` if nothing is known at the
+  ///                 timeout: the message may be handled later. Other outcomes are those of ask().
+  /// Blocks only while there is no room, at most for the timeout; completes other threads' replies meanwhile.
+  template <class Request, class Actor, class Content>
+  Future<Receipt> tell_with_receipt(Address<Actor> to, Content&& content,
+                                    const ReceiptOptions& options = {}) {
+    const detail::Entered core(*incarnations_);
+    auto sent = send_tell_with_receipt(*core, resolve<Request>(*core, to), content_of<Request>(content),
+                                       options, detail::WhenFull::wait);
+    if (!sent) return Future<Receipt>(core.share(), sent.error());
+    return std::move(sent).value();
+  }
+  /// Sends a message like tell_with_receipt(), but never blocks.
+  /// @returns the future, or why the message was refused. Without room the status is ring_full, arena_full or
+  ///          call_table_full.
+  template <class Request, class Actor, class Content>
+  Result<Future<Receipt>> try_tell_with_receipt(Address<Actor> to, Content&& content,
+                                                const ReceiptOptions& options = {}) {
+    const detail::Entered core(*incarnations_);
+    return send_tell_with_receipt(*core, resolve<Request>(*core, to), content_of<Request>(content), options,
+                                  detail::WhenFull::refuse);
   }
 
   /// Sends one request per future, in order, in batches of up to 16 to one worker. Costs less than as many
@@ -253,6 +292,26 @@ class Client {
     return send_tell(*core, resolve<Request>(*core, to), content_of<Request>(content), options,
                      detail::WhenFull::refuse);
   }
+  /// Sends a message to an actor known by name, and returns the future of its receipt; see
+  /// tell_with_receipt().
+  template <class Request, class Content>
+  Future<Receipt> tell_with_receipt(const NamedAddress& to, Content&& content,
+                                    const ReceiptOptions& options = {}) {
+    const detail::Entered core(*incarnations_);
+    auto sent = send_tell_with_receipt(*core, resolve<Request>(*core, to), content_of<Request>(content),
+                                       options, detail::WhenFull::wait);
+    if (!sent) return Future<Receipt>(core.share(), sent.error());
+    return std::move(sent).value();
+  }
+  /// Sends a message to an actor known by name, never blocks, and returns the future of its receipt; see
+  /// try_tell_with_receipt().
+  template <class Request, class Content>
+  Result<Future<Receipt>> try_tell_with_receipt(const NamedAddress& to, Content&& content,
+                                                const ReceiptOptions& options = {}) {
+    const detail::Entered core(*incarnations_);
+    return send_tell_with_receipt(*core, resolve<Request>(*core, to), content_of<Request>(content), options,
+                                  detail::WhenFull::refuse);
+  }
   /// Creates an actor known by name unless it exists; see start().
   Result<void> start(const NamedAddress& to, std::optional<std::chrono::nanoseconds> timeout = {}) {
     return send_lifecycle(to, lifecycle_message::start, timeout);
@@ -323,6 +382,20 @@ class Client {
     return send_tell(*core,
                      detail::Destination{core->worker_of(key), numbers.actor_type, numbers.message_type, key},
                      content, options, when_full);
+  }
+
+  /// Sends a message to the handler with these numbers, and returns the future of its receipt; see
+  /// tell_with_receipt().
+  /// @param when_full  says whether to wait for room or to refuse the message
+  Result<Future<Receipt>> send_tell_with_receipt_by_number(MessageNumbers numbers, uint64_t key,
+                                                           const Encoded& content,
+                                                           const ReceiptOptions& options,
+                                                           detail::WhenFull when_full) {
+    const detail::Entered core(*incarnations_);
+    return send_tell_with_receipt(*core,
+                                  detail::Destination{core->worker_of(key), numbers.actor_type,
+                                                      numbers.message_type, key, numbers.max_reply_bytes},
+                                  content, options, when_full);
   }
 
   /// Returns the size of the largest body that fits a slot, in bytes.
@@ -398,6 +471,20 @@ class Client {
     return build_and_send(core, content, [&](detail::Outgoing message) {
       return core.tell(to.value(), message, limits, when_full);
     });
+  }
+
+  template <class Content>
+  Result<Future<Receipt>> send_tell_with_receipt(detail::Core& core, const Result<detail::Destination>& to,
+                                                 const Content& content, const ReceiptOptions& options,
+                                                 detail::WhenFull when_full) {
+    if (!to) return to.error();
+    const detail::ReceiptLimits limits{options.timeout.value_or(core.options().timeout),
+                                       options.expires_after};
+    auto sent = build_and_send(core, content, [&](detail::Outgoing message) {
+      return core.ask(to.value(), message, limits, when_full);
+    });
+    if (!sent) return sent.error();
+    return Future<Receipt>(detail::CallHandle(core, sent.value()));
   }
 
   // Builds messages for `to` with the keys `key(i)`, and sends them by `send(first, span<const Addressed>)`,

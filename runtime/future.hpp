@@ -42,6 +42,26 @@ class Reply {
   Reader reader_;
 };
 
+namespace detail {
+// Stands for the response that the sender of a tell does not read.
+struct UnreadResponse {
+  struct Reader {};
+};
+}  // namespace detail
+
+/// Says that a message was processed: its handler ended without a failure. Holds nothing; the call slot is
+/// free again once there is a Receipt.
+template <>
+class Reply<detail::UnreadResponse> {
+ public:
+  template <class Read>
+  Reply(detail::CallHandle&& handle, Read&&) {
+    const detail::CallHandle released(std::move(handle));
+  }
+};
+/// Says that a message was processed; see Client::tell_with_receipt().
+using Receipt = Reply<detail::UnreadResponse>;
+
 /// Delivers the outcome of an ask that a CUDA stream waits for. Future::wait_on() returns it. Move-only. Used
 /// by one thread at a time. May be destroyed before the outcome is there: the stream waits all the same.
 template <class Response>
@@ -115,7 +135,8 @@ class StreamFuture {
 /// docs/how-to/asynchronous.md says on which threads they run.
 template <class T>
 class Future;
-/// Delivers the outcome of Client::ask: the reply, or why there is none.
+/// Delivers the outcome of Client::ask: the reply, or why there is none. Future<Receipt> delivers that of
+/// Client::tell_with_receipt.
 template <class Response>
 class Future<Reply<Response>> {
  public:
@@ -280,6 +301,16 @@ class Future<Reply<Response>> {
     CallTable& calls = handle.core().calls();
     const CallId call = handle.call();
     if (calls.failed(call)) return calls.failure(call);
+    if constexpr (std::is_same_v<Response, detail::UnreadResponse>) {
+      return Outcome(std::in_place_type<Receipt>, std::move(handle), [] {});
+    } else {
+      return read(std::move(handle));
+    }
+  }
+  // Reads the body of a call that is done without a failure.
+  static Outcome read(detail::CallHandle&& handle) {
+    CallTable& calls = handle.core().calls();
+    const CallId call = handle.call();
     try {
       return Outcome(std::in_place_type<Reply<Response>>, std::move(handle),
                      [&] { return calls.read<Response>(call); });

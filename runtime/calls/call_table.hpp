@@ -17,6 +17,9 @@ namespace gyre {
 class CallTable {
  public:
   static constexpr uint32_t max_calls = 1u << detail::call_index_bits;
+  /// Added to the timeout that arm() is given: the message has an expiry of its own, whose outcome is
+  /// `expired`. No timeout is so long.
+  static constexpr uint64_t receipt_bit = uint64_t(1) << 63;
 
   /// @param calls          how many may be in flight or unread, at most max_calls
   /// @param body_capacity  largest reply body, bytes, a multiple of 16, but for those in blocks of `arena`
@@ -35,6 +38,7 @@ class CallTable {
     return detail::call_id(index, slots_[index].state.next_use());
   }
   /// Accepts the call: from now on it has exactly one outcome.
+  /// @param timeout_us  for the text of `timed_out`, with receipt_bit where a tell wants a receipt
   void arm(CallId call, uint32_t worker, int64_t deadline_ns, uint64_t timeout_us) {
     detail::CallSlot& s = slot(call);
     s.answer.clear();
@@ -103,7 +107,13 @@ class CallTable {
   /// True once the outcome is there; acquires it.
   bool done(CallId call) const { return slot(call).state.load().has_outcome(); }
   int64_t deadline_ns(CallId call) const { return slot(call).deadline_ns.load(std::memory_order_relaxed); }
-  uint64_t timeout_us(CallId call) const { return slot(call).timeout_us.load(std::memory_order_relaxed); }
+  uint64_t timeout_us(CallId call) const {
+    return slot(call).timeout_us.load(std::memory_order_relaxed) & ~receipt_bit;
+  }
+  /// Returns true if the call is a tell's receipt.
+  bool is_receipt(CallId call) const {
+    return (slot(call).timeout_us.load(std::memory_order_relaxed) & receipt_bit) != 0;
+  }
   /// Returns the worker that an armed call was sent to.
   uint32_t worker(CallId call) const { return slot(call).worker.load(std::memory_order_relaxed); }
   /// Whether the outcome of a done() call is a failure; else there is a body.

@@ -75,7 +75,8 @@ class Core : public std::enable_shared_from_this<Core> {
     return uint32_t(key < host_.layout.workers ? key : key % host_.layout.workers);
   }
   uint64_t max_body_bytes() const { return sender_.max_body_bytes(); }
-  Result<CallId> ask(const Destination& to, Outgoing message, const AskLimits& limits, WhenFull when_full) {
+  template <class Limits = AskLimits>
+  Result<CallId> ask(const Destination& to, Outgoing message, const Limits& limits, WhenFull when_full) {
     return sender_.ask(to, message, limits, when_full);
   }
   Result<void> tell(const Destination& to, Outgoing message, const TellLimits& limits, WhenFull when_full) {

@@ -154,10 +154,15 @@ void Receiver::take_special_reply(HostBridge& bridge, const ArrivedReply& reply)
   }
 }
 
-// The ask has timed out, here or at the worker, and was not handled: that much is known of it.
+// The ask has timed out, here or at the worker, and was not handled: that much is known of it. A receipt's
+// sender may still be waiting: it learns that the message expired.
 void Receiver::take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted) {
   if (wanted) {
-    accounts_.conclude(Count::asks_timed_out, [&] { return complete_timed_out(envelope.correlation); });
+    const CallId call = envelope.correlation;
+    accounts_.conclude(Count::asks_timed_out, [&] {
+      return calls_.is_receipt(call) ? calls_.complete_failed(call, Failure{Status::expired, error.detail})
+                                     : complete_timed_out(call);
+    });
   }
   // Restores the request's envelope: the worker sent back a part of it.
   Envelope sent = envelope;

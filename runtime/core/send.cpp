@@ -15,6 +15,17 @@ uint64_t most_body_bytes(const RingShape& shape, uint64_t arena_bytes) {
   return std::clamp<uint64_t>(arena_bytes, shape.body_capacity(), Scratch::most_capacity());
 }
 
+// CallTable::arm's bits of an ask.
+constexpr uint64_t call_bits(const AskLimits&) { return 0; }
+constexpr uint64_t call_bits(const ReceiptLimits&) { return CallTable::receipt_bit; }
+
+SendTime send_time(const AskLimits& limits) { return SendTime::now(limits.timeout); }
+// The coarse clock lags, and a message must not expire early.
+SendTime send_time(const ReceiptLimits& limits) {
+  if (limits.expires_after.count() <= 0) return SendTime::now(limits.timeout);
+  return {host_now_ns(), limits.timeout};
+}
+
 inline bool is_out_of_room(Status status) {
   return status == Status::ring_full || status == Status::call_table_full || status == Status::arena_full;
 }
@@ -148,7 +159,31 @@ uint32_t Sender::reply_bytes_to_reserve(const Destination& to, const AskLimits& 
   return host_.options.max_reply_bytes != 0 ? host_.options.max_reply_bytes : request_bytes;
 }
 
-Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLimits& limits,
+// A handler without a response answers with 0 bytes, which need no room.
+uint32_t Sender::reply_bytes_to_reserve(const Destination& to, const ReceiptLimits&,
+                                        uint32_t request_bytes) const {
+  if (!host_.actors.has_response(to.actor_type, to.message_type)) return 0;
+  return reply_bytes_to_reserve(to, AskLimits{{}, 0}, request_bytes);
+}
+
+// Returns Envelope::deadline_us of a message that expires by itself, sent at `now_ns`.
+inline uint32_t Sender::expiry_us(HostBridge& bridge, int64_t now_ns,
+                                  std::chrono::nanoseconds expires_after) {
+  if (expires_after.count() <= 0) return 0;
+  return clock_.worker_deadline_us(bridge, now_ns, after(now_ns, expires_after));
+}
+
+// Returns Envelope::deadline_us of a message that wants an answer.
+inline uint32_t Sender::worker_deadline_us(HostBridge& bridge, const SendTime& sent, const AskLimits&) {
+  return clock_.worker_deadline_us(bridge, sent.now_ns, sent.deadline_ns());
+}
+inline uint32_t Sender::worker_deadline_us(HostBridge& bridge, const SendTime& sent,
+                                           const ReceiptLimits& limits) {
+  return expiry_us(bridge, sent.now_ns, limits.expires_after);
+}
+
+template <class Limits>
+Result<CallId> Sender::ask(const Destination& to, Outgoing message, const Limits& limits,
                            WhenFull when_full) {
   if (host_.forked()) return Failure{Status::forked};
   ArenaRoom room;
@@ -158,7 +193,7 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLim
     if (!needed) return needed.error();
     room = needed.value();
   }
-  const SendTime sent = SendTime::now(limits.timeout);
+  const SendTime sent = send_time(limits);
   int64_t deadline_ns = sent.exact() ? sent.deadline_ns() : never;
   const uint64_t timeout_us = microseconds(limits.timeout);
   HostBridge& bridge = host_.bridges[to.worker];
@@ -184,9 +219,8 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLim
     return failure_of(status, when_full == WhenFull::wait ? timeout_us : 0, room);
   }
   accounts_.add(Count::asks_accepted);
-  calls_.arm(*call, to.worker, deadline_ns, timeout_us);
-  bridge.publish(ticket, message_for_slot({*call, message.bytes(),
-                                           clock_.worker_deadline_us(bridge, sent.now_ns, sent.deadline_ns()),
+  calls_.arm(*call, to.worker, deadline_ns, timeout_us | call_bits(limits));
+  bridge.publish(ticket, message_for_slot({*call, message.bytes(), worker_deadline_us(bridge, sent, limits),
                                            to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
                                           message, room, block));
   // Reads the clock while the message is on its way. Safe: no other thread knows the call yet that could
@@ -194,6 +228,8 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const AskLim
   if (deadline_ns == never) calls_.set_deadline(*call, after(host_now_ns(), limits.timeout));
   return *call;
 }
+template Result<CallId> Sender::ask(const Destination&, Outgoing, const AskLimits&, WhenFull);
+template Result<CallId> Sender::ask(const Destination&, Outgoing, const ReceiptLimits&, WhenFull);
 
 Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLimits& limits,
                           WhenFull when_full) {
@@ -222,10 +258,7 @@ Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLim
   }
   accounts_.add(Count::tells_accepted);
   if (block) bridge.keep_tell_block(ticket, block->id, [this](BlockId id) { host_.arena.free(id, 0); });
-  const uint32_t deadline_us =
-      limits.expires_after.count() <= 0
-          ? 0
-          : clock_.worker_deadline_us(bridge, now_ns, after(now_ns, limits.expires_after));
+  const uint32_t deadline_us = expiry_us(bridge, now_ns, limits.expires_after);
   bridge.publish(ticket, message_for_slot({0, message.bytes(), deadline_us, to.key, to.actor_type,
                                            to.message_type, 0, 0, 0},
                                           message, room, block));

@@ -36,6 +36,12 @@ struct AskLimits {
   uint32_t max_reply_bytes;  // 0: see AskOptions::max_reply_bytes
 };
 
+/// Limits of one tell with a receipt.
+struct ReceiptLimits {
+  std::chrono::nanoseconds timeout;        // limits the wait for room and for the receipt together
+  std::chrono::nanoseconds expires_after;  // 0: never
+};
+
 /// Limits of one tell.
 struct TellLimits {
   std::chrono::nanoseconds timeout;        // limits the wait for room
@@ -52,7 +58,12 @@ class Sender {
   /// Returns the largest request body that could be sent, in bytes.
   uint64_t max_body_bytes() const { return max_body_bytes_; }
 
-  Result<CallId> ask(const Destination& to, Outgoing message, const AskLimits& limits, WhenFull when_full);
+  /// Sends an ask. With ReceiptLimits the reply is not read: the handler may have a response or none,
+  /// and the message expires at the worker by itself, not with the timeout.
+  /// @param limits  AskLimits or ReceiptLimits: each has code of its own, so that asks do not test for
+  /// receipts
+  template <class Limits = AskLimits>
+  Result<CallId> ask(const Destination& to, Outgoing message, const Limits& limits, WhenFull when_full);
   Result<void> tell(const Destination& to, Outgoing message, const TellLimits& limits, WhenFull when_full);
   /// Sends requests in their order, adjacent ones for one worker together; waits for room.
   /// @param calls   room for as many calls as messages; gets those of the messages that were sent
@@ -95,6 +106,11 @@ class Sender {
   Status full_or_closed(const HostBridge& bridge, Status full) const;
   uint32_t reply_bytes_to_reserve(const Destination& to, const AskLimits& limits,
                                   uint32_t request_bytes) const;
+  uint32_t reply_bytes_to_reserve(const Destination& to, const ReceiptLimits& limits,
+                                  uint32_t request_bytes) const;
+  uint32_t worker_deadline_us(HostBridge& bridge, const SendTime& sent, const AskLimits& limits);
+  uint32_t worker_deadline_us(HostBridge& bridge, const SendTime& sent, const ReceiptLimits& limits);
+  uint32_t expiry_us(HostBridge& bridge, int64_t now_ns, std::chrono::nanoseconds expires_after);
 
   HostSide& host_;
   CallTable& calls_;

@@ -47,6 +47,14 @@ inline Said said(const gyre::Result<gyre::Reply<ProbeResponse>>& outcome) {
   return {gyre::Status::ok, outcome.value()->getValue()};
 }
 
+/// Until the host's clock, which is the CPU workers', has passed the time; no test relies on how long that
+/// takes.
+inline void pass(std::chrono::nanoseconds time) {
+  const int64_t until = gyre::detail::host_now_ns() + time.count();
+  while (gyre::detail::host_now_ns() < until) {
+  }
+}
+
 /// A client of a core that no Runtime has.
 inline gyre::Client client_of(std::shared_ptr<gyre::detail::Core> core) {
   return gyre::Client(std::make_shared<gyre::detail::Incarnations>(std::move(core)));

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <future>
 #include <map>
 #include <thread>
 
@@ -50,6 +51,43 @@ TEST_CASE("a queue gives each outcome once, with its tag, and its descriptor say
   CHECK_FALSE(queue.take());
   CHECK_FALSE(readable(queue, 0));
   CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("receipts of tells come by get, callbacks and queues, from handlers with a response or without",
+          "[gpu][unified]") {
+  Runtime runtime = Runtime::launch(probe_actors(), on_this_engine());
+  Client client = runtime.client();
+  const ReceiptOptions days{48h, 60s};
+  CHECK(client.tell_with_receipt<ProbeNote>(probe, noting(1), days).get());
+  CHECK(client.tell_with_receipt<ProbeRequest>(probe, asking(Action::ANSWER, 1), days).get());
+  const auto failed = client.tell_with_receipt<ProbeRequest>(probe, asking(Action::FAIL, 9), days).get();
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().status == Status::handler_failed);
+  CHECK(failed.error().detail == 9);
+  std::promise<Status> called;
+  client.tell_with_receipt<ProbeNote>(probe, noting(10), days).then([&called](Result<Receipt> receipt) {
+    called.set_value(receipt ? Status::ok : receipt.error().status);
+  });
+  CHECK(called.get_future().get() == Status::ok);
+  CompletionQueue queue;
+  for (uint64_t i = 0; i < 50; ++i) {
+    queue.watch(client.tell_with_receipt<ProbeNote>(probe, noting(100), days), i);
+  }
+  std::map<uint64_t, bool> tags;
+  for (uint64_t i = 0; i < 50; ++i) {
+    auto completion = next(queue);
+    REQUIRE(completion);
+    const auto outcome = std::move(completion->outcome).get();
+    REQUIRE(outcome);
+    CHECK(outcome.value().body().empty());
+    CHECK(tags.emplace(completion->tag, true).second);
+  }
+  CHECK(ask(client, Action::SUM_OF_NOTES, 0).get().value()->getValue() == 5011);
+  const Books books = runtime.terminate().books;
+  CHECK(books.asks.accepted == 55);
+  CHECK(books.asks.answered == 54);
+  CHECK(books.tells.accepted == 0);
+  CHECK(books.balanced());
 }
 
 TEST_CASE("the descriptor stays readable until take() has given all, in an epoll loop", "[gpu]") {

@@ -24,6 +24,10 @@ Detached ask_and_note(Client client, uint64_t argument, Arrivals<Said>& arrived)
   const auto reply = co_await ask(client, Action::ANSWER, argument);
   arrived.add(said(reply));
 }
+Detached tell_and_note(Client client, Arrivals<Said>& arrived) {
+  const auto receipt = co_await client.tell_with_receipt<ProbeNote>(probe, noting(7));
+  arrived.add({receipt ? Status::ok : receipt.error().status, 0});
+}
 
 // Each ask when the last one's reply is there.
 Detached answer_many(Client client, uint64_t count, Arrivals<Said>& arrived) {
@@ -81,6 +85,16 @@ TEST_CASE("a coroutine gets the reply of the ask that it waits for", "[gpu]") {
   REQUIRE(arrived.wait_for(1));
   CHECK(arrived.take()[0].value == 13);
   CHECK(runtime.terminate().books.balanced());
+}
+
+TEST_CASE("a coroutine waits for a tell's receipt", "[gpu]") {
+  Runtime runtime = Runtime::launch(probe_actors(), on_this_engine());
+  Client client = runtime.client();
+  Arrivals<Said> arrived;
+  tell_and_note(client, arrived);
+  REQUIRE(arrived.wait_for(1));
+  CHECK(arrived.take()[0].status == Status::ok);
+  CHECK(ask(client, Action::SUM_OF_NOTES, 0).get().value()->getValue() == 7);
 }
 
 TEST_CASE("a coroutine whose outcome is there does not suspend", "[gpu]") {

@@ -7,15 +7,6 @@
 using namespace gyre;
 using namespace gyre_test;
 
-namespace {
-// Until the host's clock, which is the worker's, has passed the time; no test relies on how long that takes.
-void pass(std::chrono::nanoseconds time) {
-  const int64_t until = detail::host_now_ns() + time.count();
-  while (detail::host_now_ns() < until) {
-  }
-}
-}  // namespace
-
 TEST_CASE("an ask that expired before the worker came to it is not handled, and is a dead letter") {
   Stepped s;
   auto late = s.client->ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 1ms);
