@@ -443,10 +443,11 @@ enum {
 /** Configures one ask or tell. */
 typedef struct gyre_send_options {
   size_t struct_size;
-  gyre_encoding encoding;   /**< encoding of the message's bytes */
-  int32_t when_full;        /**< GYRE_WHEN_FULL_WAIT or GYRE_WHEN_FULL_REFUSE */
-  int64_t timeout_ns;       /**< -1: the runtime's */
-  int64_t expires_after_ns; /**< a tell that is older becomes a dead letter; 0: no limit */
+  gyre_encoding encoding; /**< encoding of the message's bytes */
+  int32_t when_full;      /**< GYRE_WHEN_FULL_WAIT or GYRE_WHEN_FULL_REFUSE */
+  int64_t timeout_ns;     /**< -1: the runtime's */
+  /** A tell that is older becomes a dead letter; 0: no limit. More than 30 minutes count as no limit. */
+  int64_t expires_after_ns;
   uint32_t max_reply_bytes; /**< bytes an ask reserves for its reply; 0: the actor's, or the runtime's */
   uint32_t reserved;        /**< 0 */
 } gyre_send_options;
@@ -454,7 +455,8 @@ typedef struct gyre_send_options {
    caller's sizeof(gyre_send_options). */
 GYRE_API gyre_status gyre_send_options_init(gyre_send_options* options, size_t struct_size);
 
-/** Names an ask and its outcome. Holds a slot of the runtime's call table until released. */
+/** Names an ask, or a tell's receipt, and its outcome. Holds a slot of the runtime's call table until
+ * released. */
 typedef uint64_t gyre_call;
 /** Blocks until the work that a CUDA stream (a CUstream; null: the default one) was given before is done, so
    that handlers of messages sent afterwards see its results. Makes CUDA calls in this thread: in its current
@@ -527,6 +529,17 @@ GYRE_API gyre_status gyre_queue_release(gyre_queue queue);
    worker handles it, or it becomes a dead letter. Blocks and fails like gyre_ask. */
 GYRE_API gyre_status gyre_tell(gyre_runtime runtime, const char* actor, uint64_t key, uint64_t message,
                                const void* bytes, size_t bytes_size, const gyre_send_options* options);
+
+/** Sends a message like gyre_tell, and sets *call to its receipt: a call whose outcome says what became of
+   the message. GYRE_OK: the handler has ended well; the handler's failure; GYRE_EXPIRED: a worker took it
+   after options->expires_after_ns, and did not handle it; GYRE_TIMED_OUT: nothing is known at the timeout,
+   and the message may be handled later. The timeout may be days. The receipt of a handler that began in time
+   arrives though the message expires meanwhile. The handler may be one with a response, which is the reply's
+   body, or one without, whose reply has 0 bytes. Stats count an ask. Blocks and fails like gyre_ask; a
+   refused message leaves no call to release. */
+GYRE_API gyre_status gyre_tell_with_receipt(gyre_runtime runtime, const char* actor, uint64_t key,
+                                            uint64_t message, const void* bytes, size_t bytes_size,
+                                            const gyre_send_options* options, gyre_call* call);
 
 /** Creates an actor unless it exists, and runs its on_start. Blocks until the worker has answered, at most
    for the timeout. Fails with GYRE_ACTOR_TABLE_FULL, or with the failure of on_start, for example

@@ -102,6 +102,11 @@ gyre_status send_ask(const char* doing, gyre_runtime runtime, const char* actor,
   return GYRE_OK;
 }
 
+gyre_status refuse_room_for_reply(const char* doing, const Sending& sending) {
+  if (sending.options.max_reply_bytes == 0) return GYRE_OK;
+  return invalid(doing, "options->max_reply_bytes is for asks; a tell has no reply");
+}
+
 gyre_status lifecycle(const char* doing, gyre_runtime runtime, const char* actor, uint64_t key,
                       int64_t timeout_ns, bool start) {
   return guarded(doing, [&]() -> gyre_status {
@@ -327,12 +332,31 @@ gyre_status gyre_tell(gyre_runtime runtime, const char* actor, uint64_t key, uin
   return guarded_on_message_path(doing, [&]() -> gyre_status {
     Sending sending;
     GYRE_C_TRY(read_sending(doing, runtime, actor, message, bytes, bytes_size, options, sending));
-    if (sending.options.max_reply_bytes != 0) {
-      return invalid(doing, "options->max_reply_bytes is for asks; a tell has no reply");
-    }
+    GYRE_C_TRY(refuse_room_for_reply(doing, sending));
     const TellOptions limits{sending.timeout, std::chrono::nanoseconds(sending.options.expires_after_ns)};
     return status_of(sending.runtime->client.send_tell_by_number(sending.numbers, key, sending.content,
                                                                  limits, sending.when_full()));
+  });
+}
+
+gyre_status gyre_tell_with_receipt(gyre_runtime runtime, const char* actor, uint64_t key, uint64_t message,
+                                   const void* bytes, size_t bytes_size, const gyre_send_options* options,
+                                   gyre_call* call) {
+  const char* const doing = "gyre_tell_with_receipt";
+  return guarded_on_message_path(doing, [&]() -> gyre_status {
+    if (call == nullptr) return invalid(doing, "call is null");
+    Sending sending;
+    GYRE_C_TRY(read_sending(doing, runtime, actor, message, bytes, bytes_size, options, sending));
+    GYRE_C_TRY(refuse_room_for_reply(doing, sending));
+    const ReceiptOptions limits{sending.timeout, std::chrono::nanoseconds(sending.options.expires_after_ns)};
+    auto sent = sending.runtime->client.send_tell_with_receipt_by_number(
+        sending.numbers, key, sending.content, limits, sending.when_full());
+    if (!sent) return refuse(sent.error());
+    Call told;
+    told.future = std::move(sent).value().as<capnp::AnyPointer>();
+    told.canceller = told.future.canceller();
+    *call = Calls::table().add(std::move(told));
+    return GYRE_OK;
   });
 }
 

@@ -486,6 +486,36 @@ static void messages(gyre_runtime runtime, const Wrong wrong, const char* endles
   EXPECT_TELL_REFUSED(options.max_reply_bytes = 1);
   EXPECT_TELL_REFUSED(options.reserved = 1);
 
+  EXPECT_HANDLES_REFUSED(wrong, gyre_tell_with_receipt(h, ECHO, 0, request, body, size, NULL, &call));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT,
+                gyre_tell_with_receipt(runtime, NULL, 0, request, body, size, NULL, &call));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT,
+                gyre_tell_with_receipt(runtime, endless, 0, request, body, size, NULL, &call));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT,
+                gyre_tell_with_receipt(runtime, ECHO, 0, request, NULL, size, NULL, &call));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT,
+                gyre_tell_with_receipt(runtime, ECHO, 0, request, body, size, NULL, NULL));
+  EXPECT_STATUS(GYRE_UNKNOWN_ACTOR,
+                gyre_tell_with_receipt(runtime, "nobody", 0, request, body, size, NULL, &call));
+  EXPECT_STATUS(GYRE_UNKNOWN_MESSAGE,
+                gyre_tell_with_receipt(runtime, ECHO, 0, UINT64_MAX, body, size, NULL, &call));
+  EXPECT_STATUS(GYRE_TOO_LARGE,
+                gyre_tell_with_receipt(runtime, ECHO, 0, request, body, SIZE_MAX, NULL, &call));
+  EXPECT_STATUS(GYRE_MALFORMED, gyre_tell_with_receipt(runtime, ECHO, 0, request, body, 1, NULL, &call));
+  options = good;
+  EXPECT_SIZES_REFUSED(options.struct_size,
+                       gyre_tell_with_receipt(runtime, ECHO, 0, request, body, size, &options, &call));
+#define EXPECT_RECEIPT_REFUSED(change)                  \
+  EXPECT_SENDING_REFUSED(GYRE_INVALID_ARGUMENT, change, \
+                         gyre_tell_with_receipt(runtime, ECHO, 0, request, body, size, &options, &call))
+  EXPECT_RECEIPT_REFUSED(options.encoding = 3);
+  EXPECT_RECEIPT_REFUSED(options.when_full = 2);
+  EXPECT_RECEIPT_REFUSED(options.timeout_ns = -2);
+  EXPECT_RECEIPT_REFUSED(options.expires_after_ns = -1);
+  EXPECT_RECEIPT_REFUSED(options.max_reply_bytes = 1);
+  EXPECT_RECEIPT_REFUSED(options.reserved = 1);
+  EXPECT(call == 95);
+
   EXPECT_HANDLES_REFUSED(wrong, gyre_wait_for_stream(h, NULL, -1));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_wait_for_stream(runtime, NULL, -2));
   EXPECT_STATUS(GYRE_FAILED, gyre_wait_for_stream(runtime, NULL, -1)); /* the CPU engine */
@@ -812,6 +842,7 @@ static void ends(gyre_runtime runtime, const Wrong wrong, uint64_t request) {
   EXPECT_STATUS(GYRE_OK, gyre_terminate(runtime, INT64_MAX, NULL));
   EXPECT_STATUS(GYRE_TERMINATED, gyre_ask(runtime, ECHO, 0, request, nothing, 8, NULL, &call));
   EXPECT_STATUS(GYRE_TERMINATED, gyre_tell(runtime, ECHO, 0, request, nothing, 8, NULL));
+  EXPECT_STATUS(GYRE_TERMINATED, gyre_tell_with_receipt(runtime, ECHO, 0, request, nothing, 8, NULL, &call));
   EXPECT_STATUS(GYRE_TERMINATED, gyre_start_actor(runtime, ECHO, 0, -1));
   EXPECT_STATUS(GYRE_TERMINATED, gyre_set_active(runtime, 1, -1));
   EXPECT_STATUS(GYRE_TERMINATED, gyre_drain(runtime, -1));

@@ -495,6 +495,71 @@ static void tells_and_dead_letters(gyre_runtime runtime, gyre_schema own) {
   EXPECT_STATUS(GYRE_OK, gyre_dead_letters_release(letters));
 }
 
+static gyre_status outcome_of(gyre_call call, size_t* size) {
+  const void* body;
+  REQUIRE_OK(gyre_call_wait(call, -1));
+  const gyre_status outcome = gyre_call_reply(call, &body, size);
+  REQUIRE_OK(gyre_call_release(call));
+  return outcome;
+}
+
+static void receipts_say_what_became_of_tells(const char* plugin, const gyre_options* options) {
+  const char* const probe = "gyre_test::Probe";
+  gyre_actors probes;
+  gyre_schema schema;
+  gyre_runtime runtime;
+  REQUIRE_OK(gyre_actors_load(plugin, "probes", &probes));
+  REQUIRE_OK(gyre_actors_schema(probes, &schema));
+  REQUIRE_OK(gyre_launch(probes, options, &runtime));
+  const uint64_t note = type_id(schema, "ProbeNote"), request = type_id(schema, "ProbeRequest");
+  char note_body[256], work[256], failing[256];
+  size_t note_size, work_size, failing_size, size = 0;
+  const char* const note_json = "{\"value\": 7}";
+  const char* const work_json = "{\"action\": \"work\", \"argument\": 30000000}";
+  const char* const failing_json = "{\"action\": \"fail\", \"argument\": 42}";
+  REQUIRE_OK(gyre_message_from_json(schema, note, note_json, strlen(note_json), GYRE_BODY, note_body,
+                                    sizeof note_body, &note_size));
+  REQUIRE_OK(gyre_message_from_json(schema, request, work_json, strlen(work_json), GYRE_BODY, work,
+                                    sizeof work, &work_size));
+  REQUIRE_OK(gyre_message_from_json(schema, request, failing_json, strlen(failing_json), GYRE_BODY, failing,
+                                    sizeof failing, &failing_size));
+  gyre_send_options days;
+  REQUIRE_OK(gyre_send_options_init(&days, sizeof days));
+  days.timeout_ns = INT64_C(172800) * 1000000000;
+  gyre_call call, busy;
+
+  REQUIRE_OK(gyre_tell_with_receipt(runtime, probe, 1, note, note_body, note_size, &days, &call));
+  EXPECT_STATUS(GYRE_OK, outcome_of(call, &size));
+  EXPECT(size == 0);
+  REQUIRE_OK(gyre_tell_with_receipt(runtime, probe, 1, request, failing, failing_size, NULL, &call));
+  EXPECT_STATUS(GYRE_HANDLER_FAILED, outcome_of(call, &size));
+  EXPECT(strstr(gyre_last_error(), "42") != NULL);
+
+  /* The worker is busy until the message's time is over. */
+  REQUIRE_OK(gyre_ask(runtime, probe, 1, request, work, work_size, NULL, &busy));
+  days.expires_after_ns = 1;
+  REQUIRE_OK(gyre_tell_with_receipt(runtime, probe, 1, note, note_body, note_size, &days, &call));
+  EXPECT_STATUS(GYRE_EXPIRED, outcome_of(call, &size));
+  EXPECT_STATUS(GYRE_OK, outcome_of(busy, &size));
+
+  /* An ask of a handler without a response has an empty reply. */
+  REQUIRE_OK(gyre_ask(runtime, probe, 1, note, note_body, note_size, NULL, &call));
+  size = 1;
+  EXPECT_STATUS(GYRE_OK, outcome_of(call, &size));
+  EXPECT(size == 0);
+
+  gyre_termination ended = {.struct_size = sizeof ended};
+  REQUIRE_OK(gyre_terminate(runtime, -1, &ended));
+  EXPECT(ended.balanced == 1);
+  gyre_stats stats = {.struct_size = sizeof stats};
+  REQUIRE_OK(gyre_runtime_stats(runtime, &stats));
+  EXPECT(stats.asks_accepted == 5 && stats.asks_answered == 3 && stats.asks_error_replies == 1 &&
+         stats.asks_timed_out == 1 && stats.tells_accepted == 0);
+  EXPECT_STATUS(GYRE_OK, gyre_runtime_release(runtime));
+  EXPECT_STATUS(GYRE_OK, gyre_schema_release(schema));
+  EXPECT_STATUS(GYRE_OK, gyre_actors_release(probes));
+}
+
 /* Sixteen asks through a queue and its descriptor, in whatever order they come; each with its own tag. */
 static void queues_bring_each_outcome_once(gyre_runtime runtime, gyre_schema own) {
   enum { N = 16 };
@@ -582,7 +647,7 @@ static void what_a_runtime_says_of_itself(gyre_runtime runtime, gyre_schema own)
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 4) return 2;
   gyre_options options;
   REQUIRE_OK(gyre_options_init(&options, sizeof options));
   options.engine = GYRE_ENGINE_CPU;
@@ -602,6 +667,7 @@ int main(int argc, char** argv) {
   buffers_are_added(runtime, own, GYRE_MEMORY_UNIFIED);
   queues_bring_each_outcome_once(runtime, own);
   tells_and_dead_letters(runtime, own);
+  receipts_say_what_became_of_tells(argv[3], &options);
 
   gyre_termination report_of_end = {sizeof report_of_end, 9, 9, 0, 0, 9, 9, 9, 9};
   REQUIRE_OK(gyre_terminate(runtime, -1, &report_of_end));

@@ -523,6 +523,14 @@ class Runtimes(unittest.TestCase):
             reply = client.ask("gyre_test::Probe", 4, "ProbeRequest", {"action": "sumOfNotes"})
             self.assertEqual(reply["value"], 18)
             client.stop("gyre_test::Probe", 4)
+            note = {"value": 0}
+            self.assertIsNone(client.tell_with_receipt("gyre_test::Probe", 4, "ProbeNote", note, timeout=1e5).wait())
+            failing = client.tell_with_receipt(
+                "gyre_test::Probe", 4, "ProbeRequest", {"action": "fail", "argument": 98}, expires_after=60
+            )
+            with self.assertRaisesRegex(gyre.Error, "code 98"):
+                failing.wait()
+            client.stop("gyre_test::Probe", 4)
             reply = client.ask("gyre_test::Probe", 4, "ProbeRequest", {"action": "sumOfNotes"})
             self.assertEqual(reply["value"], 0)
             with self.assertRaisesRegex(gyre.Error, "code 99"):

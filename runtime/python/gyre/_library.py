@@ -262,6 +262,7 @@ FUNCTIONS = {
     "gyre_queue_take": (Status, [Handle, POINTER(Handle), POINTER(c_uint64)]),
     "gyre_queue_release": (Status, [Handle]),
     "gyre_tell": (Status, _ASK[:-1]),
+    "gyre_tell_with_receipt": (Status, _ASK),
     "gyre_start_actor": (Status, _START),
     "gyre_stop_actor": (Status, _START),
     "gyre_buffer_create": (Status, [Handle, c_int32, c_int32, c_uint64, POINTER(Handle)]),

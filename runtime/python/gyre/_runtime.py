@@ -417,6 +417,32 @@ class Client:
         options.expires_after_ns = nanoseconds(expires_after)
         check(lib.gyre_tell(self._runtime._handle, name, key, type_id, content, len(content), ctypes.byref(options)))
 
+    def tell_with_receipt(
+        self, actor: str, key: int, request: str | int, message: Any, *, timeout: float | None = None,
+        encoding: str = "body", expires_after: float = 0, after: Any = None,
+    ) -> PendingReply:  # fmt: skip
+        """Sends a message like tell() and returns its receipt. The receipt's wait() returns None once the handler has
+        ended well. Otherwise it raises: the handler's failure; `expired` if a worker took the message after
+        `expires_after`; TimedOut if nothing is known at the timeout, which may be days."""
+        if after is not None:
+            _stream.wait_for(self._runtime, after, timeout)
+        name, type_id, content, known = self._content(actor, request, message, encoding)
+        key = number_of_bits("key", key, 64)
+        options = self._options(known, timeout)
+        options.expires_after_ns = nanoseconds(expires_after)
+        call = Handle()
+        check(
+            lib.gyre_tell_with_receipt(
+                self._runtime._handle, name, key, type_id, content, len(content), ctypes.byref(options),
+                ctypes.byref(call),
+            )
+        )
+
+        def nothing(call: int) -> None:
+            self._reply(call, 0)
+
+        return PendingReply(call.value, nothing)
+
     def start(self, actor: str, key: int, timeout: float | None = None) -> None:
         """Creates an actor unless it exists, and waits for the worker's answer."""
         key = number_of_bits("key", key, 64)

@@ -37,7 +37,8 @@ def wait_for(runtime: Runtime, stream: Any, timeout: float | None) -> None:
 
 
 class PendingReply:
-    """An ask that was sent: Client.send() makes it. Used by one thread at a time."""
+    """An ask that was sent, or the receipt of a tell. Client.send() and tell_with_receipt() make it. Used by one thread
+    at a time."""
 
     def __init__(self, call: int, reply: Callable[[int], Any]) -> None:
         self._call, self._reply = call, reply
@@ -67,7 +68,7 @@ class PendingReply:
         return bool(cancelled.value)
 
     def wait(self) -> Any:
-        """Waits for the reply and returns it, as Client.ask() does."""
+        """Waits for the reply and returns it, as Client.ask() does. For a receipt returns None."""
         while True:
             status = lib.gyre_call_wait(self._call, 50_000_000)
             if status == OK:
