@@ -267,8 +267,19 @@ struct Chorus {
   }
 };
 
+// Has no response, and handles messages side by side.
+struct Listener {
+  static constexpr bool side_by_side = true;
+  inline static uint64_t heard = 0;
+
+  void on(Context& ctx, One::Reader in) {
+    if (ctx.rank() == 0) heard += in[0];
+    if (in[0] % 31 == 0) ctx.fail(uint32_t(in[0]));
+  }
+};
+
 constexpr uint16_t echo = 0, counter = 1, second = 2, merchant = 3, clerk = 4, careful = 5, undone = 6,
-                   chorus = 7;
+                   chorus = 7, listener = 8;
 
 using Words = std::vector<uint64_t>;
 struct Answer {
@@ -294,7 +305,7 @@ class WarpUnderTest {
     warp::fibers = {};
     RegionLayout layout;
     layout.shape = shape;
-    layout.handlers = 9;
+    layout.handlers = 10;
     inbound_.resize((layout.inbound_bytes_elsewhere() + alignment) / sizeof(uint64_t) + 1);
     initialise_region(region(), layout);
     auto* const types = reinterpret_cast<HandlerTypes*>(region() + layout.handler_types());
@@ -306,6 +317,7 @@ class WarpUnderTest {
     types[5] = types[6] = types[3];
     types[7] = types[4];
     types[8] = {Two::type_id, 0};
+    types[9] = {One::type_id, 0};
     bridge_ =
         elsewhere ? Bridge::of(region(), aligned(inbound_), layout, 0) : Bridge::of(region(), layout, 0);
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
@@ -313,7 +325,7 @@ class WarpUnderTest {
     memory_.counts = counts_;
     scratch_.resize(SharedScratch::of<Careful>(true).bytes() / sizeof(uint64_t) + alignment);
     memory_.scratch = reinterpret_cast<uint8_t*>(aligned(scratch_));
-    memory_.counts_per_worker = 10;
+    memory_.counts_per_worker = 11;
     to_worker_ = RingCursor<Memory>(bridge_.h2d, bridge_.shape);
     from_worker_ = RingCursor<Memory>(bridge_.d2h, bridge_.shape);
     under_test_ = this;
@@ -402,7 +414,7 @@ class WarpUnderTest {
     }
     return lines;
   }
-  uint64_t lines_dropped() const { return counts_[9].log_lines_dropped; }
+  uint64_t lines_dropped() const { return counts_[10].log_lines_dropped; }
   // Lets the worker have so many turns of some instructions.
   static void let_run(uint32_t turns) {
     for (uint32_t i = 0; i < turns; ++i) warp::yield();
@@ -452,7 +464,8 @@ class WarpUnderTest {
   }
   char* region() { return reinterpret_cast<char*>(aligned(region_)); }
 
-  using TestedWorker = Worker<actors::Echo, Counter, Second, Merchant, Clerk, Careful, Undone, Chorus>;
+  using TestedWorker =
+      Worker<actors::Echo, Counter, Second, Merchant, Clerk, Careful, Undone, Chorus, Listener>;
   static constexpr uintptr_t alignment = 256;
   static constexpr uint32_t canary = 0x5ca1ab1e;
 
@@ -462,7 +475,7 @@ class WarpUnderTest {
   uint32_t* response_ = nullptr;
   uint32_t* behind_ = nullptr;
   WorkerShared shared_{};
-  HandlerCounts counts_[10] = {};
+  HandlerCounts counts_[11] = {};
   Bridge bridge_{};
   const bool in_pages_;
   SlotPages slot_pages_;
@@ -1169,6 +1182,57 @@ TEST_CASE("a warp hands over the messages that are there for an actor in one cal
   CHECK(Chorus::most_told_at_once > 8);
   worker.let_idle();
   CHECK(worker.tells_processed() - told_before == tells);
+}
+
+TEST_CASE(
+    "an ask of a handler without a response is answered with an empty body, alone, in streams and together") {
+  const RingShape shape{.slots = 64, .slot_bytes = GENERATE(uint32_t(128), uint32_t(512))};
+  WarpUnderTest worker(GENERATE(false, true), shape);
+  std::mt19937_64 random(62);
+  Chorus::told = Listener::heard = 0;
+  uint64_t told = 0, heard = 0, number = 0, tells = 0;
+  struct Sent {
+    uint64_t correlation, number;
+    bool to_listener, late;
+  };
+  for (int round = 0; round < rounds(60); ++round) {
+    std::vector<Sent> sent;
+    const int kind = round % 3;  // to one actor, to the other, or to both
+    for (uint64_t left = 1 + random() % 60; left > 0; --left) {
+      ++number;
+      const bool to_listener = kind == 0 || (kind == 2 && random() % 2 == 0);
+      const bool late = random() % 16 == 0, is_tell = random() % 8 == 0;
+      if (!late || is_tell) (to_listener ? heard : told) += number;
+      const Words body = to_listener ? Words{root_of(1), number} : Words{root_of(2), 5, number};
+      const uint16_t actor = to_listener ? listener : chorus, message_type = to_listener ? 0 : 1;
+      while (!worker.has_room()) worker.let_run(1);
+      const uint64_t correlation =
+          worker.send(actor, body, 7, late && !is_tell ? 1 : 0, round % 8 == 7 ? &random : nullptr,
+                      is_tell ? 0 : envelope_flags::ask, message_type);
+      if (!is_tell) sent.push_back({correlation, number, to_listener, late});
+      if (is_tell && !(to_listener && number % 31 == 0)) ++tells;
+    }
+    for (const Sent& one : sent) {
+      const Answer answer = worker.take();
+      INFO("message " << one.number);
+      REQUIRE(answer.correlation == one.correlation);
+      if (one.late) {
+        REQUIRE(answer.status == Status::expired);
+      } else if (one.to_listener && one.number % 31 == 0) {
+        REQUIRE(answer.status == Status::handler_failed);
+        REQUIRE(answer.detail == one.number);
+      } else {
+        REQUIRE(answer.status == Status::ok);
+        REQUIRE(answer.body.empty());
+      }
+    }
+  }
+  worker.let_idle();
+  (void)worker.ask(counter, {root_of(1), 0});  // behind the last tells
+  CHECK(Chorus::told == told);
+  CHECK(Listener::heard == heard);
+  worker.let_idle();
+  CHECK(worker.tells_processed() == tells);
 }
 
 TEST_CASE("a batch is no larger than the room for its replies, and late messages are not in it") {
