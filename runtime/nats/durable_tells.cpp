@@ -51,11 +51,9 @@ bool is_passing(Status status) {
 
 }  // namespace
 
-DurableTells::DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests,
-                           std::function<uint64_t()> life)
+DurableTells::DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests)
     : context_(std::move(context)),
       requests_(std::move(requests)),
-      life_(std::move(life)),
       jet_stream_(context_->connection.jet_stream(request_timeout)) {
   const std::string name = context_->subjects.stream(), subject = context_->subjects.all_durable();
   const char* subjects[] = {subject.c_str()};
@@ -171,7 +169,7 @@ void DurableTells::take(Pull& pull, const natsSubscription* subscription, Messag
   uint64_t life = 0;  // in which the node owns the shard
   {
     const std::lock_guard lock(shard.mutex);
-    if (shard.state == Shard::State::serving && context_->lease.valid()) life = life_();
+    if (shard.state == Shard::State::serving && context_->lease.valid()) life = context_->lease.life();
     if (life != 0)
       shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
   }
@@ -201,7 +199,7 @@ bool DurableTells::is_known(natsMsg* message, std::string_view id, uint32_t shar
   const std::string name(id);
   const char* const reply = reply_subject_of(message);
   const std::lock_guard lock(mutex_);
-  if (life != life_()) {
+  if (life != context_->lease.life()) {
     tell_server(reply, Verdict::delayed);
     count(Verdict::delayed);
     return true;
@@ -270,7 +268,7 @@ void DurableTells::conclude(const Tell& tell, Verdict verdict, bool forget) {
   std::vector<std::string> deliveries;
   {
     const std::lock_guard lock(mutex_);
-    const bool lives = tell.life == life_() && context_->lease.valid();
+    const bool lives = tell.life == context_->lease.life() && context_->lease.valid();
     if (!lives) verdict = Verdict::delayed;
     if (const auto in_hand = in_hand_.find(tell.id);
         in_hand != in_hand_.end() && in_hand->second.life == tell.life) {
@@ -376,7 +374,7 @@ bool DurableTells::make_consumer(Pull& pull) {
 // A handler may take longer than JetStream waits.
 void DurableTells::report_progress(int64_t now) {
   for (auto& [id, in_hand] : in_hand_) {
-    if (now < in_hand.progress_ns || in_hand.life != life_()) continue;
+    if (now < in_hand.progress_ns || in_hand.life != context_->lease.life()) continue;
     in_hand.progress_ns = now + context_->options.acknowledge_wait.count() * ms / 3;
     context_->connection.publish(in_hand.deliveries.back(), "+WPI");
   }

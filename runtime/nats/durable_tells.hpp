@@ -7,7 +7,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,10 +23,9 @@ namespace gyre::nats::detail {
 /// does not answer ends with its time.
 class DurableTells : public std::enable_shared_from_this<DurableTells> {
  public:
-  /// Creates the stream unless it is there. `life` returns the node's life.
+  /// Creates the stream unless it is there.
   /// @throws Error
-  DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests,
-               std::function<uint64_t()> life);
+  DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Requests> requests);
   ~DurableTells();
 
   /// Begins to pull a shard's tells, and ends. Called by the membership's thread.
@@ -73,7 +71,6 @@ class DurableTells : public std::enable_shared_from_this<DurableTells> {
 
   const std::shared_ptr<Context> context_;
   const std::shared_ptr<Requests> requests_;
-  const std::function<uint64_t()> life_;
   JetStream jet_stream_;
 
   std::mutex mutex_;  // of all below

@@ -61,8 +61,7 @@ class Gateway::Node {
                      }},
                     [&runtime] { return health_of(runtime); }) {
     if (options.durable_tells) {
-      durable_ =
-          std::make_shared<detail::DurableTells>(context_, requests_, [this] { return membership_.life(); });
+      durable_ = std::make_shared<detail::DurableTells>(context_, requests_);
       durable_->start();
     }
     membership_.start();

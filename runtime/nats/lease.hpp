@@ -16,7 +16,7 @@ inline int64_t lease_clock_ns() {
   return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Says until when the node may serve. One thread renews it; any thread asks.
+/// Says until when the node may serve, and in which life. One thread renews it; any thread asks.
 class Lease {
  public:
   bool valid() const { return lease_clock_ns() < end_ns_.load(std::memory_order_acquire); }
@@ -24,9 +24,14 @@ class Lease {
   // Release, paired with the loads: who finds the lease valid sees what was done before it was renewed.
   void renew(int64_t end_ns) { end_ns_.store(end_ns, std::memory_order_release); }
   void end() { renew(0); }
+  /// Returns the node's life, in which messages are handled once; 0: it has none.
+  uint64_t life() const { return life_.load(std::memory_order_acquire); }
+  // Release, paired with the load: who sees the life finds the node as it was when the life began.
+  void set_life(uint64_t life) { life_.store(life, std::memory_order_release); }
 
  private:
   std::atomic<int64_t> end_ns_{0};
+  std::atomic<uint64_t> life_{0};
 };
 
 }  // namespace gyre::nats::detail

@@ -217,7 +217,7 @@ bool Membership::try_to_begin_life() {
   own_revision_ = revision;
   nodes_[name_] = {entry, revision, begun_ns};
   renewed_ns_ = own_seen_ns_ = begun_ns;
-  life_.store(entry.life, std::memory_order_release);
+  context_->lease.set_life(entry.life);
   context_->lease.renew(begun_ns + int64_t(config_.lease_ms) * ms * 9 / 10);
   note(fmt::format("node {} joins the namespace {} on {}", name_, context_->subjects.name(),
                    context_->connection.server()));
@@ -256,7 +256,7 @@ void Membership::step() {
     left = left_;
   }
   if (left) return;
-  if (life_.load(std::memory_order_relaxed) == 0) {
+  if (context_->lease.life() == 0) {
     if (engine_.serves && !leaving) try_to_begin_life();
   } else {
     renew_lease();
@@ -340,7 +340,7 @@ void Membership::check_engine() {
   if (now - engine_checked_ns_ < engine_check_ns) return;  // it reads the counts of all workers
   engine_checked_ns_ = now;
   const EngineHealth before = std::exchange(engine_, health_());
-  if (life_.load(std::memory_order_relaxed) == 0) return;
+  if (context_->lease.life() == 0) return;
   if (!engine_.serves) {
     end_life("its engine does not serve");
   } else if (engine_.restarts != before.restarts) {
@@ -359,7 +359,7 @@ void Membership::renew_lease() {
     const std::lock_guard lock(mutex_);
     leaving = leaving_;
   }
-  const NodeEntry entry{life_.load(std::memory_order_relaxed),
+  const NodeEntry entry{context_->lease.life(),
                         leaving ? NodeEntry::State::leaving : NodeEntry::State::serving};
   const bool changed = nodes_[name_].entry.state != entry.state;
   if (!changed && now - renewed_ns_ < lease_ns / 3) return;
@@ -389,7 +389,7 @@ void Membership::end_life(const char* why) {
   note(fmt::format("node {} begins a new life: {}", name_, why));
   context_->lease.end();
   context_->counts.add(&GatewayBooks::leases_lost);
-  life_.store(0, std::memory_order_release);
+  context_->lease.set_life(0);
   std::vector<Subscription> ended;
   for (uint32_t n = 0; n < seats_.size(); ++n) {
     if (seats_[n].subscription) ended.push_back(std::move(seats_[n].subscription));
@@ -443,7 +443,7 @@ bool Membership::is_vacant(const Seat& seat) const {
 }
 
 bool Membership::is_own(const ShardEntry& entry) const {
-  return entry.node == name_ && entry.life == life_.load(std::memory_order_relaxed);
+  return entry.node == name_ && entry.life == context_->lease.life();
 }
 
 // Returns the node that is to own the shard; null if no node serves.
@@ -473,7 +473,7 @@ void Membership::place(Shard& shard, Seat& seat) {
         return;
       }
       if (!is_vacant(seat) || best == nullptr || *best != name_) return;
-      if (put(shard, seat, {name_, life_.load(std::memory_order_relaxed), ShardEntry::State::taken, {}})) {
+      if (put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::taken, {}})) {
         begin_to_serve(shard, seat);
       }
       return;
@@ -484,7 +484,7 @@ void Membership::place(Shard& shard, Seat& seat) {
       } else if (best == nullptr || *best != name_) {
         begin_to_move(shard, seat, best);
       } else if (seat.entry->state == ShardEntry::State::moving) {  // written, and its answer lost
-        put(shard, seat, {name_, life_.load(std::memory_order_relaxed), ShardEntry::State::serving, {}});
+        put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::serving, {}});
       }
       return;
     case Seat::Role::draining:
@@ -537,7 +537,7 @@ void Membership::begin_to_serve(Shard& shard, Seat& seat) {
   }
   const bool ready = seat.role == Seat::Role::draining || stop_former_actors(shard);
   if (!ready || !context_->connection.flush(request_timeout()) ||
-      !put(shard, seat, {name_, life_.load(std::memory_order_relaxed), ShardEntry::State::serving, {}})) {
+      !put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::serving, {}})) {
     give_up(shard, seat);
     return;
   }
@@ -549,7 +549,7 @@ void Membership::begin_to_serve(Shard& shard, Seat& seat) {
 
 // Without a node to take the shard, requests are no longer taken from the server, and those in flight end.
 void Membership::begin_to_move(Shard& shard, Seat& seat, const std::string* to) {
-  const ShardEntry moving{name_, life_.load(std::memory_order_relaxed), ShardEntry::State::moving,
+  const ShardEntry moving{name_, context_->lease.life(), ShardEntry::State::moving,
                           to != nullptr ? *to : std::string()};
   if (!put(shard, seat, moving)) return;
   listener_.end_service(shard);
@@ -638,10 +638,10 @@ void Membership::publish_state() {
     leaves = leaving_ && idle;
   }
   if (!leaves) return;
-  if (life_.load(std::memory_order_relaxed) != 0) {
-    const NodeEntry gone{life_.load(std::memory_order_relaxed), NodeEntry::State::gone};
+  if (context_->lease.life() != 0) {
+    const NodeEntry gone{context_->lease.life(), NodeEntry::State::gone};
     put(key_, gone.text(), own_revision_);
-    life_.store(0, std::memory_order_release);
+    context_->lease.set_life(0);
     context_->lease.end();
   }
   const std::lock_guard lock(mutex_);

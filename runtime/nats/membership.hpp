@@ -54,8 +54,6 @@ class Membership {
 
   uint32_t shards_owned() const { return shards_owned_.load(std::memory_order_relaxed); }
   std::vector<std::string> nodes() const;
-  /// Returns this node's life, which messages are handled once in; 0: it has none.
-  uint64_t life() const { return life_.load(std::memory_order_acquire); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -150,7 +148,6 @@ class Membership {
   };
   std::vector<Closure> closures_;
 
-  std::atomic<uint64_t> life_{0};
   std::atomic<uint32_t> shards_owned_{0};
   mutable std::mutex mutex_;  // of the next three
   std::condition_variable changed_;

@@ -197,8 +197,10 @@ TEST_CASE("a durable tell that a node died with is delivered again, to the shard
   second.wait_for_all_shards();
   CHECK(sender.client.messages_in("gyre_durable_died_tells") == 1);
   first.reset();  // the worker that is told to stop ends its handler: what it says reaches nobody
-  wait_until([&] { return second.gateway->books().durable_received == 1; });
+  // nats-server 2.9 may deliver it twice then: the second is known.
+  wait_until([&] { return second.gateway->books().durable_received > 0; });
   CHECK(second.gateway->books().durable_in_flight() == 1);  // at work, for a minute
+  CHECK(second.runtime.books().asks.accepted == 1);
   CHECK(sender.client.messages_in("gyre_durable_died_tells") == 1);
 }
 
