@@ -43,11 +43,9 @@ elseif(GYRE_PROMETHEUS STREQUAL "AUTO")
   message(STATUS "Gyre: building without the Prometheus endpoint: its libraries are shared, and GYRE_STATIC is on; "
                  "-DGYRE_PROMETHEUS=ON builds it all the same")
 endif()
-# libnats-dev, for gyre::nats. Not by its CMake package, which refers to libraries that Debian's does not have.
-if(GYRE_NATS)
-  find_path(NATS_INCLUDE_DIR NAMES nats/nats.h)
-  find_library(NATS_LIBRARY NAMES nats)
-  if(NOT NATS_INCLUDE_DIR OR NOT NATS_LIBRARY)
+if(GYRE_NATS)  # libnats-dev, for gyre::nats
+  include(gyre_libnats)
+  if(NOT TARGET gyre::libnats)
     message(FATAL_ERROR "GYRE_NATS is ON, and the NATS C client was not found: install it (Debian: libnats-dev)")
   endif()
 endif()

@@ -2,8 +2,8 @@
 # gyre::runtime, gyre::device (the built-in actors), gyre::messages, and gyre_add_messages and gyre_add_actors.
 include(CMakePackageConfigHelpers)
 
-# Three components, which are Debian packages of their own (gyre_debian_packages.cmake): runtime is what programs load,
-# tools what people start, dev all else.
+# Components, which are Debian packages of their own (gyre_debian_packages.cmake): runtime is what programs load, tools what
+# people start, nats the programs of the gateway to NATS, dev all else.
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 
 set_target_properties(gyre_headers PROPERTIES EXPORT_NAME headers)
@@ -55,16 +55,21 @@ foreach(program gyre gyre-bench)
     list(APPEND programs ${program})
   endif()
 endforeach()
-foreach(program gyre-nats gyre-ask)  # without subcommands, which completion and manual pages are made of
+foreach(program gyre-nats gyre-ask)
   if(TARGET ${program})
-    install(TARGETS ${program} COMPONENT tools)
+    install(TARGETS ${program} COMPONENT nats)
+    list(APPEND programs ${program})
   endif()
 endforeach()
 if(programs)
   # Of every program one file: bash loads the completion of a command from the file of its name.
   foreach(program IN LISTS programs)
+    set(component tools)
+    if(program MATCHES "nats|ask")
+      set(component nats)
+    endif()
     install(FILES ${PROJECT_SOURCE_DIR}/tools/completion/gyre.bash RENAME ${program}
-            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT tools)
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT ${component})
   endforeach()
   find_program(HELP2MAN help2man)  # help2man: the manual pages, from what --help prints
   if(HELP2MAN)
@@ -76,7 +81,12 @@ if(programs)
       COMMENT "Writing the manual pages" VERBATIM)
     add_custom_target(gyre_man_pages DEPENDS ${man_pages}/gyre.1.gz)
     # Packages have them, and so has an installation that was asked for them: `cmake --build BUILD --target gyre_man_pages`.
-    install(DIRECTORY ${man_pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools OPTIONAL)
+    install(DIRECTORY ${man_pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools OPTIONAL
+            PATTERN "gyre-nats*" EXCLUDE PATTERN "gyre-ask*" EXCLUDE)
+    if(GYRE_NATS)
+      install(DIRECTORY ${man_pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT nats OPTIONAL
+              FILES_MATCHING PATTERN "gyre-nats*" PATTERN "gyre-ask*")
+    endif()
   endif()
 endif()
 
@@ -84,7 +94,8 @@ endif()
 set(installed_headers ${CMAKE_INSTALL_INCLUDEDIR}/gyre)
 foreach(folder messages bridge device runtime)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${installed_headers}/${folder}
-          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN cuda EXCLUDE PATTERN compiler EXCLUDE PATTERN process EXCLUDE)
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN cuda EXCLUDE PATTERN compiler EXCLUDE PATTERN process EXCLUDE
+          PATTERN nats EXCLUDE)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/gyre.hpp DESTINATION ${installed_headers})
 get_target_property(views gyre_messages GYRE_VIEWS)
@@ -99,6 +110,16 @@ endforeach()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gyre)
 install(EXPORT gyre_targets NAMESPACE gyre:: DESTINATION ${package_dir} FILE gyre-targets.cmake)
+# The gateway to NATS, in an export of its own: who has no libnats finds the rest of the package all the same.
+if(GYRE_NATS)
+  set_target_properties(gyre_nats PROPERTIES EXPORT_NAME nats)
+  install(TARGETS gyre_nats EXPORT gyre_nats_targets)
+  install(EXPORT gyre_nats_targets NAMESPACE gyre:: DESTINATION ${package_dir} FILE gyre-nats-targets.cmake)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/gyre_libnats.cmake DESTINATION ${package_dir})
+  foreach(header gateway headers options subject)
+    install(FILES ${PROJECT_SOURCE_DIR}/runtime/nats/${header}.hpp DESTINATION ${installed_headers}/runtime/nats)
+  endforeach()
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/gyre_add_actors.cmake ${PROJECT_SOURCE_DIR}/cmake/embed_sources.cmake
               ${PROJECT_SOURCE_DIR}/cmake/schema_imports.cmake ${PROJECT_SOURCE_DIR}/cmake/gyre_capnp.cmake
               ${PROJECT_SOURCE_DIR}/cmake/gyre_build_type.cmake ${PROJECT_SOURCE_DIR}/cmake/gyre_static_program.cmake

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/man_pages.sh OUT PROGRAM...: writes the manual pages of gyre and gyre-bench to OUT, compressed, one for each program
+# tools/man_pages.sh OUT PROGRAM...: writes the manual pages of Gyre's programs to OUT, compressed, one for each program
 # and one for each of its subcommands. They are made from --help and --version, by help2man (Debian: help2man).
 set -euo pipefail
 export LC_ALL=C.UTF-8
@@ -37,6 +37,6 @@ for program; do
     see+="${see:+,$'\n'}.BR $name-$subcommand (1)"
     page "$name-$subcommand" "${summary%.}" ".BR $name (1)" "$program" "$subcommand"
   done < <("$program" --help | sed -n '/^Subcommands:/,$ s/^  \([a-z][a-z-]*\) \+\(.*\)/\1 \2/p')
-  ((${#subcommands[@]})) || { echo "man_pages: $program --help lists no subcommands" >&2; exit 1; }
-  page "$name" "$("$program" --help | sed -n '1 {s/^Gyre: //; s/\.$//; p}')" "$see" "$program"
+  "$program" --help | grep '^Options:' >/dev/null || { echo "man_pages: $program --help lists no options" >&2; exit 1; }
+  page "$name" "$("$program" --help | sed -n '1 {s/^Gyre: //; s/\.\( .*\)\?$//; p}')" "${see:-.BR gyre (1)}" "$program"
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/package.sh: makes the Debian packages gyre, gyre-runtime and gyre-dev, and prints their files. Install them by
+# tools/package.sh: makes the Debian packages gyre, gyre-runtime, gyre-nats and gyre-dev, and prints their files. Install them by
 #   sudo apt-get install ./gyre*.deb
 # They fit the Debian or Ubuntu release they were made on.
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# debian_packages_test.sh BUILD_DIR VERSION: CPack makes three Debian packages of BUILD_DIR; each holds what it should, and
+# debian_packages_test.sh BUILD_DIR VERSION: CPack makes the Debian packages of BUILD_DIR; each holds what it should, and
 # no two hold the same file. Skipped where the tools that make packages are missing.
 set -euo pipefail
 build=$1 version=$2
@@ -19,6 +19,10 @@ declare -A wanted=(
   [gyre-dev]='/bin/capnpc-gyre /include/gyre/gyre.hpp /include/gyre/gyre.h /libgyre_runtime.a /libgyre.so
               /cmake/gyre/gyre-config.cmake /pkgconfig/gyre.pc /pkgconfig/gyre-c.pc'
 )
+if [[ -x $build/bin/gyre-nats ]]; then  # built with GYRE_NATS
+  wanted[gyre-nats]='/bin/gyre-nats /bin/gyre-ask /bash-completion/completions/gyre-nats /bash-completion/completions/gyre-ask'
+  wanted[gyre-dev]+=' /include/gyre/runtime/nats/gateway.hpp /libgyre_nats.a /cmake/gyre/gyre-nats-targets.cmake'
+fi
 [[ ! -x $build/bin/gyre-engine ]] || wanted[gyre-runtime]+=' /libexec/gyre/gyre-engine'  # built with CUDA
 for package in "${!wanted[@]}"; do
   deb="$(echo "$dir/${package}_${version}_"*.deb)"

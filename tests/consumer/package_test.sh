@@ -23,14 +23,14 @@ fi
 for file in include/gyre/gyre.hpp include/gyre/messages/vector_add.official.hpp include/gyre/messages/buffer.capnp; do
   [[ -f gyre/$file && ! -L gyre/$file ]] || fail "$file is not installed as a file"
 done
-if grep -rlE '#include <(cuda|nvrtc|vulkan|fmt|spdlog|CLI|nlohmann|prometheus)' gyre/include; then
+if grep -rlE '#include <(cuda|nvrtc|vulkan|fmt|spdlog|CLI|nlohmann|prometheus|nats/)' gyre/include; then
   fail "the headers above include what users need not have"
 fi
 timeout 120 gyre/bin/gyre validate --engine cpu --messages 1000 >log 2>&1 || fail "running the installed gyre"
 
 # The project, without the tests beside it.
 mkdir project
-cp -R "$source"/tests/consumer/{CMakeLists.txt,main.c,main.cpp,plugin.cpp,main.py,actors,schemas,imports} project/
+cp -R "$source"/tests/consumer/{CMakeLists.txt,main.c,main.cpp,node.cpp,plugin.cpp,main.py,actors,schemas,imports} project/
 
 # configure BINARY_DIR COMPILER OPTION...: of the project.
 configure() {
@@ -67,11 +67,20 @@ for compiler; do
   configure "$binary" "$compiler" "${build_type[@]}" || fail "configuring with $compiler"
   targets=(consumer)
   if ((tested == 0)); then targets+=(consumer_c till_plugin); fi
+  if [[ $(find gyre -name gyre-nats-targets.cmake) ]]; then
+    targets+=(consumer_nats)  # built with GYRE_NATS
+  fi
   cmake --build "$binary" --parallel 2 --target "${targets[@]}" >log 2>&1 || fail "building with $compiler"
   timeout 120 "$binary/consumer" >out 2>&1 || fail "running what $compiler built: $(cat out)"
   for line in 'sold: 24' 'sold, in tens: 30' 'rounded: to tens' 'prices: 3 60 -900 '; do
     grep -qxF -- "$line" out || fail "the line «$line» is missing from what $compiler built: $(cat out)"
   done
+  if [[ " ${targets[*]} " == *" consumer_nats"* ]]; then
+    timeout 120 "$binary/consumer_nats" >nats_out 2>&1 || fail "running the node that $compiler built: $(cat nats_out)"
+    for line in 'till_Till with key 1000003 is in shard 49' 'connecting to NATS (nats://127.0.0.1:1)'; do
+      grep -qF -- "$line" nats_out || fail "the line «$line» is missing from the node that $compiler built: $(cat nats_out)"
+    done
+  fi
   grep -qE 'compiled for (sm_90$|a GPU:)' out || fail "nothing said of NVRTC: $(cat out)"
   ! grep -qx 'compiled for sm_90' out || grep -qx 'compiled ahead for sm_90' out ||
     fail "NVRTC is here, and $compiler's build compiled nothing ahead: $(cat out)"

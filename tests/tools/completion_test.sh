@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# completion_test.sh COMPLETION_FILE GYRE GYRE_BENCH: bash completes subcommands, options and values from the programs' help.
+# completion_test.sh COMPLETION_FILE GYRE GYRE_BENCH [GYRE_NATS GYRE_ASK]: bash completes subcommands, options and values from the programs' help.
 set -euo pipefail
 # shellcheck disable=SC1090
 source "$1"
@@ -35,5 +35,11 @@ check 'bar' "$gyre" validate --transport b
 check '' "$gyre" validate --engine x
 check 'rtt throughput launch' "$bench" ''
 check '--interleave' "$bench" rtt --inter
+if (($# > 3)); then
+  check '--namespace --durable-in-flight' "$4" --
+  check 'auto cuda cpu' "$4" --engine ''
+  check '--engine' "$4" --namespace test --en
+  check '--durable' "$5" my::Counter --dur
+fi
 ((failures == 0)) && echo ok
 exit $((failures != 0))
