@@ -122,6 +122,22 @@ class Permissions(unittest.TestCase):
         self.assertIn("reading the trusted certificates /none.pem", tls.output())
 
 
+class ExitCodes(unittest.TestCase):
+    def test_wrong_options_and_another_namespaces_numbers_are_bad_usage(self):
+        server = processes.Server().start()
+        first = processes.Node(GYRE_NATS, server, "--actors", ACTORS, "--shards", "8").start()
+        for arguments, said in (
+            (["--shards", "9"], "the number of shards is 9, but the namespace test has 8; leave the option out"),
+            (["--shards", "5000"], "the number of shards is 5000; give 0 to 4096"),
+            (["--no-such-option"], "--no-such-option"),
+        ):
+            node = processes.Node(GYRE_NATS, server, "--actors", ACTORS, *arguments, name="node2")
+            node.spawn()
+            self.assertEqual(node.process.wait(60), 2, node.output())
+            self.assertIn(said, node.output())
+        self.assertEqual(first.stop(), 0, first.output())
+
+
 if __name__ == "__main__":
     SOURCE, GYRE_NATS, GYRE_ASK, ACTORS = sys.argv[1:5]
     del sys.argv[1:5]
