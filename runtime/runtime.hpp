@@ -4,6 +4,7 @@
 #include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/client.hpp>
 #include <gyre/runtime/restart.hpp>
+#include <gyre/runtime/telemetry/program_counts.hpp>
 #include <gyre/runtime/telemetry/stats_file.hpp>
 
 namespace gyre {
@@ -142,6 +143,18 @@ class Runtime {
   /// not its workers.
   std::function<Stats()> stats_reader() const {
     return [incarnations = incarnations()] { return incarnations->stats(); };
+  }
+  /// Adds counts of the program's own to the stats: Stats::program, the stats file, `gyre stat`, Prometheus.
+  /// A relaunch keeps them.
+  /// @param section  names and help texts; its values are ignored
+  /// @param read     called with one value a count, 0 at first, in the section's order, for each read of the
+  ///                 stats: on the thread that reads them, or a thread of Gyre's, one call at a time. It sets
+  ///                 the values. It must not block, read the stats, or add or remove counts. Where it throws
+  ///                 a std::exception, the stats are without the section.
+  /// @returns        a guard; its destructor removes the counts
+  /// @throws Error   if names or help texts are wrong, or the section is there; in a forked child
+  [[nodiscard]] AddedCounts add_counts(CountSection section, std::function<void(std::span<uint64_t>)> read) {
+    return incarnations()->add_counts(std::move(section), std::move(read));
   }
   /// Takes the dead letters since the last call, oldest first. At most 1,024 are kept, including failed
   /// tells; later ones are dropped, and counted in the books.

@@ -85,6 +85,24 @@ struct MemoryStats {
   uint64_t device_total = 0, device_free = 0;
 };
 
+/// Says whether a count only grows (counter) or also falls (gauge).
+enum class CountKind { counter, gauge };
+
+/// One count of the program's own.
+struct NamedCount {
+  /// 1 to 64 characters a-z, 0-9 and _, beginning with a letter; does not end with _total.
+  std::string name;
+  std::string help;  ///< one line of 1 to 200 printable ASCII characters, for Prometheus
+  CountKind kind = CountKind::counter;
+  uint64_t value = 0;
+};
+
+/// Counts of one part of the program: Runtime::add_counts().
+struct CountSection {
+  std::string name;                ///< as NamedCount::name
+  std::vector<NamedCount> counts;  ///< 1 to 256, with different names
+};
+
 /// Says what a runtime has done. Exact after a drain and after termination. While workers run, the counts
 /// may be of times up to 32 ms apart: each worker reports every 32 ms, when it is drained, and when it
 /// stops.
@@ -104,6 +122,7 @@ struct Stats {
   TransferStats reads;
   MemoryStats memory;
   std::vector<WorkerStats> workers;
+  std::vector<CountSection> program;  ///< what Runtime::add_counts() added, in that order
 
   /// Adds up each handler's stats over all workers, in the order of WorkerStats::handlers.
   std::vector<HandlerStats> handlers() const;

@@ -286,7 +286,13 @@ Stats Incarnations::stats() const {
     const auto& more = former.workers[worker];
     for (size_t n = 0; n < std::min(handlers.size(), more.size()); ++n) handlers[n] += more[n];
   }
+  stats.program = program_counts_->read();
   return stats;
+}
+
+AddedCounts Incarnations::add_counts(CountSection section, ProgramCounts::Read read) {
+  present()->refuse_if_forked("adding counts to the stats");
+  return {program_counts_, program_counts_->add(std::move(section), std::move(read))};
 }
 
 std::vector<DeadLetter> Incarnations::take_dead_letters() {

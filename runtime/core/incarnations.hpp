@@ -6,6 +6,7 @@
 #include <gyre/runtime/restart.hpp>
 #include <gyre/runtime/system/asymmetric_fence.hpp>
 #include <gyre/runtime/system/timed_mutex.hpp>
+#include <gyre/runtime/telemetry/program_counts.hpp>
 
 #include <array>
 #include <atomic>
@@ -50,6 +51,8 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
   Termination terminate(std::chrono::nanoseconds timeout);
   Books books() const;
   Stats stats() const;
+  /// See Runtime::add_counts().
+  AddedCounts add_counts(CountSection section, ProgramCounts::Read read);
   std::vector<DeadLetter> take_dead_letters();
 
  private:
@@ -77,6 +80,7 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
   void tell(const Restart& restart) noexcept;
 
   const ForkGuard fork_;
+  const std::shared_ptr<ProgramCounts> program_counts_ = std::make_shared<ProgramCounts>();
   const ActorSet actors_;
   const Options options_;
   std::atomic<Core*> entered_;  // the present core, for Entered

@@ -9,6 +9,7 @@
 #include <gyre/runtime/telemetry/prometheus_endpoint.hpp>
 
 #include <limits>
+#include <map>
 
 namespace gyre {
 
@@ -202,6 +203,29 @@ void add_memory(std::vector<MetricFamily>& families, const MemoryStats& memory) 
         double(memory.device_free));
 }
 
+// Sections that name a count alike share its metric. A counter and a gauge do not: only counters end with
+// _total.
+void add_program(std::vector<MetricFamily>& families, const std::vector<CountSection>& sections) {
+  std::map<std::string, MetricFamily> program;
+  for (const CountSection& section : sections) {
+    const Labels labels{{"section", section.name}};
+    for (const NamedCount& of_program : section.counts) {
+      const bool is_counter = of_program.kind == CountKind::counter;
+      const std::string name = "gyre_program_" + of_program.name + (is_counter ? "_total" : "");
+      MetricFamily& family = program[name];
+      if (family.metric.empty()) {
+        family = {name, of_program.help, is_counter ? MetricType::Counter : MetricType::Gauge, {}};
+      }
+      if (is_counter) {
+        count(family, of_program.value, labels);
+      } else {
+        gauge(family, double(of_program.value), labels);
+      }
+    }
+  }
+  for (auto& [name, family] : program) families.push_back(std::move(family));
+}
+
 class Collector final : public prometheus::Collectable {
  public:
   explicit Collector(std::function<Stats()> read) : read_(std::move(read)) {}
@@ -216,6 +240,7 @@ class Collector final : public prometheus::Collectable {
     add_handlers(families, stats);
     add_transfers(families, stats);
     add_memory(families, stats.memory);
+    add_program(families, stats.program);  // last: it moves the others
     return families;
   } catch (const std::exception& error) {
     detail::log(LogLevel::warning,

@@ -10,6 +10,7 @@
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/system/cancellation.hpp>
 #include <gyre/runtime/system/signals_blocked.hpp>
+#include <gyre/runtime/telemetry/program_counts.hpp>
 #include <gyre/runtime/telemetry/stats_file.hpp>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <cstring>
 #include <ctime>
 #include <limits>
+#include <set>
 
 namespace gyre {
 
@@ -32,7 +34,7 @@ constexpr uint64_t largest_file = uint64_t(1) << 30;
 // meets half written has another checksum.
 struct Header {
   static constexpr uint64_t expected_magic = 0x31746174536579ull << 8 | 'G';  // "GyeStat1"
-  static constexpr uint64_t expected_version = 6;
+  static constexpr uint64_t expected_version = 7;
   static constexpr uint64_t first_locked_version = 3;  // from then on their writers lock them
   uint64_t magic = expected_magic;
   uint64_t version = expected_version;
@@ -306,6 +308,10 @@ constexpr uint64_t least_handler_bytes =
     (2 + std::tuple_size_v<decltype(HandlerStats::times)> + 5) * sizeof(uint64_t);
 // The least bytes of a worker in the file: depth, high water, heartbeat age, number of handlers.
 constexpr uint64_t least_worker_bytes = 4 * sizeof(uint64_t);
+// The least bytes of a count of the program's: the lengths of its name and help, its kind and value.
+constexpr uint64_t least_count_bytes = 4 * sizeof(uint64_t);
+// The least bytes of a section: the length of its name, its number of counts, and a count.
+constexpr uint64_t least_section_bytes = 2 * sizeof(uint64_t) + least_count_bytes;
 
 }  // namespace
 
@@ -417,6 +423,17 @@ std::vector<std::byte> write_stats(const Stats& stats) {
       for_each_count(handler, number);
     }
   }
+  number(stats.program.size());
+  for (const CountSection& section : stats.program) {
+    writer.text(section.name);
+    number(section.counts.size());
+    for (const NamedCount& count : section.counts) {
+      writer.text(count.name);
+      writer.text(count.help);
+      number(uint64_t(count.kind));
+      number(count.value);
+    }
+  }
   return writer.take();
 }
 
@@ -456,6 +473,21 @@ Stats read_stats(std::span<const std::byte> bytes) {
       reader.text(handler.message);
       for_each_count(handler, number);
     }
+  }
+  stats.program.resize(reader.count(least_section_bytes));
+  std::set<std::string_view> sections;
+  for (CountSection& section : stats.program) {
+    reader.text(section.name);
+    section.counts.resize(reader.count(least_count_bytes));
+    for (NamedCount& count : section.counts) {
+      reader.text(count.name);
+      reader.text(count.help);
+      reader.choice(count.kind, CountKind::gauge);
+      number(count.value);
+    }
+    // A terminal and Prometheus get the texts as they are.
+    if (!problem_with(section).empty() || !sections.insert(section.name).second)
+      throw Error("reading published stats: the counts of the program are none");
   }
   reader.end();
   return stats;

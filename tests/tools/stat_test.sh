@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # gyre stat beside gyre-bench throughput: what it prints and what its JSON holds, and what it says where nothing is.
-# usage: stat_test.sh GYRE GYRE_BENCH
+# usage: stat_test.sh GYRE GYRE_BENCH COUNTING_PROGRAM
 set -euo pipefail
-gyre=$(realpath "$1") bench=$(realpath "$2")
+gyre=$(realpath "$1") bench=$(realpath "$2") counting=$(realpath "$3")
 dir=$(mktemp -d)
 pid=
 trap 'if [[ -n $pid ]]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "$dir"' EXIT
@@ -52,3 +52,23 @@ code=0
 "$gyre" stat "$file" >"$dir/out" 2>"$dir/err" || code=$?
 [[ $code -eq 1 ]] || fail "of a damaged file it exits with $code, not 1"
 grep -q "damaged, or cut short" "$dir/err" || fail "no word of the damage" "$(cat "$dir/err")"
+
+# Counts of a program's own; it ends with its standard input.
+rm -rf "$GYRE_STATS_DIR"
+mkfifo "$dir/input"
+"$counting" <"$dir/input" &
+pid=$!
+exec 3>"$dir/input"
+counts='import json, sys
+(runtime,) = json.load(sys.stdin)
+sys.exit(0 if runtime["program"] == {"cache": {"hits": 41, "entries": 12}} else 1)'
+until "$gyre" stat "$pid" --json - 2>/dev/null >"$dir/json" && python3 -c "$counts" <"$dir/json" 2>/dev/null; do
+  kill -0 "$pid" 2>/dev/null || fail "the program ended before it could be watched"
+done
+"$gyre" stat "$pid" >"$dir/out"
+grep -qx "  cache" "$dir/out" || fail "no line of the section" "$(cat "$dir/out")"
+grep -qE "^    hits +41$" "$dir/out" || fail "no line of a counter" "$(cat "$dir/out")"
+grep -qE "^    entries +12$" "$dir/out" || fail "no line of a gauge" "$(cat "$dir/out")"
+exec 3>&-
+wait "$pid" || fail "the program did not end well"
+pid=

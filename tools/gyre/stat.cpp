@@ -74,6 +74,14 @@ std::string memory_line(const MemoryStats& memory) {
   return line + "\n";
 }
 
+void print_program(const std::vector<CountSection>& sections) {
+  for (const CountSection& section : sections) {
+    std::cout << fmt::format("  {}\n", section.name);
+    for (const NamedCount& count : section.counts)
+      std::cout << fmt::format("    {:<36} {:>20}\n", count.name, count.value);
+  }
+}
+
 void print(const std::string& path, const PublishedStats& published, bool workers) {
   const Stats& stats = published.stats;
   std::cout << fmt::format("process {}, {} on {}, transport {}, {} worker{}, up {:.1f} s ({})\n",
@@ -144,6 +152,7 @@ void print(const std::string& path, const PublishedStats& published, bool worker
   } else {
     print_handlers("all", stats.handlers());
   }
+  print_program(stats.program);
 }
 
 Json json_of(const TransferStats& transfers) {
@@ -163,6 +172,14 @@ Json json_of(const MemoryStats& memory) {
   if (memory.device_total != 0) {
     json["device_total"] = memory.device_total;
     json["device_free"] = memory.device_free;
+  }
+  return json;
+}
+
+Json json_of(const std::vector<CountSection>& sections) {
+  Json json = Json::parse("{}");  // an object where there is no section, too
+  for (const CountSection& section : sections) {
+    for (const NamedCount& count : section.counts) json[section.name][count.name] = count.value;
   }
   return json;
 }
@@ -229,6 +246,7 @@ Json json_of(const std::string& path, const PublishedStats& published) {
           {"memory", json_of(stats.memory)},
           {"writes", json_of(stats.writes)},
           {"reads", json_of(stats.reads)},
+          {"program", json_of(stats.program)},
           {"workers", workers}};
 }
 

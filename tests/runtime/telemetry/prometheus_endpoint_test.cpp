@@ -185,6 +185,31 @@ TEST_CASE("a scrape says what the stats say, under the names of the page") {
   CHECK(served == documented);
 }
 
+TEST_CASE("a scrape has the counts of the program, by section, each metric once") {
+  const auto read = [] {
+    Stats stats;
+    stats.program = {
+        {"nats",
+         {{"received", "Requests.", CountKind::counter, 3}, {"held", "Held now.", CountKind::gauge, 4}}},
+        {"http", {{"received", "Requests by HTTP.", CountKind::counter, 5}}},
+    };
+    return stats;
+  };
+  const PrometheusEndpoint endpoint(read, {.address = "127.0.0.1:0"});
+  const std::string answer = scrape(endpoint.port());
+  CHECK(value_of(answer, R"(gyre_program_received_total{section="nats"})") == 3);
+  CHECK(value_of(answer, R"(gyre_program_received_total{section="http"})") == 5);
+  CHECK(value_of(answer, R"(gyre_program_held{section="nats"})") == 4);
+  const auto families = families_of(answer);
+  CHECK(families.at("gyre_program_received_total") == "counter");
+  CHECK(families.at("gyre_program_held") == "gauge");
+  const std::string help = "# HELP gyre_program_received_total ";
+  const size_t first = answer.find(help);
+  REQUIRE(first != std::string::npos);
+  CHECK(answer.compare(first + help.size(), 9, "Requests.") == 0);
+  CHECK(answer.find(help, first + 1) == std::string::npos);
+}
+
 TEST_CASE("the page on deployment says of each alert what it means, and of no other") {
   std::set<std::string> rules, rows;
   std::istringstream file(read_file(GYRE_TEST_MONITORING_FOLDER "/alerts.yml"));

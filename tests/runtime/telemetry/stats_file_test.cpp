@@ -6,6 +6,8 @@
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/telemetry/stats_file.hpp>
 
+#include <atomic>
+#include <future>
 #include <mutex>
 #include <random>
 #include <set>
@@ -59,6 +61,9 @@ Stats some_stats() {
   stats.memory.buffers_freed[2] = 32;
   stats.memory.device_free = 33;
   stats.books.asks.cancelled = 4;
+  stats.program = {
+      {"nats", {{"received", "Requests.", CountKind::counter, 37}}},
+      {"cache", {{"hits", "Hits.", CountKind::counter, 38}, {"size", "Entries.", CountKind::gauge, 39}}}};
   return stats;
 }
 
@@ -115,6 +120,13 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.memory.buffers_freed[2] == 32);
   CHECK(back.memory.device_free == 33);
   CHECK(back.books.asks.cancelled == 4);
+  REQUIRE(back.program.size() == 2);
+  CHECK(back.program[1].name == "cache");
+  REQUIRE(back.program[1].counts.size() == 2);
+  CHECK(back.program[1].counts[1].name == "size");
+  CHECK(back.program[1].counts[1].help == "Entries.");
+  CHECK(back.program[1].counts[1].kind == CountKind::gauge);
+  CHECK(back.program[1].counts[1].value == 39);
 
   Stats ahead = stats;
   ahead.timings.compiled_from_cache = false;
@@ -147,6 +159,145 @@ TEST_CASE(
     }
   }
   CHECK(refused > 0);
+}
+
+TEST_CASE("published counts of a program are refused where a name or a help text is none") {
+  const auto refused = [](CountSection section) {
+    Stats stats;
+    stats.program = {std::move(section)};
+    try {
+      (void)detail::read_stats(detail::write_stats(stats));
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+  const NamedCount good{"hits", "Hits.", CountKind::counter, 1};
+  CHECK_FALSE(refused({"cache", {good}}));
+  CHECK(refused({"cache", {}}));
+  CHECK(refused({"", {good}}));
+  CHECK(refused({"\x1b[2J", {good}}));
+  CHECK(refused({"cache", {good, good}}));
+  CHECK(refused({"cache", {{"Hits", "Hits.", CountKind::counter, 1}}}));
+  CHECK(refused({"cache", {{"hits_total", "Hits.", CountKind::counter, 1}}}));
+  CHECK(refused({"cache", {{std::string(65, 'a'), "Hits.", CountKind::counter, 1}}}));
+  CHECK(refused({"cache", {{"hits", "", CountKind::counter, 1}}}));
+  CHECK(refused({"cache", {{"hits", "two\nlines", CountKind::counter, 1}}}));
+  CHECK(refused({"cache", {{"hits", std::string(201, 'a'), CountKind::counter, 1}}}));
+  CHECK(refused({"cache", {{"hits", "Hits.", CountKind(2), 1}}}));
+  CHECK(refused({"cache", std::vector<NamedCount>(257, good)}));
+  Stats twice;
+  twice.program = {{"cache", {good}}, {"cache", {good}}};
+  CHECK_THROWS_AS(detail::read_stats(detail::write_stats(twice)), Error);
+}
+
+TEST_CASE("counts of a program are in its runtime's stats while their guard lives") {
+  Runtime runtime = Runtime::launch(probe_actors(), {.engine = EngineKind::cpu});
+  CHECK(runtime.stats().program.empty());
+  std::atomic<uint64_t> hits{3};
+  AddedCounts cache = runtime.add_counts(
+      {"cache", {{"hits", "Hits.", CountKind::counter}, {"size", "Entries.", CountKind::gauge, 99}}},
+      [&hits](std::span<uint64_t> values) {
+        values[0] = hits.load();
+        REQUIRE(values[1] == 0);
+      });
+  {
+    const AddedCounts nats = runtime.add_counts({"nats", {{"received", "Requests."}}},
+                                                [](std::span<uint64_t> values) { values[0] = 7; });
+    hits = 4;
+    const Stats stats = runtime.stats();
+    REQUIRE(stats.program.size() == 2);
+    CHECK(stats.program[0].name == "cache");
+    CHECK(stats.program[0].counts[0].value == 4);
+    CHECK(stats.program[0].counts[1].value == 0);
+    CHECK(stats.program[1].counts[0].name == "received");
+    CHECK(stats.program[1].counts[0].value == 7);
+  }
+  CHECK(runtime.stats().program.size() == 1);
+  AddedCounts moved = std::move(cache);
+  CHECK(runtime.stats().program.size() == 1);
+  runtime.terminate();
+  CHECK(runtime.stats().program.size() == 1);
+  moved = runtime.add_counts({"other", {{"hits", "Hits."}}}, [](std::span<uint64_t>) {});
+  REQUIRE(runtime.stats().program.size() == 1);
+  CHECK(runtime.stats().program[0].name == "other");
+  moved.remove();
+  CHECK(runtime.stats().program.empty());
+}
+
+TEST_CASE("a guard of counts may outlive its runtime, and waits for a read on its way") {
+  AddedCounts left;
+  std::function<Stats()> reader;
+  std::promise<void> reading, go_on;
+  std::atomic<bool> removed{false}, removed_early{false};
+  {
+    Runtime runtime = Runtime::launch(probe_actors(), {.engine = EngineKind::cpu});
+    reader = runtime.stats_reader();
+    left = runtime.add_counts({"cache", {{"hits", "Hits."}}}, [&](std::span<uint64_t> values) {
+      reading.set_value();
+      go_on.get_future().wait();
+      removed_early = removed.load();
+      values[0] = 1;
+    });
+  }
+  std::thread thread([&] { CHECK(reader().program.size() == 1); });
+  reading.get_future().wait();
+  std::thread remover([&] {
+    left.remove();
+    removed = true;
+  });
+  go_on.set_value();
+  thread.join();
+  remover.join();
+  CHECK_FALSE(removed_early);
+  CHECK(reader().program.empty());
+}
+
+TEST_CASE("a section whose function throws is left out, and the log says so once") {
+  Lines lines;
+  Runtime runtime = Runtime::launch(probe_actors(), {.engine = EngineKind::cpu});
+  const AddedCounts bad = runtime.add_counts(
+      {"bad", {{"hits", "Hits."}}}, [](std::span<uint64_t>) { throw std::runtime_error("not today"); });
+  const AddedCounts good =
+      runtime.add_counts({"good", {{"hits", "Hits."}}}, [](std::span<uint64_t> values) { values[0] = 5; });
+  for (int n = 0; n < 3; ++n) {
+    const Stats stats = runtime.stats();
+    REQUIRE(stats.program.size() == 1);
+    CHECK(stats.program[0].name == "good");
+    CHECK(stats.program[0].counts[0].value == 5);
+  }
+  CHECK(lines.text() == "warning reading the counts of section bad: not today; the stats are without them\n");
+}
+
+TEST_CASE("counts that cannot be added are refused by name") {
+  Runtime runtime = Runtime::launch(probe_actors(), {.engine = EngineKind::cpu});
+  const auto read = [](std::span<uint64_t>) {};
+  const auto problem_of = [&](CountSection section) -> std::string {
+    try {
+      const AddedCounts added = runtime.add_counts(std::move(section), read);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  CHECK(problem_of({"cache", {{"hits", "Hits."}}}).empty());
+  CHECK(
+      problem_of({"my cache", {{"hits", "Hits."}}}) ==
+      "adding counts to the stats: \"my cache\" is no name; use 1 to 64 of a-z, 0-9 and _, beginning with a "
+      "letter and not ending with _total");
+  CHECK(problem_of({"cache", {}}) == "adding counts to the stats: section cache has 0 counts; add 1 to 256");
+  CHECK(problem_of({"cache", {{"hits", ""}}}).find("the help text of hits in section cache has 0 bytes") !=
+        std::string::npos);
+  CHECK(problem_of({"cache", {{"hits", "Hits."}, {"hits", "Hits."}}}).find("has hits twice") !=
+        std::string::npos);
+  const AddedCounts cache = runtime.add_counts({"cache", {{"hits", "Hits."}}}, read);
+  CHECK(problem_of({"cache", {{"hits", "Hits."}}}).find("a section cache is there") != std::string::npos);
+  CHECK_THROWS_AS(runtime.add_counts({"none", {{"hits", "Hits."}}}, {}), Error);
+  std::vector<AddedCounts> all;
+  for (int n = 1; n < 64; ++n)
+    all.push_back(runtime.add_counts({"section_" + std::to_string(n), {{"hits", "Hits."}}}, read));
+  CHECK(problem_of({"more", {{"hits", "Hits."}}}).find("there are 64 sections, the most") !=
+        std::string::npos);
 }
 
 TEST_CASE("a runtime publishes its stats in a file of its own, and takes it away") {
