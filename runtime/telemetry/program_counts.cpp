@@ -7,6 +7,7 @@
 #include <exception>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace gyre {
 
