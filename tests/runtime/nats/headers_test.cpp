@@ -2,6 +2,7 @@
 #include <gyre/runtime/nats/headers.hpp>
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr const char* good_trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-HeaderTexts good_texts() { return {.type = "e2c84f9a1d6b3075", .key = "42"}; }
+HeaderTexts good_texts() { return {"e2c84f9a1d6b3075", "42", std::nullopt, std::nullopt, std::nullopt}; }
 
 /// Returns what is wrong with good headers and this one.
 std::string problem_with(std::optional<std::string_view> HeaderTexts::*header,
