@@ -90,6 +90,7 @@ Connection::Connection(const ConnectionOptions& options, const std::string& name
   set(natsOptions_SetFailRequestsOnDisconnect(made, true));
   set(natsOptions_SetDisconnectedCB(made, count_disconnect, &events_));
   set(natsOptions_SetReconnectedCB(made, count_reconnect, &events_));
+  set(natsOptions_SetClosedCB(made, note_closed, &open_));
   set(natsOptions_SetErrorHandler(made, log_error, nullptr));
   bool tls = !options.ca_file.empty() || !options.certificate_file.empty();
   for (const std::string& server : options.servers) tls = tls || server.starts_with("tls://");
@@ -119,7 +120,7 @@ Connection::~Connection() {
 void Connection::close() {
   natsConnection_Close(connection_);
   std::unique_lock lock(open_.mutex);
-  open_.none.wait(lock, [this] { return open_.count == 0; });
+  open_.none.wait(lock, [this] { return open_.count == 0 && !open_.connection; });
 }
 
 // The library's thread calls it once no handler of the subscription will run.
@@ -127,6 +128,13 @@ void Connection::count_complete(void* open) {
   Open& subscriptions = *static_cast<Open*>(open);
   const std::lock_guard lock(subscriptions.mutex);
   if (--subscriptions.count == 0) subscriptions.none.notify_all();
+}
+
+void Connection::note_closed(natsConnection*, void* open) {
+  Open& connection = *static_cast<Open*>(open);
+  const std::lock_guard lock(connection.mutex);
+  connection.connection = false;
+  connection.none.notify_all();
 }
 
 std::string Connection::server() const {

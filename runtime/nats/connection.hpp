@@ -67,7 +67,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Ends the connection. Blocks until no handler of a subscription runs; none runs afterwards.
+  /// Ends the connection. Blocks until no handler of a subscription and no callback runs; none runs
+  /// afterwards.
   void close();
 
   natsConnection* get() const { return connection_; }
@@ -103,11 +104,15 @@ class Connection {
  private:
   static void count_complete(void* open);
 
-  // Counts subscriptions whose handlers may still run.
+  static void note_closed(natsConnection*, void* open);
+
+  // Counts subscriptions whose handlers may still run, and says whether callbacks may: the library calls them
+  // on a thread of its own, the one for the end last.
   struct Open {
     std::mutex mutex;
     std::condition_variable none;
     uint32_t count = 0;
+    bool connection = true;
   };
   natsConnection* connection_ = nullptr;
   ConnectionEvents events_;
