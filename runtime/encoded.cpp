@@ -43,15 +43,20 @@ class OneSegment final : public capnp::MessageBuilder {
 
 std::vector<std::byte> encode(std::span<const std::byte> body, Encoding encoding) {
   if (encoding == Encoding::body) return {body.begin(), body.end()};
+  if (encoding == Encoding::stream) {
+    // The table of one segment: the number of segments less one, and the segment's words.
+    const uint32_t table[] = {0, uint32_t(body.size() / sizeof(capnp::word))};
+    const auto table_bytes = std::as_bytes(std::span(table));
+    std::vector<std::byte> stream;
+    stream.reserve(table_bytes.size() + body.size());
+    stream.insert(stream.end(), table_bytes.begin(), table_bytes.end());
+    stream.insert(stream.end(), body.begin(), body.end());
+    return stream;
+  }
   const kj::ArrayPtr<const capnp::word> segment(reinterpret_cast<const capnp::word*>(body.data()),
                                                 body.size() / sizeof(capnp::word));
   kj::VectorOutputStream out;
-  const auto segments = kj::arrayPtr(&segment, 1);
-  if (encoding == Encoding::stream) {
-    capnp::writeMessage(out, segments);
-  } else {
-    capnp::writePackedMessage(out, segments);
-  }
+  capnp::writePackedMessage(out, kj::arrayPtr(&segment, 1));
   const auto bytes = out.getArray().asBytes();
   const auto* const begin = reinterpret_cast<const std::byte*>(bytes.begin());
   return {begin, begin + bytes.size()};
