@@ -109,6 +109,15 @@ bool Poller::has_replies(bool& busy) const {
   return false;
 }
 
+// Returns true if a worker waits for a processor, maybe for this thread's. A hint.
+bool Poller::worker_queued() const {
+  for (const HostBridge& bridge : core_.host().bridges) {
+    const Doorbell* const bell = bridge.bell();
+    if (bell != nullptr && bell->queued()) return true;
+  }
+  return false;
+}
+
 // Sleeps until there is a reply, a delivery or a new promise, at most until `until_ns`. Returns true if
 // woken.
 bool Poller::sleep_for_replies(int64_t now_ns, int64_t until_ns) {
@@ -173,7 +182,11 @@ void Poller::run() {
         continue;
       }
     }
-    backoff.pause();
+    if (worker_queued()) {
+      backoff.yield();
+    } else {
+      backoff.pause();
+    }
   }
   finished_.store(true, std::memory_order_release);  // pairs with the load in end()
 }

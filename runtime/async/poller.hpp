@@ -63,6 +63,7 @@ class Poller {
   void sleep_until_expected();
   bool sleep_for_replies(int64_t now_ns, int64_t until_ns);
   bool has_replies(bool& busy) const;
+  bool worker_queued() const;
   uint32_t deliver_completed();
   void deliver_one(Deliverable& ready) noexcept;
   void due_at(int64_t deadline_ns);
