@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 #include <gyre/runtime/log.hpp>
 
+#include <array>
+#include <cstdlib>
+
 namespace gyre::nats::detail {
 namespace {
 
@@ -50,18 +53,23 @@ void require(natsStatus status, const std::string& doing) {
                           last != nullptr ? last : ""));
 }
 
-std::optional<std::string_view> header_of(natsMsg* message, const char* name) {
-  const char* value = nullptr;
-  if (natsMsgHeader_Get(message, name, &value) != NATS_OK || value == nullptr) return std::nullopt;
-  return value;
+void DestroyMessage::operator()(natsMsg* message) const {
+  constexpr size_t most_kept = 16, most_bytes_kept = 65536;
+  thread_local std::array<std::unique_ptr<natsMsg, Destroy<natsMsg_Destroy>>, most_kept> kept;
+  thread_local size_t count = 0;
+  const bool large = body_of(message).size() > most_bytes_kept;
+  kept[count++].reset(message);
+  if (!large && count < most_kept) return;
+  while (count != 0) kept[--count].reset();
 }
 
-bool has_repeated(natsMsg* message, const char* name) {
+std::optional<std::string_view> header_of(natsMsg* message, const char* name, bool* repeated) {
   const char** values = nullptr;
   int count = 0;
-  if (natsMsgHeader_Values(message, name, &values, &count) != NATS_OK) return false;
-  free(values);
-  return count > 1;
+  if (natsMsgHeader_Values(message, name, &values, &count) != NATS_OK) return std::nullopt;
+  const std::unique_ptr<const char*, Destroy<free>> list(values);
+  if (count > 1 && repeated != nullptr) *repeated = true;
+  return values[0] == nullptr ? std::nullopt : std::optional<std::string_view>(values[0]);
 }
 
 Connection::Connection(const ConnectionOptions& options, const std::string& name, uint32_t threads) {

@@ -27,7 +27,13 @@ struct Destroy {
   }
 };
 
-using Message = std::unique_ptr<natsMsg, Destroy<natsMsg_Destroy>>;
+/// Destroys messages, some at a time: natsMsg_Destroy() leaves each to a thread of the library, and wakes it.
+/// A thread that ends destroys those that it kept.
+struct DestroyMessage {
+  void operator()(natsMsg* message) const;
+};
+
+using Message = std::unique_ptr<natsMsg, DestroyMessage>;
 using Subscription = std::unique_ptr<natsSubscription, Destroy<natsSubscription_Destroy>>;
 using JetStream = std::unique_ptr<jsCtx, Destroy<jsCtx_Destroy>>;
 using KeyValue = std::unique_ptr<kvStore, Destroy<kvStore_Destroy>>;
@@ -38,10 +44,10 @@ using KeyValueWatcher = std::unique_ptr<kvWatcher, Destroy<kvWatcher_Destroy>>;
 /// thread".
 void require(natsStatus status, const std::string& doing);
 
-/// Returns the value of a header; empty if the message has none. Refers to the message.
-std::optional<std::string_view> header_of(natsMsg* message, const char* name);
-/// Returns true if the message has the header more than once.
-bool has_repeated(natsMsg* message, const char* name);
+/// Returns the value of a header, the first one if it is repeated; empty if the message has none. Refers to
+/// the message.
+/// @param repeated  set to true if the message has the header more than once; else left as it is
+std::optional<std::string_view> header_of(natsMsg* message, const char* name, bool* repeated = nullptr);
 inline std::span<const std::byte> body_of(const natsMsg* message) {
   return {reinterpret_cast<const std::byte*>(natsMsg_GetData(message)),
           size_t(natsMsg_GetDataLength(message))};

@@ -20,10 +20,17 @@ void set_header(natsMsg* message, const char* name, std::string_view value) {
   natsMsgHeader_Set(message, name, std::string(value).c_str());
 }
 
-HeaderTexts texts_of(natsMsg* message) {
-  return {header_of(message, header::type), header_of(message, header::key),
-          header_of(message, header::timeout), header_of(message, header::id),
-          header_of(message, header::trace)};
+// `repeated` receives the name of a header that the message has more than once; null if there is none.
+HeaderTexts texts_of(natsMsg* message, const char*& repeated) {
+  repeated = nullptr;
+  const auto read = [&](const char* name) {
+    bool again = false;
+    const auto value = header_of(message, name, &again);
+    if (again && repeated == nullptr) repeated = name;
+    return value;
+  };
+  return {read(header::type), read(header::key), read(header::timeout), read(header::id),
+          read(header::trace)};
 }
 
 // Publishes a reply. Returns as Connection::publish().
@@ -95,11 +102,10 @@ ParsedRequest parse_request(const Context& context, const Shard& shard, natsMsg*
     parsed.reason = std::move(reason);
     return parsed;
   };
-  std::string problem = read_headers(texts_of(message), parsed.headers);
-  for (const char* name : {header::type, header::key, header::timeout, header::id, header::trace}) {
-    if (has_repeated(message, name)) {
-      return refuse(status::bad_header, fmt::format("the header {} is repeated; give it once", name));
-    }
+  const char* repeated = nullptr;
+  std::string problem = read_headers(texts_of(message, repeated), parsed.headers);
+  if (repeated != nullptr) {
+    return refuse(status::bad_header, fmt::format("the header {} is repeated; give it once", repeated));
   }
   if (!problem.empty()) return refuse(status::bad_header, std::move(problem));
   const std::string_view name = context.subjects.actor_in(natsMsg_GetSubject(message));
@@ -265,7 +271,8 @@ void Requests::refuse_message(natsMsg* message, const RequestHeaders& headers, u
 
 void Requests::refuse_no_such_node(natsMsg* message) {
   RequestHeaders headers;
-  read_headers(texts_of(message), headers);  // for what the reply repeats
+  const char* repeated = nullptr;
+  read_headers(texts_of(message, repeated), headers);  // for what the reply repeats
   refuse_message(message, headers, 0, gyre::nats::status::no_such_node, no_such_node_reason);
 }
 
