@@ -26,6 +26,8 @@ FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar
          "launch-bar", "launch-pinned", "payload", "inference", "inference-python", "workers", "idle", "sparse-cuda",
          "sparse-cpu", "rollback", "api",
          "views", "frames", "soak", "gpu-test")
+# Those that may be missing: the tables lack their lines then.
+OPTIONAL_FILES = ("nats-two-cpus", "nats-cpu", "nats-cuda")
 PAGES_WITHOUT_OTHER_FIGURES = ("README.md", "docs/performance.md")
 MARKED = re.compile(r"<!-- figures: ([a-z-]+) -->(.*?)<!-- end of figures -->", re.DOTALL)
 MEASURED = re.compile(r"[0-9](?: |&nbsp;)?(?:ns|µs|us|GB/s|M/s|million messages|watts?)\b")
@@ -40,18 +42,19 @@ class Results:
         self.folder = os.path.join(root, RESULTS)
         self.documents = {}
         missing = []
-        for name in FILES:
+        for name in FILES + OPTIONAL_FILES:
             path = os.path.join(self.folder, name + ".json")
             try:
                 with open(path) as file:
                     self.documents[name] = json.load(file)
             except FileNotFoundError:
-                missing.append(name + ".json")
+                if name in FILES:
+                    missing.append(name + ".json")
             except json.JSONDecodeError as error:
                 raise Problem(f"{RESULTS}/{name}.json is no JSON: {error}") from error
         if missing:
             raise Problem(f"{RESULTS} has no {', '.join(missing)}; tools/measure.sh and tools/gpu_test.sh make them")
-        known = {name + ".json" for name in FILES}
+        known = {name + ".json" for name in FILES + OPTIONAL_FILES}
         unknown = [name for name in sorted(os.listdir(self.folder)) if name not in known]
         if unknown:
             raise Problem(f"{RESULTS} has files that no page uses: {', '.join(unknown)}")
@@ -65,7 +68,7 @@ class Results:
 
     def check_commits(self):
         commits = {}
-        for name in FILES:
+        for name in self.documents:
             commits.setdefault(self.commit(name), []).append(name + ".json")
         if len(commits) > 1 or None in commits or "unknown" in commits or any("changes" in c for c in commits):
             told = "\n".join(f"  {commit or 'no commit'}: {', '.join(names)}" for commit, names in commits.items())
@@ -110,13 +113,13 @@ def readme(results):
     return table(["row", "p50", "p99", "p50 / raw"], lines) + f"\n\n{card}. {commits_text(results, ('rtt-bar', 'rtt-pinned'))}: {links}."
 
 
-def commits_text(results, names=FILES):
+def commits_text(results, names):
     commits = sorted({results.commit(name) or "not recorded" for name in names})
     return ("Commit " if len(commits) == 1 else "Commits ") + ", ".join(commits)
 
 
 def provenance(results):
-    if len({results.commit(name) for name in FILES}) == 1:
+    if len({results.commit(name) for name in results.documents}) == 1:
         return f"All of them are of commit {results.commit(FILES[0])}."
     return "The present figures are provisional: they come from several commits, and older files do not name theirs."
 
@@ -124,7 +127,7 @@ def provenance(results):
 def machines(results):
     lines = []
     seen = {}
-    for name in FILES:
+    for name in results.documents:
         machine = results.documents[name].get("machine")
         if machine is None:
             continue
@@ -270,6 +273,33 @@ def frames(results):
                    row["time_ns"]["over_bound"] + row["memory_bytes"]["over_bound"]] for row in results.rows("frames")])
 
 
+NATS_RUNS = {"nats-two-cpus": "CPU engine, 2 processors", "nats-cpu": "CPU engine", "nats-cuda": "CUDA engine"}
+
+
+def nats_runs(results):
+    return [(file, shown) for file, shown in NATS_RUNS.items() if file in results.documents]
+
+
+def nats(results):
+    lines = []
+    for file, shown in nats_runs(results):
+        futex = results.row(file, kind="round trip", name="futex")
+        for gateway in results.rows(file, kind="round trip", name="gateway"):
+            bare, local = (results.row(file, kind="round trip", name=name, size=gateway["size"]) for name in ("bare", "gyre"))
+            lines.append([shown, gateway["size"], us(bare["p50_ns"]), us(gateway["p50_ns"]), us(bare["p99_ns"]),
+                          us(gateway["p99_ns"]), us(gateway["over_bare_ns"]), us(futex["p50_ns"]), us(local["p50_ns"])])
+    return table(["run", "bytes", "bare p50 µs", "gateway p50 µs", "bare p99 µs", "gateway p99 µs", "gateway over bare µs",
+                  "futex µs", "local ask µs"], lines)
+
+
+def nats_rates(results):
+    lines = []
+    for file, shown in nats_runs(results):
+        bare, gateway = (results.row(file, kind="rate", name=name) for name in ("bare", "gateway"))
+        lines.append([shown, *(f"{row['messages_per_s'] / 1e3:.1f}" for row in (bare, gateway)), ratio(gateway["rate_ratio"])])
+    return table(["run", "bare, thousand a second", "gateway", "gateway / bare"], lines)
+
+
 def soak(results):
     row = results.row("soak", name="soak")
     return f"{row['messages'] / 1e6:.0f} million messages, {row['workers']} workers, {row['threads']} threads: none " \
@@ -290,7 +320,7 @@ FIGURES = {
     "alternatives": alternatives, "cpu-engine": cpu_engine, "throughput": throughput, "launch": launch,
     "payload": payload, "bulk": bulk, "inference": inference, "inference-python": inference_python,
     "workers": workers, "idle": idle, "sparse": sparse, "rollback": rollback, "api": api,
-    "views": views, "frames": frames, "soak": soak, "gpu-test": gpu_test,
+    "views": views, "frames": frames, "nats": nats, "nats-rates": nats_rates, "soak": soak, "gpu-test": gpu_test,
     "bar-us": single("rtt-bar", "gyre", "p50_ns", us), "bar-ratio": single("rtt-bar", "gyre", "p50_ratio", ratio),
     "pinned-us": single("rtt-pinned", "gyre", "p50_ns", us),
     "pinned-ratio": single("rtt-pinned", "gyre", "p50_ratio", ratio),
@@ -300,6 +330,7 @@ FIGURES = {
     "vector-add-us": single("rtt-alternatives", "gyre vector-add", "p50_ns", us),
     "cpu-us": single("rtt-cpu", "gyre", "p50_ns", us),
 }
+
 
 
 def filled(text, page, results):

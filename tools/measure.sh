@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Measures everything that README.md and docs report: one JSON file a step, all by one build, within eight minutes on a
-# machine with a GPU. It needs bash, coreutils, tar and the program gyre-bench there, and Python with PyTorch for the
-# steps that compare with it; no compiler and no git.
+# machine with a GPU. It needs bash, coreutils, tar and the program gyre-bench there, Python with PyTorch for the steps
+# that compare with it, and OpenSSL's libraries for the steps on NATS; no compiler, no git and no package of NATS.
 #
-#   tools/measure.sh --prepare DIR           here: fills DIR with what to carry: gyre-bench and what tools/gpu_test.sh takes
+#   tools/measure.sh --prepare DIR           here: fills DIR with what to carry: gyre-bench, what tools/gpu_test.sh takes, and
+#                                            nats-server with a node and the NATS library
 #   tools/measure.sh --list                  the steps, and how many seconds each is expected to take on one H200
 #   tools/measure.sh [options]               there:
 #     --bin DIR          the folder that --prepare filled (default: build/measure, which is filled first)
@@ -37,15 +38,27 @@ while (($#)); do
   shift
 done
 
+prepare_nats() {
+  local to=$1 server
+  if ! server="$(PATH="$PATH:/usr/sbin" command -v "${NATS_SERVER:-nats-server}")"; then
+    echo "measure.sh: there is no nats-server here (Debian: nats-server): the steps on NATS will be skipped" >&2
+    return
+  fi
+  (cd "$root" && cmake --build --preset gpu --target gyre-bench-nats gyre-nats -- --quiet >&2)
+  for program in gyre-bench-nats gyre-nats; do strip -o "$to/$program" "$root/build/gpu/bin/$program"; done
+  cp -L "$server" "$to/nats-server"
+  ldd "$to/gyre-nats" | awk '/libnats|libprotobuf-c/ { print $3 }' | xargs cp -Lt "$to"
+}
 prepare() {
   local to=$1
   "$root/tools/gpu_test.sh" --prepare "$to" >&2
   (cd "$root" && cmake --build --preset gpu --target gyre-bench -- --quiet >&2)
   strip -o "$to/gyre-bench" "$root/build/gpu/bin/gyre-bench"
+  prepare_nats "$to"
   echo "$to has what a machine with a GPU needs beside this script: tools/measure.sh --bin DIR"
 }
 
-# name|seconds that it is expected to take on one H200|arguments of gyre-bench, or a Python program and its arguments. A
+# name|seconds that it is expected to take on one H200|arguments of gyre-bench, or another program and its arguments. A
 # step is stopped after four times as long and a minute, which compiling its actors may take.
 steps=(
   'rtt-bar|18|rtt --engine cuda --transport bar --messages 300000 --interleave 5 --brief --unchecked --pin-quickest'
@@ -68,13 +81,16 @@ steps=(
   'api|15|api --engine cuda --messages 30000 --interleave 3'
   'views|6|views --engine cuda'
   'frames|4|frames --engine cpu --frames 500000'
+  'nats-two-cpus|8|gyre-bench-nats --engine cpu --cpus 2 --size 64 --messages 2000 --rate-messages 10000 --interleave 3'
+  'nats-cpu|12|gyre-bench-nats --engine cpu --messages 2000 --rate-messages 20000 --interleave 3'
+  'nats-cuda|16|gyre-bench-nats --engine cuda --messages 2000 --rate-messages 20000 --interleave 3'
   'soak|10|soak --engine cuda --workers 16 --threads 8 --messages 1e8'
 )
 if [[ $list ]]; then
   total=0
   for step in "${steps[@]}"; do
     IFS='|' read -r name seconds arguments <<<"$step"
-    [[ $arguments == *.py\ * ]] || arguments="gyre-bench $arguments"
+    [[ $arguments == *.py\ * || $arguments == gyre-* ]] || arguments="gyre-bench $arguments"
     printf '%-18s %3d s  %s\n' "$name" "$seconds" "$arguments"
     total=$((total + seconds))
   done
@@ -130,6 +146,9 @@ for step in "${steps[@]}"; do
     words=(env PYTHONPATH="$bin/python" GYRE_LIBRARY="$needs" GYRE_ENGINE="$bin/gyre-engine"
       LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" python3 "$root/${words[0]}" "${words[@]:1}"
       --commit "$(cat "$bin/commit.txt" 2>/dev/null || echo unknown)")
+  elif [[ ${words[0]} == gyre-* ]]; then
+    needs="$bin/${words[0]}"
+    words=(env LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$needs" "${words[@]:1}")
   else
     needs="$bin/gyre-bench"
     words=("$needs" "${words[@]}")

@@ -38,8 +38,9 @@ says '^measured +rtt-pinned +[0-9.]+ s +rtt-pinned.json'
 says '^failed +sparse-cpu .*exit code 1'
 says 'a reply is wrong'
 says '^failed +idle .*it wrote no result'
-says '^14 measured, 3 failed, 4 skipped, [0-9.]+ s$'
+says '^14 measured, 3 failed, 7 skipped, [0-9.]+ s$'
 says '^skipped +inference-python .*bin has no libgyre.so'
+says '^skipped +nats-cuda .*bin has no gyre-bench-nats'
 [[ $(<results/gpu-test.json) == kept && ! -e results/gone.json && ! -e results/sparse-cpu.json && ! -e results/rtt-bar.json ]] || die 'other files stay, or do not'
 grep -q 'rtt --engine cuda --transport pinned .* --json rtt-pinned.json"' results/rtt-pinned.json || die 'another command'
 [[ $(tar -tf all.tar | sort) == "$(find results -name '*.json' ! -name gpu-test.json -printf '%f\n' | sort)" ]] || die 'the tar has other files'
@@ -49,6 +50,17 @@ run 0 --bin bin --out results --only 'rtt-*' --tar some.tar
 [[ -e results/frames.json ]] || die 'files of other steps are gone after --only'
 run 0 --bin bin --out empty --only rtt-bar --tar none.tar
 says '^0 measured, 0 failed, 1 skipped'
+# Another program, with the libraries that were carried with it.
+cat >bin/gyre-bench-nats <<'PROGRAM'
+#!/usr/bin/env bash
+[[ ":$LD_LIBRARY_PATH:" == *":$(dirname "$0"):"* ]] || exit 1
+[[ "$*" != *'--engine cuda'* ]] || { echo 'there is no nats-server'; exit 77; }
+printf '{"arguments": "%s"}\n' "$*" >"${@: -1}"
+PROGRAM
+chmod +x bin/gyre-bench-nats
+run 0 --bin bin --out results --only 'nats-*'
+says '^skipped +nats-cuda .*there is no nats-server'
+grep -q '"--engine cpu --cpus 2 .* --json nats-two-cpus.json"' results/nats-two-cpus.json || die 'another command'
 run 2 --bin bin --only nothing-of-this-name
 run 2 --bin nowhere
 run 2 --tar
