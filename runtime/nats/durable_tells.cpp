@@ -20,8 +20,8 @@ constexpr int64_t drain_timeout_ms = 2000;
 // As long as JetStream drops what is published twice.
 constexpr int64_t window_ns = 120'000 * ms;
 constexpr size_t most_known = 1'000'000;
-// A tell without Gyre-Timeout: the receipt is waited for as long as the handler takes.
-constexpr std::chrono::hours no_timeout{24};
+// The receipt is waited for as long as the handler takes.
+constexpr std::chrono::nanoseconds as_long_as_it_takes = std::chrono::nanoseconds::max();
 constexpr std::chrono::milliseconds request_timeout{2000};
 
 int64_t unix_ns() {
@@ -42,7 +42,6 @@ bool is_passing(Status status) {
     case Status::engine_failed:
     case Status::buffer_lost:
     case Status::cancelled:
-    case Status::timed_out:
       return true;
     default:
       return false;
@@ -232,25 +231,25 @@ void DurableTells::give_to_actor(Pull& pull, const ParsedRequest& request, const
                                  uint64_t life) {
   Shard& shard = *pull.shard;
   const Tell given{shared_from_this(), shard, life, std::string(request.headers.id)};
-  AskOptions options{no_timeout, 0};
+  ReceiptOptions options{as_long_as_it_takes};
   if (request.headers.timeout_us != 0) {
     const int64_t left_ns = int64_t(request.headers.timeout_us) * 1000 - (unix_ns() - delivery.stored_ns);
     if (left_ns <= 0) {
       conclude(given, Verdict::expired, false);
       return;
     }
-    options.timeout = std::chrono::nanoseconds(left_ns);
+    options.expires_after = std::chrono::nanoseconds(left_ns);
   }
   requests_->note_actor(shard, request);
   auto tell = std::make_unique<Tell>(given);
-  auto sent = context_->client.send_ask_by_number(request.numbers, request.headers.key, request.body, options,
-                                                  gyre::detail::WhenFull::refuse);
+  auto sent = context_->client.send_tell_with_receipt_by_number(
+      request.numbers, request.headers.key, request.body, options, gyre::detail::WhenFull::refuse);
   if (!sent) {
     const bool passes = is_passing(sent.error().status);
     conclude(given, passes ? Verdict::delayed : Verdict::refused, passes);
     return;
   }
-  std::move(sent.value()).then([tell = std::move(tell)](Result<Reply<capnp::AnyPointer>> outcome) {
+  std::move(sent.value()).then([tell = std::move(tell)](Result<Receipt> outcome) {
     Verdict verdict = Verdict::processed;
     if (!outcome) {
       const Status status = outcome.error().status;

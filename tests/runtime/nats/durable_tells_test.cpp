@@ -115,6 +115,28 @@ TEST_CASE("a durable tell whose time was over before a node took it is removed a
   CHECK(books.durable_processed == 1);
 }
 
+TEST_CASE("a durable tell whose handler began in time and ended after the tell's time is processed") {
+  if (!has_server()) return;
+  const std::string url = shared_server().url();
+  Node node(options_for(url, "durable_ends_late"), {.workers = 1});
+  node.wait_for_all_shards();
+  Sender sender(url, "durable_ends_late");
+  uint64_t sent = 0;
+  GatewayBooks books;
+  // Until the worker begins in time, however busy the machine is.
+  for (uint64_t lifetime_us = 100'000; books.durable_processed == 0; lifetime_us *= 2) {
+    REQUIRE(sender
+                .store(1, std::to_string(++sent), ask_type, ask_body(Action::TIME, 2 * lifetime_us * 1000),
+                       {{"Gyre-Timeout", std::to_string(lifetime_us)}})
+                .stored);
+    wait_until([&] { return node.gateway->books().durable_received == sent; });
+    books = node.balanced_books();
+    REQUIRE(books.durable_processed + books.durable_expired == sent);
+  }
+  CHECK(books.durable_delayed == 0);
+  CHECK(sender.client.messages_in("gyre_durable_ends_late_tells") == 0);
+}
+
 TEST_CASE("a durable tell that is published twice is handled once, by Nats-Msg-Id and by Gyre-Id") {
   if (!has_server()) return;
   const std::string url = shared_server().url();
