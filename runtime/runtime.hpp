@@ -156,6 +156,9 @@ class Runtime {
   [[nodiscard]] AddedCounts add_counts(CountSection section, std::function<void(std::span<uint64_t>)> read) {
     return incarnations()->add_counts(std::move(section), std::move(read));
   }
+  /// Counts the relaunches after a failed engine, as Stats::restarts does, without reading other stats.
+  /// @throws Error  in a forked child
+  uint32_t restarts() const { return incarnations()->restarts(); }
   /// Takes the dead letters since the last call, oldest first. At most 1,024 are kept, including failed
   /// tells; later ones are dropped, and counted in the books.
   std::vector<DeadLetter> take_dead_letters() { return incarnations()->take_dead_letters(); }

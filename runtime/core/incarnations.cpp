@@ -295,6 +295,12 @@ AddedCounts Incarnations::add_counts(CountSection section, ProgramCounts::Read r
   return {program_counts_, program_counts_->add(std::move(section), std::move(read))};
 }
 
+uint32_t Incarnations::restarts() const {
+  present()->refuse_if_forked("reading the number of restarts");
+  const std::lock_guard lock(mutex_);
+  return counted_.restarts;
+}
+
 std::vector<DeadLetter> Incarnations::take_dead_letters() {
   std::vector<DeadLetter> letters;
   const std::shared_ptr<Core> now = present();

@@ -51,6 +51,7 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
   Termination terminate(std::chrono::nanoseconds timeout);
   Books books() const;
   Stats stats() const;
+  uint32_t restarts() const;
   /// See Runtime::add_counts().
   AddedCounts add_counts(CountSection section, ProgramCounts::Read read);
   std::vector<DeadLetter> take_dead_letters();

@@ -51,6 +51,7 @@ TEST_CASE("a failed runtime launched again serves its old clients, and its count
     CHECK(runtime.state() == Lifecycle::active);
     CHECK(runtime.failure().empty());
     CHECK(runtime.stats().restarts == relaunches + 1);
+    CHECK(runtime.restarts() == relaunches + 1);
     CHECK(engines_of(getpid()).size() == 1);
   }
   const Books books = runtime.terminate().books;
