@@ -5,7 +5,12 @@
 #include <gyre/runtime/nats/membership.hpp>
 #include <gyre/runtime/nats/requests.hpp>
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace gyre::nats {
 namespace {
@@ -42,7 +47,50 @@ void check(const GatewayOptions& options) {
 
 detail::EngineHealth health_of(const Runtime& runtime) {
   const Lifecycle state = runtime.state();
-  return {state == Lifecycle::active || state == Lifecycle::inactive, runtime.stats().restarts};
+  return {state == Lifecycle::active || state == Lifecycle::inactive, runtime.restarts()};
+}
+
+// The gauges of a gateway's section, behind the counts.
+struct GaugeField {
+  const char* name;
+  const char* help;
+  uint64_t (*value)(const GatewayState&);
+};
+constexpr std::array gauges{
+    GaugeField{"connected", "1 while the node is connected to a server, else 0.",
+               [](const GatewayState& state) { return uint64_t(state.connected); }},
+    GaugeField{"leased", "1 while the node's lease is valid, else 0.",
+               [](const GatewayState& state) { return uint64_t(state.leased); }},
+    GaugeField{"shards", "Shards of the namespace.",
+               [](const GatewayState& state) { return uint64_t(state.shards); }},
+    GaugeField{"shards_owned", "Shards that this node owns.",
+               [](const GatewayState& state) { return uint64_t(state.shards_owned); }},
+    GaugeField{"asks_in_flight", "Asks given to actors and not yet answered.",
+               [](const GatewayState& state) { return uint64_t(state.asks_in_flight); }},
+    GaugeField{"nodes", "Nodes of the namespace that serve, as this node last saw them.",
+               [](const GatewayState& state) { return uint64_t(state.nodes.size()); }},
+};
+
+// Another gateway of the runtime may have the name.
+std::string free_section(const Runtime& runtime) {
+  const std::vector<CountSection> taken = runtime.stats().program;
+  std::string name = "nats";
+  for (int n = 2; std::any_of(taken.begin(), taken.end(), [&](const auto& s) { return s.name == name; }); ++n)
+    name = fmt::format("nats_{}", n);
+  return name;
+}
+
+CountSection section_of(std::string name) {
+  CountSection section{std::move(name), {}};
+  for (const CountField& field : count_fields()) section.counts.push_back({field.name, field.help});
+  for (const GaugeField& gauge : gauges) section.counts.push_back({gauge.name, gauge.help, CountKind::gauge});
+  return section;
+}
+
+void read_section(const GatewayBooks& books, const GatewayState& state, std::span<uint64_t> values) {
+  size_t n = 0;
+  for (const CountField& field : count_fields()) values[n++] = books.*field.count;
+  for (const GaugeField& gauge : gauges) values[n++] = gauge.value(state);
 }
 
 }  // namespace
@@ -59,7 +107,10 @@ class Gateway::Node {
                      [this](detail::Shard& shard) {
                        if (durable_) durable_->end_service(shard);
                      }},
-                    [&runtime] { return health_of(runtime); }) {
+                    [&runtime] { return health_of(runtime); }),
+        counts_(runtime.add_counts(section_of(free_section(runtime)), [this](std::span<uint64_t> values) {
+          read_section(books(), state(), values);
+        })) {
     if (options.durable_tells) {
       durable_ = std::make_shared<detail::DurableTells>(context_, requests_);
       durable_->start();
@@ -67,6 +118,7 @@ class Gateway::Node {
     membership_.start();
   }
   ~Node() {
+    counts_.remove();  // no reader of the stats is in here afterwards
     membership_.stop();
     if (durable_) durable_->stop();
     context_->connection.close();  // no handler of a message runs afterwards
@@ -91,6 +143,7 @@ class Gateway::Node {
   const std::shared_ptr<detail::Requests> requests_;
   std::shared_ptr<detail::DurableTells> durable_;
   detail::Membership membership_;
+  AddedCounts counts_;  // reads what is above
 };
 
 Gateway::Gateway(Runtime& runtime, const GatewayOptions& options) {

@@ -87,8 +87,10 @@ struct GatewayState {
   std::vector<std::string> nodes;  ///< names of the nodes that serve, as this node last saw them, sorted
 };
 
-/// Serves the actors of a Runtime to any NATS client. Takes its share of the namespace's shards, and renews
-/// its lease on a thread of its own. Neither copyable nor movable. Thread-safe.
+/// Serves the actors of a Runtime to any NATS client. Adds its counts and its state to the runtime's stats,
+/// as the section `nats` of Stats::program; a second gateway of one runtime as `nats_2`. Takes its share of
+/// the namespace's shards, and renews its lease on a thread of its own. Neither copyable nor movable.
+/// Thread-safe.
 ///
 /// Requests are given to the runtime by the NATS library's threads, which never wait for room: a request that
 /// finds none is answered `ring_full`. Replies are published by the runtime's poller thread. It waits while

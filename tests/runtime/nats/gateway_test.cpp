@@ -317,3 +317,31 @@ TEST_CASE("a gateway's state says what it is connected to and what it owns") {
   CHECK(state.asks_in_flight == 0);
   CHECK(state.nodes == std::vector<std::string>{"node1"});
 }
+
+TEST_CASE("each gateway of a runtime has a section in the stats until it ends") {
+  if (!has_server()) return;
+  const std::string url = shared_server().url();
+  Node node(options_for(url, "section_one"));
+  const auto sections = [&] {
+    std::vector<std::string> names;
+    for (const CountSection& section : node.runtime.stats().program) names.push_back(section.name);
+    return names;
+  };
+  CHECK(sections() == std::vector<std::string>{"nats"});
+  {
+    const nats::Gateway second(node.runtime, options_for(url, "section_two"));
+    CHECK(sections() == std::vector<std::string>{"nats", "nats_2"});
+  }
+  CHECK(sections() == std::vector<std::string>{"nats"});
+  node.wait_for_all_shards();
+  const CountSection section = node.runtime.stats().program.at(0);
+  CHECK(section.counts.size() == nats::count_fields().size() + 6);
+  for (const NamedCount& count : section.counts) {
+    INFO(count.name);
+    if (count.name == "shards" || count.name == "shards_owned" || count.name == "shards_taken")
+      CHECK(count.value == 64);
+    if (count.name == "leased" || count.name == "connected" || count.name == "nodes") CHECK(count.value == 1);
+  }
+  node.gateway.reset();
+  CHECK(sections().empty());
+}
