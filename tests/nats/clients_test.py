@@ -201,6 +201,21 @@ class Client(unittest.TestCase):
             summary, _ = self.ask("--asks", 6, "--keys", 1, "--in-flight", 1, "--retry", 1)
         self.assertEqual((summary["answered"], summary["old_lease"]), (6, 1))
 
+    def test_a_reply_without_a_lease_is_not_dropped_and_changes_no_lease(self):
+        def change(number, key, headers, body):
+            if number == 2:
+                return {"Gyre-Status": "no_such_node", "Gyre-Reason": "its lease has ended"}, b""
+            if number == 3:
+                headers["Gyre-Lease"] = str(stub_node.LEASE - 1)
+            return headers, body
+
+        with self.node(change):
+            summary, said = self.ask("--asks", 4, "--keys", 1, "--in-flight", 1, expect=1)
+        self.assertEqual(
+            summary, {"asked": 4, "answered": 2, "wrong": 0, "attempts": 4, "no_such_node": 1, "old_lease": 1}
+        )
+        self.assertIn("no_such_node: its lease has ended", said)
+
     def test_a_lease_of_one_shard_says_nothing_of_another(self):
         def change(number, key, headers, body):
             return {**headers, "Gyre-Lease": str(100 - key)}, body  # keys 0 to 9 have shards of their own

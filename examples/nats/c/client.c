@@ -90,20 +90,22 @@ struct outcome ask(const char* actor, uint64_t key, uint64_t type_id, const void
   if (status == NATS_NO_RESPONDERS) return failed("no_such_node", "no node owns the shard now");
   if (status != NATS_OK) return failed("no_reply", natsStatus_GetText(status));
 
-  const char *lease = "0", *gyre_status = "no_status", *reason = "";
+  const char *lease = NULL, *gyre_status = "no_status", *reason = "";
   natsMsgHeader_Get(reply, "Gyre-Lease", &lease);
   natsMsgHeader_Get(reply, "Gyre-Status", &gyre_status);
   natsMsgHeader_Get(reply, "Gyre-Reason", &reason);
   struct outcome outcome = failed(gyre_status, reason);
-  outcome.lease = strtoull(lease, NULL, 10);
-  pthread_mutex_lock(&mutex);
-  if (outcome.lease < leases[shard]) {
-    /* From a node that was suspended, and does not know that another one has the shard. */
-    outcome = failed("old_lease", "a reply came under a lower lease than one before");
-  } else {
-    leases[shard] = outcome.lease;
+  if (lease) { /* no_such_node comes without one */
+    outcome.lease = strtoull(lease, NULL, 10);
+    pthread_mutex_lock(&mutex);
+    if (outcome.lease < leases[shard]) {
+      /* From a node that was suspended, and does not know that another one has the shard. */
+      outcome = failed("old_lease", "a reply came under a lower lease than one before");
+    } else {
+      leases[shard] = outcome.lease;
+    }
+    pthread_mutex_unlock(&mutex);
   }
-  pthread_mutex_unlock(&mutex);
   if (strcmp(outcome.status, "ok") == 0) {
     outcome.message = reply;
   } else {

@@ -85,15 +85,18 @@ func (c *Client) Ask(actor string, key uint64, typeID string, body []byte) Outco
 	if err != nil {
 		return Outcome{Status: "no_reply", Reason: err.Error()}
 	}
-	lease, _ := strconv.ParseUint(reply.Header.Get("Gyre-Lease"), 10, 64)
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if lease < c.leases[shard] {
-		// From a node that was suspended, and does not know that another one has the shard.
-		return Outcome{Status: "old_lease",
-			Reason: fmt.Sprintf("a reply under lease %d came after one under %d", lease, c.leases[shard])}
+	var lease uint64
+	if text := reply.Header.Get("Gyre-Lease"); text != "" { // no_such_node comes without one
+		lease, _ = strconv.ParseUint(text, 10, 64)
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		if lease < c.leases[shard] {
+			// From a node that was suspended, and does not know that another one has the shard.
+			return Outcome{Status: "old_lease",
+				Reason: fmt.Sprintf("a reply under lease %d came after one under %d", lease, c.leases[shard])}
+		}
+		c.leases[shard] = lease
 	}
-	c.leases[shard] = lease
 	status := reply.Header.Get("Gyre-Status")
 	if status == "" {
 		status = "no_status"

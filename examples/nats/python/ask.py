@@ -73,10 +73,11 @@ class Client:
             return "no_reply", f"nothing came within {self.timeout + 0.5} s", 0, b""
         headers = reply.headers or {}
         lease = int(headers.get("Gyre-Lease", 0))
-        if lease < self.leases[shard]:
-            # From a node that was suspended, and does not know that another one has the shard.
-            return "old_lease", f"a reply under lease {lease} came after one under {self.leases[shard]}", 0, b""
-        self.leases[shard] = lease
+        if "Gyre-Lease" in headers:  # no_such_node comes without one
+            if lease < self.leases[shard]:
+                # From a node that was suspended, and does not know that another one has the shard.
+                return "old_lease", f"a reply under lease {lease} came after one under {self.leases[shard]}", 0, b""
+            self.leases[shard] = lease
         return headers.get("Gyre-Status", "no status"), headers.get("Gyre-Reason", ""), lease, reply.data
 
 
