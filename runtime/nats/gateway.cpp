@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <span>
 #include <string>
 #include <utility>
@@ -125,8 +126,11 @@ class Gateway::Node {
   }
 
   bool leave(std::chrono::milliseconds timeout) {
+    const auto end = std::chrono::steady_clock::now() + timeout;
     const bool left = membership_.leave(timeout);
-    context_->connection.flush(timeout);
+    const auto rest =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    context_->connection.flush(std::max(rest, std::chrono::milliseconds(1)));
     return left && requests_->in_flight() == 0;
   }
   GatewayBooks books() { return context_->counts.books(); }
