@@ -30,9 +30,9 @@ constexpr std::array fields{
     GYRE_COUNT(durable_redelivered, "Deliveries of durable tells that were not the first."),
     GYRE_COUNT(dropped, "Requests that the NATS library dropped unread."),
     GYRE_COUNT(disconnects, "Connections to a server that were lost."),
-    GYRE_COUNT(leases_lost, "Leases of this node that ended or were taken."),
-    GYRE_COUNT(shards_taken, "Shards that this node began to own."),
-    GYRE_COUNT(shards_handed, "Shards that this node handed over."),
+    GYRE_COUNT(leases_lost, "Leases of this node that ended early, also with its engine."),
+    GYRE_COUNT(shards_taken, "Times that this node began to serve a shard."),
+    GYRE_COUNT(shards_handed, "Times that this node handed a shard over."),
 };
 
 #undef GYRE_COUNT

@@ -13,46 +13,48 @@
 
 namespace gyre::nats {
 
-/// Counts what became of the requests of one gateway. The counts only grow.
+/// Counts the requests of one gateway by their outcome. The counts only grow. Ask, tell and durable tell are
+/// the three kinds of request of docs/reference/nats.md; shard, lease and life are explained there too.
 struct GatewayBooks {
-  /// Requests with a reply subject. Each received one has one of the five outcomes that follow, was
-  /// forwarded, or is in flight.
+  /// Requests with a reply subject. Each is in flight, or counted once more by one of the next six members.
   uint64_t asks_received = 0;
   uint64_t asks_answered = 0;       ///< with status `ok`
   uint64_t asks_error_replies = 0;  ///< an actor or the engine failed; answered with the status
   uint64_t asks_refused = 0;        ///< not given to an actor; answered with the status
   uint64_t asks_expired = 0;        ///< timed_out or expired; answered with the status
-  uint64_t asks_lost = 0;       ///< the outcome was there, but neither the connection nor the lease any more
-  uint64_t asks_forwarded = 0;  ///< held while their shard moved, and published again for its new owner
-  /// Requests without a reply subject, which are handled at most once.
+  uint64_t asks_lost = 0;           ///< the reply was not sent: the connection or the lease was lost
+  uint64_t asks_forwarded = 0;      ///< held while their shard moved, then published again for its new owner
+  /// Requests without a reply subject. Each is held while its shard moves, or counted once more by one of the
+  /// next three members.
   uint64_t tells_received = 0;
-  uint64_t tells_accepted = 0;   ///< by the runtime, whose Books say what became of them
-  uint64_t tells_refused = 0;    ///< nobody is told: the log's first line of a kind says why
-  uint64_t tells_forwarded = 0;  ///< as asks_forwarded
-  /// Deliveries of durable tells by JetStream. Each has one of the six outcomes that follow, or is in flight.
+  uint64_t tells_accepted = 0;   ///< given to the runtime: its Books have their outcome
+  uint64_t tells_refused = 0;    ///< not given to an actor; the sender does not learn of it
+  uint64_t tells_forwarded = 0;  ///< held while their shard moved, then published again for its new owner
+  /// Deliveries of durable tells by JetStream. Each is in flight, or counted once more by one of the next six
+  /// members.
   uint64_t durable_received = 0;
   uint64_t durable_processed = 0;   ///< acknowledged: the handler ended well
   uint64_t durable_failed = 0;      ///< terminated: the handler failed
-  uint64_t durable_refused = 0;     ///< terminated: no handler takes the message
+  uint64_t durable_refused = 0;     ///< terminated: malformed, or no handler takes the message
   uint64_t durable_expired = 0;     ///< terminated: expired before a worker took it
   uint64_t durable_delayed = 0;     ///< to be delivered again: no room, draining, or a failed engine
   uint64_t durable_duplicates = 0;  ///< of an id that the node is handling or has handled
-  /// Deliveries that JetStream does not number 1; part of durable_received. nats-server 2.9 numbers the next
-  /// one 1 again where it also tried to deliver to a client that was gone.
+  /// Deliveries after the first of the same tell, by JetStream's own number; part of durable_received.
+  /// nats-server 2.9 gives the second delivery number 1 if the client of the first was gone already.
   uint64_t durable_redelivered = 0;
 
-  uint64_t dropped = 0;      ///< requests that the NATS library dropped: more than 65,536 waited for a thread
+  uint64_t dropped = 0;      ///< requests that the NATS library dropped: 65,536 of their shard waited already
   uint64_t disconnects = 0;  ///< connections to a server that were lost
-  uint64_t leases_lost = 0;  ///< leases that ended or were taken: each began a new life
-  uint64_t shards_taken = 0;   ///< shards that this node began to own
-  uint64_t shards_handed = 0;  ///< shards that it handed over
+  uint64_t leases_lost = 0;  ///< leases that ended early, also with the engine: each began a new life
+  uint64_t shards_taken = 0;   ///< times that this node began to serve a shard
+  uint64_t shards_handed = 0;  ///< times that it handed a shard over
 
   /// Returns the number of asks without an outcome.
   uint64_t asks_in_flight() const {
     return asks_received - asks_answered - asks_error_replies - asks_refused - asks_expired - asks_lost -
            asks_forwarded;
   }
-  /// Returns the number of tells, held while their shard moves, without an outcome.
+  /// Returns the number of tells that are held while their shard moves.
   uint64_t tells_in_flight() const {
     return tells_received - tells_accepted - tells_refused - tells_forwarded;
   }
@@ -61,16 +63,16 @@ struct GatewayBooks {
     return durable_received - durable_processed - durable_failed - durable_refused - durable_expired -
            durable_delayed - durable_duplicates;
   }
-  /// Returns true if every request has its outcome, and none was dropped unread.
+  /// Returns true if every request has its outcome, and the NATS library dropped none.
   bool balanced() const {
     return asks_in_flight() == 0 && tells_in_flight() == 0 && durable_in_flight() == 0 && dropped == 0;
   }
 };
 
-/// Names one of a GatewayBooks' counts for statistics.
+/// Describes one count of GatewayBooks, for statistics.
 struct CountField {
   uint64_t GatewayBooks::*count;
-  const char* name;  ///< the member's
+  const char* name;  ///< the member's name
   const char* help;  ///< one line
 };
 /// Lists all counts of GatewayBooks, in their order.
@@ -92,17 +94,17 @@ struct GatewayState {
 /// the namespace's shards, and renews its lease on a thread of its own. Neither copyable nor movable.
 /// Thread-safe.
 ///
-/// Requests are given to the runtime by the NATS library's threads, which never wait for room: a request that
-/// finds none is answered `ring_full`. Replies are published by the runtime's poller thread. It waits while
-/// the server does not read, for 2 s at most; then the connection is given up. If the runtime has other users
-/// whose callbacks must not wait, give the gateway a runtime of its own.
+/// The NATS library's threads give requests to the runtime. They never wait for room: a request that finds
+/// none is answered with `ring_full` or a similar status. The runtime's poller thread publishes the replies.
+/// Publishing blocks while the server does not read, at most for 2 s; then the gateway connects again. If
+/// other callbacks of the runtime must not wait so long, give the gateway a runtime of its own.
 class Gateway {
  public:
-  /// Connects, joins the namespace, or creates it. Blocks until the node has its lease, not until it owns
-  /// shards.
+  /// Connects, and joins the namespace or creates it. Blocks until the node has its lease, but not until it
+  /// owns shards. If a node of this name died, blocks until that node's lease has ended.
   /// @param runtime  must outlive the gateway
-  /// @throws BadOptions  with everything that is wrong, one line each; also if the namespace has other
-  ///                     numbers, or serves other actor types
+  /// @throws BadOptions  with everything that is wrong, one line each; also if the namespace has another
+  ///                     number of shards, lease or clock error, or serves other actor types
   /// @throws Error       if no server can be reached, the server has no JetStream, another node with this
   ///                     name is alive, or an actor type's name in subjects is another's or `durable`
   Gateway(Runtime& runtime, const GatewayOptions& options);
@@ -112,9 +114,10 @@ class Gateway {
   Gateway& operator=(const Gateway&) = delete;
 
   /// Hands the node's shards over to the other nodes, waits for the requests in flight, and gives up the
-  /// lease. Blocks at most for the timeout. The gateway serves nothing afterwards.
-  /// @returns true if every request had its outcome and all shards were handed over, or no other node was
-  ///          there to take them
+  /// lease. Without other nodes, only ends service. Blocks at most for the timeout. The gateway cannot join
+  /// again afterwards.
+  /// @returns true if all shards were handed over and every request has its outcome. After false, destroy the
+  ///          gateway: other nodes take its shards once its lease has ended.
   bool leave(std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
   GatewayBooks books() const;

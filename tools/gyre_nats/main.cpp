@@ -65,7 +65,8 @@ void add_options(ProgramCommand command, NodeSettings& settings) {
                       "a shared object that exports actors; FILE:NAME if it exports several sets")
           .type_name("FILE")
           .group(actors);
-  command.add_flag("--builtin", settings.builtin, "gyre::Echo and gyre::VectorAdd (the default)")
+  command
+      .add_flag("--builtin", settings.builtin, "gyre::actors::Echo and gyre::actors::VectorAdd (the default)")
       .excludes(library)
       .group(actors);
   command.add_option("--namespace", gateway.namespace_name, "the namespace").show_default().group(node);
@@ -76,24 +77,27 @@ void add_options(ProgramCommand command, NodeSettings& settings) {
       .group(node);
   command
       .add_option("--clock-error", settings.clock_error_ms,
-                  "milliseconds that other nodes wait beyond a lease; the first node decides (500)")
+                  "milliseconds that other nodes wait after a lease; the first node decides (500)")
       .type_name("MS")
       .group(node);
-  command.add_option("--replicas", gateway.replicas, "copies that a cluster of servers keeps of the bucket")
+  command
+      .add_option("--replicas", gateway.replicas,
+                  "copies that a cluster of servers keeps of the bucket and the stream")
       .show_default()
       .group(node);
   command
       .add_flag(
-          "--no-durable", [&gateway] { gateway.durable_tells = false; }, "leave durable tells to other nodes")
+          "--no-durable", [&gateway] { gateway.durable_tells = false; },
+          "leave durable tells of the node's shards in their stream")
       .group(node);
   command
       .add_option("--durable-in-flight", gateway.durable_in_flight,
-                  "most durable tells of a shard in handlers")
+                  "most durable tells of one shard that actors have at once")
       .show_default()
       .group(node);
   command
       .add_option("--ack-wait", settings.acknowledge_wait_ms,
-                  "milliseconds until a durable tell that a node died with is delivered again")
+                  "milliseconds after which durable tells of a node that died are delivered again")
       .show_default()
       .group(node);
   command
