@@ -41,6 +41,11 @@ KeyValueEntry entry_at(kvStore* bucket, const std::string& key, natsStatus& stat
   return KeyValueEntry(entry);
 }
 
+// The actor was not stopped. After any other failure it is gone, or was never there.
+bool is_full_or_late(Status status) {
+  return status == Status::timed_out || status == Status::ring_full || status == Status::call_table_full;
+}
+
 std::string_view value_of(kvEntry* entry) {
   return {static_cast<const char*>(kvEntry_Value(entry)), size_t(kvEntry_ValueLen(entry))};
 }
@@ -285,8 +290,7 @@ void Membership::watch() {
   own_seen_ns_ = lease_clock_ns();
 }
 
-// Reads entries until there is none left at `until_ns`. A null entry says that all old ones were delivered:
-// until then a shard's entry may be known before that of its owner.
+// Reads entries until there is none left at `until_ns`.
 void Membership::read_entries(int64_t until_ns) {
   if (!watcher_) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(std::max<int64_t>(until_ns - lease_clock_ns(), 0)));
@@ -304,11 +308,8 @@ void Membership::read_entries(int64_t until_ns) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       return;
     }
-    waited = true;  // what came wakes the thread; more may have come with it
-    if (!entry) {
-      up_to_date_ = true;
-      continue;
-    }
+    waited = true;         // what came wakes the thread; more may have come with it
+    if (!entry) continue;  // all that was there when the watcher began has come
     const bool is_put = kvEntry_Operation(made) == kvOp_Put;
     apply(kvEntry_Key(made), is_put ? std::optional(value_of(made)) : std::nullopt, kvEntry_Revision(made));
   }
@@ -320,7 +321,10 @@ void Membership::apply(std::string_view key, std::optional<std::string_view> val
     const std::string name(key.substr(node_prefix.size()));
     const auto entry = value ? NodeEntry::read(*value) : std::nullopt;
     Node& node = nodes_[name];
-    if (name == name_ && revision >= own_revision_) own_seen_ns_ = lease_clock_ns();
+    if (name == name_ && revision >= own_revision_) {
+      own_seen_ns_ = lease_clock_ns();
+      up_to_date_ = true;  // all older entries came before
+    }
     if (revision <= node.revision) return;
     node = {entry.value_or(NodeEntry{}), revision, lease_clock_ns()};
   } else if (key.starts_with(shard_prefix)) {
@@ -507,7 +511,7 @@ void Membership::place(Shard& shard, Seat& seat) {
 }
 
 // Actors that this node had when it owned the shard before begin anew: another node may have had them since.
-// Returns false if one is behind a handler that takes long; it is stopped later then.
+// Returns false if one could not be stopped, as behind a handler that takes long; it is stopped later then.
 bool Membership::stop_former_actors(Shard& shard) {
   uint32_t stopped = 0;
   auto actors = requests_->take_actors(shard);
@@ -517,8 +521,7 @@ bool Membership::stop_former_actors(Shard& shard) {
     // Most often no_such_actor: not every request creates one.
     const auto result =
         context_->client.stop(NamedAddress{context_->actors.type_of(type), key}, request_timeout() / 2);
-    const bool late = !result && result.error().status == Status::timed_out;
-    if (late || !context_->lease.valid()) {
+    if ((!result && is_full_or_late(result.error().status)) || !context_->lease.valid()) {
       requests_->note_actors(shard, std::move(actors));
       return false;
     }

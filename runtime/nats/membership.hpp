@@ -132,7 +132,7 @@ class Membership {
   JetStream jet_stream_;
   KeyValue bucket_;
   KeyValueWatcher watcher_;
-  bool up_to_date_ = false;  // the watcher has delivered all entries that were there when it began
+  bool up_to_date_ = false;  // the watcher has shown what was written before it began
   uint64_t reconnects_seen_ = 0;
   EngineHealth engine_;
   int64_t engine_checked_ns_ = 0;
