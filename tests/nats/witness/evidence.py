@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import processes
 import wire
 from witness import client
 
@@ -28,6 +29,7 @@ class Load:
         self.number += 1
         command = [sys.executable, "-B", OWN, self.folder, str(self.number), self.servers.url, *self.arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        processes.end_with_test(self.process)
         return self
 
     def kill(self):
@@ -87,8 +89,12 @@ class Lives:
     def _follow(self):
         while not self.ended.wait(0.01):
             for node in self.nodes:
-                text = node.output()[self.read[node.name] :]
-                self.read[node.name] += len(text)
+                if not node.log.exists():
+                    continue
+                with open(node.log, errors="replace") as log:
+                    log.seek(self.read[node.name])
+                    text = log.read()
+                    self.read[node.name] = log.tell()
                 if "begins a new life" in text:
                     self.begun[node.pid()].append(time.monotonic_ns())
 
