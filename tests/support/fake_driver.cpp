@@ -657,22 +657,41 @@ struct FakeCalls {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
   }
+  // Orders a copy and the workers' accesses before and after it, by the fences of theirs: messages say when
+  // it was made, and may come by way of another process, which ThreadSanitizer does not see.
+  struct Ordered {
+    Ordered() { gyre::HostMemory::fence(); }
+    ~Ordered() { gyre::HostMemory::fence(); }
+  };
   static CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream) {
     GYRE_FAKE_CALL(true);
     if (s.find_allocation(to, bytes) == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    const Ordered ordered;
     std::memset(reinterpret_cast<void*>(to), byte, bytes);
     return CUDA_SUCCESS;
   }
+  // Workers may read the words of small blocks while they are copied.
   static CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream) {
     GYRE_FAKE_CALL(true);
     if (s.find_allocation(to, bytes) == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
     ++s.copies;
-    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    const Ordered ordered;
+    constexpr size_t word = sizeof(uint64_t), polled = sizeof(gyre::BufferEntry);
+    if (bytes <= polled && bytes % word == 0 && to % word == 0) {
+      for (size_t done = 0; done < bytes; done += word) {
+        uint64_t value = 0;
+        std::memcpy(&value, static_cast<const char*>(from) + done, word);
+        gyre::HostMemory::store_release(*reinterpret_cast<uint64_t*>(to + done), value);
+      }
+    } else {
+      std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    }
     return CUDA_SUCCESS;
   }
   static CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream) {
     GYRE_FAKE_CALL(true);
     if (s.find_allocation(from, bytes) == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    const Ordered ordered;
     std::memcpy(to, reinterpret_cast<void*>(from), bytes);
     return CUDA_SUCCESS;
   }
