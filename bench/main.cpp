@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   gyre::bench::add_inference(program.command(), chosen);
   gyre::bench::add_launch(program.command(), chosen);
   gyre::bench::add_launch_samples(program.command(), chosen);
+  gyre::bench::add_mailbox(program.command(), chosen);
   gyre::bench::add_payload(program.command(), chosen);
   gyre::bench::add_rollback(program.command(), chosen);
   gyre::bench::add_soak(program.command(), chosen);

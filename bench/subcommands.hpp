@@ -16,6 +16,7 @@ void add_inference(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_launch(tools::ProgramCommand app, std::function<int()>& chosen);
 /// The processes that launch starts; not shown by --help.
 void add_launch_samples(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_mailbox(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_payload(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_rollback(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_soak(tools::ProgramCommand app, std::function<int()>& chosen);

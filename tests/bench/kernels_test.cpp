@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "bench/baselines/launches.hpp"
+#include "bench/baselines/mailbox.hpp"
 #include "bench/baselines/naive_ring.hpp"
 #include "bench/baselines/network_graph.hpp"
 #include "bench/baselines/raw.hpp"
@@ -74,6 +75,24 @@ void check_views_kernels(int architecture) {
     CHECK(kernel.log == "");
     CHECK(!kernel.cubin.empty());
   }
+}
+
+void check_mailbox_kernels(int architecture) {
+  std::vector<cuda::CompiledKernel> kernels;
+  for (const uint32_t warps : {1u, 2u, 4u})
+    kernels.push_back(bench::compile_mailbox_rate_kernel(architecture, 132 * warps, warps));
+  for (const bool by_reply_ring : {false, true})
+    kernels.push_back(bench::compile_mailbox_latency_kernel(architecture, by_reply_ring));
+  for (const cuda::CompiledKernel& kernel : kernels) {
+    INFO("sm_" << architecture << ", " << kernel.lowered_name);
+    CHECK(kernel.log == "");
+    CHECK(!kernel.cubin.empty());
+  }
+}
+
+TEST_CASE("the bare mailboxes' kernels compile, without a warning") {
+  if (gyre_test::without_nvrtc()) return;
+  check_mailbox_kernels(90);
 }
 
 TEST_CASE("the other baselines' kernels and the views' compile, without a warning") {
