@@ -9,6 +9,7 @@ import collections
 import json
 import pathlib
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -34,7 +35,6 @@ class Node(processes.Node):
         self.link = link
         self.environment = {"GYRE_WITNESS_FILE": str(test.folder / "handled"), "GYRE_LOG": "info"}
         self.summaries = []
-        self.ends = collections.Counter()
 
     def command(self):
         command = super().command()
@@ -48,12 +48,11 @@ class Node(processes.Node):
             self.spawn()
 
     def leave(self):
-        """Asks it to end, and returns its summary."""
+        """Asks it to end, and keeps its summary."""
         before = len(self.output())
-        code = self.stop()
+        self.stop()
         if (line := self.output()[before:].splitlines()[-1:]) and line[0].startswith("gyre-nats: {"):
             self.summaries.append(json.loads(line[0].removeprefix("gyre-nats: ")))
-        return code
 
 
 class Faults:
@@ -76,7 +75,7 @@ class Faults:
         self.link = links.make(self.members)
         print(f"seed {options.seed}, {options.events} events, lease {options.lease} ms; node3 is behind a {self.link.kind}")
         self.nodes = [Node(self, "node1"), Node(self, "node2"), Node(self, "node3", self.link)]
-        self.load = evidence.Load(folder, self.servers, "--shards", str(SHARDS), "--asks", "200", "--tells", "25")
+        self.load = evidence.Load(folder, self.servers, "--shards", str(SHARDS), "--asks", "200", "--tells", "25", "--long-tells", "700")
         self.count = collections.Counter()
         self.begun = time.monotonic()
         self.history = []
@@ -92,15 +91,16 @@ class Faults:
         lives = evidence.Lives(self.nodes)
         events = [
             self.kill_node, self.kill_server, self.kill_client, self.suspend_node, self.cut_off, self.leave_and_join,
-            self.die_in_handover,
+            self.die_in_handover, self.stop_in_handover, self.leave_cut_off, self.suspend_server,
         ]
         order = [events[i % len(events)] for i in range(self.options.events)]
         self.random.shuffle(order)
+        longest = next((number for number, event in enumerate(order) if event == self.cut_off), None)
         for number, event in enumerate(order):
             time.sleep(self.random.uniform(0.05, 0.3))
             begun = time.monotonic()
             self.history.append(f"{begun - self.begun:8.2f} s  {event.__name__}")
-            event(long=number == 0 and self.options.events > 20)
+            event(long=number == longest and self.options.events > 20)
             self.count[event.__name__] += 1
             if self.random.random() < 0.75:  # else the next comes before all is well again
                 self.recover()
@@ -200,6 +200,13 @@ class Faults:
         time.sleep(self.random.uniform(0, 1.5))
         server.spawn()
 
+    def suspend_server(self, **_):
+        server = self.random.choice(self.members)
+        if server.running():
+            server.suspend()
+            time.sleep(self.random.uniform(0.1, 4 * self.lease))
+            server.resume()
+
     def kill_client(self, **_):
         self.load.kill()
         self.load.start()
@@ -212,18 +219,21 @@ class Faults:
 
     def cut_off(self, long=False):
         self.link.cut()
-        time.sleep(10 if long else self.random.uniform(0.2, 4 * self.lease))
+        time.sleep(self.random.uniform(0.2, 4 * self.lease))
+        if self.random.random() < 0.3:  # two at once
+            self.random.choice([self.kill_server, self.kill_client, self.suspend_node])()
+        if long:
+            time.sleep(10)
         self.link.mend()
 
     def leave_and_join(self, **_):
         node = self.any_node()
-        code = node.leave()
-        node.ends[code] += 1
+        node.leave()
         node.run()
 
     def die_in_handover(self, **_):
         leaving = self.any_node()
-        leaving.signal(15)
+        leaving.signal(signal.SIGTERM)
         time.sleep(self.random.uniform(0, 0.1))
         victim = self.random.choice([leaving, self.random.choice(self.nodes)])
         if victim.running():
@@ -232,16 +242,35 @@ class Faults:
         leaving.run()
         victim.run()
 
+    def stop_in_handover(self, **_):
+        """A node is suspended while another hands its shards over, perhaps to it."""
+        leaving = self.any_node()
+        other = self.random.choice([node for node in self.nodes if node is not leaving])
+        leaving.signal(signal.SIGTERM)
+        time.sleep(self.random.uniform(0, 0.1))
+        if other.running():
+            other.suspend()
+            time.sleep(self.lease * self.random.choice([0.3, 1.5, 3]))
+            other.resume()
+        processes.wait_for(lambda: not leaving.running(), "a node leaving")
+        leaving.run()
+
+    def leave_cut_off(self, **_):
+        """A node that reaches no server ends all the same."""
+        node = self.nodes[2]
+        node.run()
+        self.link.cut()
+        time.sleep(self.random.uniform(0, self.lease))
+        node.leave()
+        self.link.mend()
+        node.run()
+
     # What is to hold.
 
     def judge(self, told, lives):
         wrong, counts = evidence.judge(self.folder, told, lives)
-        outcomes = collections.Counter()
-        late = 0.0
-        for summary in self.load.summaries:
-            outcomes.update(summary["outcomes"])
-            wrong += summary["wrong"]
-            late = max(late, summary["late"])
+        outcomes, contradictions, late = self.load.summary()
+        wrong += contradictions
         summaries = [summary for node in self.nodes for summary in node.summaries]
         books = collections.Counter()
         for summary in summaries:
@@ -254,7 +283,7 @@ class Faults:
         if unknown:
             wrong.append(f"asks ended with {unknown}")
         print(f"  events: {dict(self.count)}; the longest until all was well again: {self.longest:.1f} s")
-        print(f"  of the last client: {dict(outcomes)}; an ask ended {late:.2f} s after its deadline at most")
+        print(f"  {self.load.number} clients: {dict(outcomes)}; an ask ended {late:.2f} s after its deadline at most")
         print(f"  compared: {counts}")
         print(f"  new lives: {sum(map(len, lives.begun.values()))}; tells that the server kept: {self.kept}")
         print(f"  books of {len(summaries)} nodes that ended in order: {({k: v for k, v in books.items() if v})}")

@@ -60,21 +60,22 @@ class Moves(unittest.TestCase):
             print(f"  two nodes own {self.wait_for_shares(connection, 'node2', 'node3')}")
             moves.append(("while a node left", time.monotonic_ns()))
 
-            summary = load.stop()
+            load.stop()
             state = lambda: connection.jet_stream("STREAM.INFO.gyre_test_tells")["state"]["messages"]  # noqa: E731
             processes.wait_for(lambda: state() == 0, "durable tells being handled")
             for node in nodes[1:]:
                 self.assertEqual(node.stop(), 0, node.output())
             acknowledgements.stop()
 
-            self.assertEqual(summary["wrong"], [])
-            published = summary["outcomes"].pop("published")
-            self.assertEqual(summary["outcomes"].pop("published_twice"), 0)
-            self.assertEqual(set(summary["outcomes"]), {"ok"}, summary)
+            outcomes, wrong, _ = load.summary()
+            self.assertEqual(wrong, [])
+            published = outcomes.pop("published")
+            self.assertEqual(outcomes.pop("published_twice"), 0)
+            self.assertEqual(set(outcomes), {"ok"}, outcomes)
             wrong, counts = evidence.judge(folder, acknowledgements.told)
             print(f"  {counts}")
             self.assertEqual(wrong[:20], [])
-            self.assertEqual((counts["asks"], counts["tells"]), (summary["outcomes"]["ok"], published))
+            self.assertEqual((counts["asks"], counts["tells"]), (outcomes["ok"], published))
             self.assertEqual(counts["handled"], counts["asks"] + published)
             self.show_latencies(folder, moves)
             self.check_books([node.summary() for node in nodes], counts)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """client.py FOLDER NUMBER SERVERS [--name value]…: asks witnesses and publishes durable tells until it gets SIGTERM; then it
-waits for what is in flight, and prints a summary as JSON. FOLDER gets what it learned, for the test that judges:
-asks.NUMBER has an ASK for each reply taken, tells.NUMBER a TELL for each tell that JetStream acknowledged.
+waits for what is in flight. FOLDER gets what it learned, for the test that judges: asks.NUMBER has an ASK for each reply
+taken, tells.NUMBER a TELL for each tell that JetStream acknowledged, and client.NUMBER a summary as JSON, five times a second.
 
 It links nothing of Gyre, and keeps the rules of docs/reference/nats.md for clients."""
 
@@ -60,9 +60,9 @@ class Client:
         self.wrong = []
         self.late = 0.0  # seconds after its deadline that the last ask ended
         self.connection = None
-        self.connections = 0
         self.ending = False
         folder = pathlib.Path(options.folder)
+        self.summary_file = folder / f"client.{options.number}"
         self.asks_file = open(folder / f"asks.{options.number}", "wb")
         self.tells_file = open(folder / f"tells.{options.number}", "wb", buffering=0)
         signal.signal(signal.SIGTERM, self.end)
@@ -97,7 +97,13 @@ class Client:
                 self.lose_connection()
             if time.monotonic() > next_flush:
                 next_flush = time.monotonic() + 0.2
-                self.asks_file.flush()
+                self.write()
+
+    def write(self):
+        self.asks_file.flush()
+        made = self.summary_file.with_suffix(".new")
+        made.write_text(json.dumps({"outcomes": self.outcomes, "wrong": self.wrong[:20], "late": self.late}))
+        made.rename(self.summary_file)
 
     def connect(self):
         host, port = self.random.choice(self.options.servers.split(",")).removeprefix("nats://").split(":")
@@ -106,7 +112,6 @@ class Client:
         except (OSError, TimeoutError, ConnectionError):
             time.sleep(0.02)
             raise
-        self.connections += 1
         for number, fail in [(number, fail) for number, (_, fail) in self.tells.items()]:
             self.tell(number, fail)  # JetStream may have it: Nats-Msg-Id says so
 
@@ -136,8 +141,9 @@ class Client:
     def tell(self, number, fail):
         self.tells[number] = time.monotonic() + 2, fail
         key = number % self.options.keys
+        sleep_us = self.options.long_tells * 1000 if number % 101 == 0 else 20000 if number % 50 == 0 else 0
         self.connection.publish(
-            f"gyre.test.durable.{ACTOR}.{self.shards[key]}", act(number, 20000 if number % 50 == 0 else 0, fail),
+            f"gyre.test.durable.{ACTOR}.{self.shards[key]}", act(number, sleep_us, fail),
             {"Gyre-Type": TYPE, "Gyre-Key": str(key), "Gyre-Id": f"{number:x}", "Nats-Msg-Id": f"{number:x}"},
             f"{self.connection.inbox}.d{number}",
         )
@@ -220,16 +226,10 @@ def main():
     parser.add_argument("--timeout", type=float, default=2, help="seconds")
     parser.add_argument("--slow", type=float, default=0.01, help="part of the asks whose handlers take 20 ms")
     parser.add_argument("--fail", type=float, default=0.01, help="part of the asks whose handlers fail")
+    parser.add_argument("--long-tells", type=int, default=0, help="milliseconds that the handler of one tell in 101 takes")
     client = Client(parser.parse_args())
     client.run()
-    client.asks_file.flush()
-    print(
-        json.dumps({
-            "outcomes": client.outcomes, "wrong": client.wrong[:20], "wrongs": len(client.wrong),
-            "late": client.late, "connections": client.connections,
-        }),
-        flush=True,
-    )
+    client.write()
 
 
 if __name__ == "__main__":

@@ -23,25 +23,34 @@ class Load:
         self.folder, self.servers, self.arguments = folder, servers, arguments
         self.number = 0
         self.process = None
-        self.summaries = []
 
     def start(self):
         self.number += 1
         command = [sys.executable, "-B", OWN, self.folder, str(self.number), self.servers.url, *self.arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command)
         processes.end_with_test(self.process)
         return self
 
     def kill(self):
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
 
     def stop(self, timeout=60):
-        """Returns the summary of the client."""
+        """Waits for what is in flight."""
         self.process.terminate()
-        out, _ = self.process.communicate(timeout=timeout)
-        self.summaries.append(json.loads(out))
-        return self.summaries[-1]
+        if code := self.process.wait(timeout):
+            raise RuntimeError(f"client {self.number} ended with {code}")
+
+    def summary(self):
+        """Returns the outcomes of all clients, what they found wrong, and how late an ask ended, in seconds."""
+        outcomes, wrong, late = collections.Counter(), [], 0.0
+        for number in range(1, self.number + 1):
+            if (file := pathlib.Path(self.folder, f"client.{number}")).exists():
+                summary = json.loads(file.read_text())
+                outcomes.update(summary["outcomes"])
+                wrong += summary["wrong"]
+                late = max(late, summary["late"])
+        return outcomes, wrong, late
 
 
 class Acknowledgements:
