@@ -79,7 +79,7 @@ class Faults:
         self.count = collections.Counter()
         self.begun = time.monotonic()
         self.history = []
-        self.longest = 0.0
+        self.longest = 0.0, ""
         self.kept = 0
 
     def run(self):
@@ -87,7 +87,7 @@ class Faults:
             node.run()
         self.recover()
         self.load.start()
-        acknowledgements = evidence.Acknowledgements(self.servers, "gyre_test_tells")
+        self.acknowledgements = evidence.Acknowledgements(self.servers, "gyre_test_tells")
         lives = evidence.Lives(self.nodes)
         events = [
             self.kill_node, self.kill_server, self.kill_client, self.suspend_node, self.cut_off, self.leave_and_join,
@@ -103,8 +103,9 @@ class Faults:
             event(long=number == longest and self.options.events > 20)
             self.count[event.__name__] += 1
             if self.random.random() < 0.75:  # else the next comes before all is well again
+                injected = time.monotonic()
                 self.recover()
-                self.longest = max(self.longest, time.monotonic() - begun)
+                self.longest = max(self.longest, (time.monotonic() - injected, event.__name__))
         self.recover()
         time.sleep(1)
         self.load.stop()
@@ -112,8 +113,8 @@ class Faults:
         for node in self.nodes:
             node.leave()
         lives.stop()
-        acknowledgements.stop()
-        return self.judge(acknowledgements.told, lives)
+        self.acknowledgements.stop()
+        return self.judge(self.acknowledgements.told, lives)
 
     def recover(self):
         """Waits until all runs and all shards are served."""
@@ -137,7 +138,7 @@ class Faults:
 
     def said(self):
         """Returns what helps to find out what happened."""
-        text = "\n".join(self.history[-10:]) + "\n"
+        text = "\n".join(self.history) + "\n"
         for node in self.nodes:
             text += f"--- {node.name}, process {node.pid()}\n"
             text += "".join(line[:300] + "\n" for line in node.output().splitlines()[-12:])
@@ -174,8 +175,23 @@ class Faults:
             except (OSError, TimeoutError, wire.JetStreamError):
                 pass
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(lost)} of {len(tells)} tells were not handled after 60 s:\n{self.said()}")
+                lines = "\n".join(self.story(number) for number in sorted(lost)[:20])
+                raise TimeoutError(
+                    f"{len(lost)} of {len(tells)} tells were not handled after 60 s:\n{lines}\n{self.said()}"
+                )
             time.sleep(0.2)
+
+    def story(self, number):
+        """Returns what is known of a tell: when it was stored, whether it still is, what nodes said of it."""
+        _, sequence, stored, _ = next(tell for tell in evidence.read(client.TELL, self.folder, "tells.*") if tell[0] == number)
+        try:
+            with self.servers.connect() as connection:
+                connection.jet_stream("STREAM.MSG.GET.gyre_test_tells", {"seq": sequence})
+                state = "in the stream"
+        except wire.JetStreamError as error:
+            state = f"not in the stream: {error}"
+        said = [(verdict, f"{seen / 1e9 - self.begun:.3f} s") for verdict, of, seen in self.acknowledgements.told if of == sequence]
+        return f"{number:x}, sequence {sequence}, stored at {stored / 1e9 - self.begun:.3f} s, {state}; nodes said {said}"
 
     # The events.
 
@@ -282,7 +298,8 @@ class Faults:
         unknown = set(outcomes) - OUTCOMES - {"published", "published_twice"}
         if unknown:
             wrong.append(f"asks ended with {unknown}")
-        print(f"  events: {dict(self.count)}; the longest until all was well again: {self.longest:.1f} s")
+        print(f"  events: {dict(self.count)}; until all shards were served again: "
+              f"{self.longest[0]:.1f} s at most, after {self.longest[1]}")
         print(f"  {self.load.number} clients: {dict(outcomes)}; an ask ended {late:.2f} s after its deadline at most")
         print(f"  compared: {counts}")
         print(f"  new lives: {sum(map(len, lives.begun.values()))}; tells that the server kept: {self.kept}")

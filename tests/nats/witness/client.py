@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import wire  # noqa: E402
 
 ACTOR, TYPE = "witness_Witness", "f3b06c2a9d5e4871"
-ASK = struct.Struct("<QQQqqQQ")  # id, key, lease, sent and received in ns, first, count
+ASK = struct.Struct("<QQQqqQQ")  # id, key, lease, sent and received in ns, began, count
 TELL = struct.Struct("<QQqQ")  # id, sequence in the stream, acknowledged in ns, 1 if its handler is to fail
 RECORD = struct.Struct("<QQQqq")  # of a handler, as plugin.cpp writes it: process, key, id, begun and ended in ns
 GRACE = 0.25  # seconds that a reply may take beyond the deadline that the node keeps
@@ -37,7 +37,7 @@ def act(number, sleep_us, fail):
 
 
 def acted(body):
-    """Returns first and count."""
+    """Returns when the actor began, and its count."""
     (root,) = struct.unpack_from("<Q", body, 8)
     return struct.unpack_from("<QQ", body, 16 + 8 * (root >> 2 & 0x3FFFFFFF))
 
@@ -51,9 +51,9 @@ class Client:
         self.random = random.Random(options.number)
         self.shards = [shard_of(key, options.shards) for key in range(options.keys)]
         self.leases = [0] * options.shards  # the highest that a reply of the shard has had
-        self.latest = {}  # by key: first and count of the latest reply taken
-        self.firsts = {}  # by key and lease
-        self.counts = set()  # key, first, count
+        self.latest = {}  # by key: began, count and lease of the latest reply taken
+        self.began = {}  # by key and lease
+        self.counts = set()  # key, began, count
         self.number = options.number << 40
         self.asks, self.tells = {}, {}
         self.outcomes = collections.Counter()
@@ -178,26 +178,26 @@ class Client:
             self.wrong.append(f"{ask} failed: {headers.get('Gyre-Reason')}")
         return self.end_ask(ask, status)
 
-    def judge(self, ask, lease, first, count):
+    def judge(self, ask, lease, began, count):
         """Finds replies that no single actor gives which handles each message once, in some order, and one after the
         other."""
-        reply = f"first {first:x} and count {count} under lease {lease} in reply to {ask}"
+        reply = f"an actor of {began / 1e9:.6f} s and count {count} under lease {lease} in reply to {ask}"
         if ask.fail:
             self.wrong.append(f"its handler was to fail: {reply}")
-        if self.firsts.setdefault((ask.key, lease), first) != first:
-            self.wrong.append(f"two actors of one lease, the other of {self.firsts[ask.key, lease]:x}: {reply}")
-        if (ask.key, first, count) in self.counts:
+        if self.began.setdefault((ask.key, lease), began) != began:
+            self.wrong.append(f"two actors of one lease, the other of {self.began[ask.key, lease] / 1e9:.6f} s: {reply}")
+        if (ask.key, began, count) in self.counts:
             self.wrong.append(f"a count that came before: {reply}")
-        self.counts.add((ask.key, first, count))
-        if ask.floor is not None and ask.floor[0] == first and count <= ask.floor[1]:
+        self.counts.add((ask.key, began, count))
+        if ask.floor is not None and ask.floor[0] == began and count <= ask.floor[1]:
             self.wrong.append(f"sent after count {ask.floor[1]} was received: {reply}")
         if ask.floor is not None and lease < ask.floor[2]:
             self.wrong.append(f"sent after lease {ask.floor[2]} was received: {reply}")
         latest = self.latest.get(ask.key)
-        if latest is None or latest[2] < lease or (latest[0] == first and latest[1] < count):
-            self.latest[ask.key] = first, count, lease
+        if latest is None or latest[2] < lease or (latest[0] == began and latest[1] < count):
+            self.latest[ask.key] = began, count, lease
         self.asks_file.write(
-            ASK.pack(ask.number, ask.key, lease, ask.sent, time.monotonic_ns(), first, count)
+            ASK.pack(ask.number, ask.key, lease, ask.sent, time.monotonic_ns(), began, count)
         )
 
     def end_ask(self, ask, outcome):

@@ -27,7 +27,7 @@ int open_record() {
 
 }  // namespace
 
-void act_and_record(uint64_t key, uint64_t id, uint32_t sleep_us) {
+uint64_t act_and_record(uint64_t key, uint64_t id, uint32_t sleep_us) {
   static const int file = open_record();
   struct {
     uint64_t process, key, id;
@@ -37,6 +37,7 @@ void act_and_record(uint64_t key, uint64_t id, uint32_t sleep_us) {
   record.ended_ns = now_ns();
   // One write of an appended file: records of several processes do not mix.
   if (file >= 0 && write(file, &record, sizeof record) != ssize_t(sizeof record)) std::abort();
+  return uint64_t(record.begun_ns);
 }
 
 }  // namespace witness

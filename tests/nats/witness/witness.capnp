@@ -11,6 +11,6 @@ struct Act @0xf3b06c2a9d5e4871 {
 }
 
 struct Acted {
-  first @0 :UInt64;  # the id that the actor handled first, since its state began
+  began @0 :UInt64;  # when the actor handled its first message, since its state began, in ns
   count @1 :UInt64;  # of messages that it has handled
 }
