@@ -291,8 +291,8 @@ class Faults:
         books = collections.Counter()
         for summary in summaries:
             books.update(summary["gateway"])
-            if not summary["balanced"]:
-                wrong.append(f"books are not balanced: {summary}")
+            if not summary["balanced"] or not summary["left"]:
+                wrong.append(f"books are not balanced, or the node did not leave: {summary}")
         if late > 1:
             wrong.append(f"an ask ended {late} s after its deadline")
         unknown = set(outcomes) - OUTCOMES - {"published", "published_twice"}

@@ -33,7 +33,9 @@ class Connection:
         self.inbox = "_INBOX." + os.urandom(8).hex()
         self.requests = 0
         self.buckets = set()  # those that are known to be made
-        self.info = json.loads(self._line(time.monotonic() + timeout).removeprefix(b"INFO "))
+        if (line := self._line(time.monotonic() + timeout)) is None:
+            raise TimeoutError(f"the server at {host}:{port} said nothing")
+        self.info = json.loads(line.removeprefix(b"INFO "))
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_hostname=host)
         if sign:

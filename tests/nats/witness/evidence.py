@@ -32,6 +32,8 @@ class Load:
         return self
 
     def kill(self):
+        if (code := self.process.poll()) is not None:
+            raise RuntimeError(f"client {self.number} ended with {code}")
         self.process.kill()
         self.process.wait()
 
