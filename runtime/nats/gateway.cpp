@@ -10,11 +10,15 @@
 #include <chrono>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 namespace gyre::nats {
 namespace {
+
+// How long leave() waits for a server, which may be gone, to take the last replies.
+constexpr std::chrono::milliseconds most_for_last_replies{2000};
 
 void check(const GatewayOptions& options) {
   std::string problems;
@@ -128,9 +132,13 @@ class Gateway::Node {
   bool leave(std::chrono::milliseconds timeout) {
     const auto end = std::chrono::steady_clock::now() + timeout;
     const bool left = membership_.leave(timeout);
+    // A lease that ended leaves requests with actors.
+    while (requests_->in_flight() != 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     const auto rest =
         std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    context_->connection.flush(std::max(rest, std::chrono::milliseconds(1)));
+    context_->connection.flush(std::clamp(rest, std::chrono::milliseconds(1), most_for_last_replies));
     return left && requests_->in_flight() == 0;
   }
   GatewayBooks books() { return context_->counts.books(); }

@@ -472,8 +472,8 @@ void Membership::place(Shard& shard, Seat& seat) {
     case Seat::Role::none: {
       // What a former service still has with actors ends first.
       if (shard.in_flight.load(std::memory_order_acquire) != 0 && lease_clock_ns() < seat.until_ns) return;
-      if (own) {
-        begin_to_serve(shard, seat);  // handed over to this node, or given up before it served
+      if (own) {  // handed over to this node, or given up; a node that leaves has no use for it
+        if (best != nullptr) begin_to_serve(shard, seat);
         return;
       }
       if (!is_vacant(seat) || best == nullptr || *best != name_) return;
