@@ -189,7 +189,7 @@ write_summary() {
     printf '  "date": "%s",\n' "$(date -u +%FT%TZ)"
     printf '  "passed": %d,\n  "failed": %d,\n  "skipped": %d,\n' "$passed" "$failed" "$skipped"
     printf '  "doctor": [\n'
-    sed '/^ *$/d' <<<"$doctor" | while IFS= read -r line; do printf '    %s,\n' "$(quoted "$line")"; done | sed '$ s/,$//'
+    sed -e '/^ *$/d' -e "s#$bin/#bin/#g" <<<"$doctor" | while IFS= read -r line; do printf '    %s,\n' "$(quoted "$line")"; done | sed '$ s/,$//'
     printf '  ],\n  "steps": [\n'
     for ((n = 0; n < ${#results[@]}; ++n)); do
       printf '    %s%s\n' "${results[n]}" "$([[ $n == $((${#results[@]} - 1)) ]] || echo ,)"

@@ -41,7 +41,7 @@ void count_reconnect(natsConnection*, void* events) {
 // In place of the library's own handler, which prints. A slow consumer is counted as `dropped`.
 void log_error(natsConnection*, natsSubscription*, natsStatus status, void*) {
   gyre::detail::log(LogLevel::info,
-                    [&] { return fmt::format("gyre: info: NATS reports: {}", natsStatus_GetText(status)); });
+                    [&] { return fmt::format("NATS reports: {}", natsStatus_GetText(status)); });
 }
 
 }  // namespace

@@ -126,9 +126,8 @@ void DurableTells::receive(natsConnection*, natsSubscription* subscription, nats
   try {
     of_shard.tells->take(of_shard, subscription, Message(message));
   } catch (const std::exception& error) {  // it is delivered again
-    gyre::detail::log(LogLevel::info, [&] {
-      return fmt::format("gyre: info: a durable tell was dropped: {}", error.what());
-    });
+    gyre::detail::log(LogLevel::info,
+                      [&] { return fmt::format("a durable tell was dropped: {}", error.what()); });
   }
 }
 

@@ -18,7 +18,6 @@ constexpr int64_t ms = 1'000'000;
 // How long the thread waits for an entry before it looks whether something is due.
 constexpr int64_t idle_wait_ns = 20 * ms;
 constexpr int64_t move_wait_ns = 1 * ms;
-constexpr int64_t engine_check_ns = 50 * ms;
 // How long a shard that was handed over waits for its new owner to listen, beyond a lease.
 constexpr int64_t listen_timeout_ns = 5000 * ms;
 
@@ -32,7 +31,7 @@ uint64_t new_life() {
 std::string key_of(uint32_t shard) { return fmt::format("shard.{}", shard); }
 
 void note(std::string text) {
-  gyre::detail::log(LogLevel::info, [&] { return "gyre: info: " + text; });
+  gyre::detail::log(LogLevel::info, [&] { return text; });
 }
 
 KeyValueEntry entry_at(kvStore* bucket, const std::string& key, natsStatus& status) {
@@ -340,9 +339,6 @@ void Membership::apply(std::string_view key, std::optional<std::string_view> val
 
 // An engine that was launched again has lost its actors' state: a new life begins.
 void Membership::check_engine() {
-  const int64_t now = lease_clock_ns();
-  if (now - engine_checked_ns_ < engine_check_ns) return;  // it reads the counts of all workers
-  engine_checked_ns_ = now;
   const EngineHealth before = std::exchange(engine_, health_());
   if (context_->lease.life() == 0) return;
   if (!engine_.serves) {

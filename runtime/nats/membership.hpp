@@ -135,7 +135,6 @@ class Membership {
   bool up_to_date_ = false;  // the watcher has shown what was written before it began
   uint64_t reconnects_seen_ = 0;
   EngineHealth engine_;
-  int64_t engine_checked_ns_ = 0;
   uint64_t last_life_ = 0;     // this process's, before the present one
   uint64_t own_revision_ = 0;  // of the node's entry
   int64_t renewed_ns_ = 0, tried_ns_ = 0;

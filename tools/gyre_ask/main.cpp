@@ -13,6 +13,7 @@
 #include "common_options.hpp"
 #include "requests.hpp"
 #include "schema_file.hpp"
+#include "server_options.hpp"
 
 namespace gyre::tools {
 namespace {
@@ -70,27 +71,7 @@ void add_options(ProgramCommand command, AskSettings& settings) {
   command.add_option("--namespace", settings.namespace_name, "the nodes' namespace")
       .show_default()
       .group(server);
-  command
-      .add_option("--server", settings.connection.servers,
-                  "URL of a server; of a cluster: several, with commas")
-      .separated_by(',')
-      .one_value_each()
-      .type_name("URL")
-      .group(server);
-  command
-      .add_option("--creds", settings.connection.credentials_file,
-                  "credentials: a JWT and its key, as nsc writes")
-      .type_name("FILE")
-      .group(server);
-  command.add_option("--tls-ca", settings.connection.ca_file, "trusted certificates, PEM: connects by TLS")
-      .type_name("FILE")
-      .group(server);
-  command.add_option("--tls-cert", settings.connection.certificate_file, "the client's certificate, PEM")
-      .type_name("FILE")
-      .group(server);
-  command.add_option("--tls-key", settings.connection.key_file, "the key of --tls-cert, PEM")
-      .type_name("FILE")
-      .group(server);
+  add_server_options(command, settings.connection);
   command.footer(
       "gyre-ask my::Counter 17 Add '(amount = 5)' --schema counter.capnp --reply Sum\n\n"
       "Exit: 0 the request was answered, sent or stored, 1 it failed, 2 bad usage, 3 no server, no "

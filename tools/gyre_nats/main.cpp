@@ -13,6 +13,7 @@
 
 #include "command_line.hpp"
 #include "common_options.hpp"
+#include "server_options.hpp"
 #include "watching.hpp"
 
 namespace gyre::tools {
@@ -23,7 +24,6 @@ struct NodeSettings {
   nats::GatewayOptions gateway;
   std::string json_file, actors;
   bool builtin = false;
-  uint32_t lease_ms = 0, clock_error_ms = 0, acknowledge_wait_ms = 30000, handover_timeout_ms = 10000;
   double leave_timeout_s = 30;
 };
 
@@ -38,27 +38,15 @@ std::string host_name() {
 void add_options(ProgramCommand command, NodeSettings& settings) {
   nats::GatewayOptions& gateway = settings.gateway;
   gateway.node = host_name();
-  const std::string server = "The server", actors = "The actors", node = "The node and its namespace";
-  command
-      .add_option("--server", gateway.connection.servers,
-                  "URL of a server; of a cluster: several, with commas")
-      .separated_by(',')
-      .type_name("URL")
-      .group(server);
-  command
-      .add_option("--creds", gateway.connection.credentials_file,
-                  "credentials: a JWT and its key, as nsc writes")
-      .type_name("FILE")
-      .group(server);
-  command.add_option("--tls-ca", gateway.connection.ca_file, "trusted certificates, PEM: connects by TLS")
-      .type_name("FILE")
-      .group(server);
-  command.add_option("--tls-cert", gateway.connection.certificate_file, "the node's certificate, PEM")
-      .type_name("FILE")
-      .group(server);
-  command.add_option("--tls-key", gateway.connection.key_file, "the key of --tls-cert, PEM")
-      .type_name("FILE")
-      .group(server);
+  const std::string actors = "The actors", node = "The node and its namespace";
+  const auto add_milliseconds = [&](const char* name, std::chrono::milliseconds& value, const char* text) {
+    command
+        .add_option(
+            name, [&value](int64_t ms) { value = std::chrono::milliseconds(ms); }, text)
+        .type_name("MS")
+        .group(node);
+  };
+  add_server_options(command, gateway.connection);
   const auto library =
       command
           .add_option("--actors", settings.actors,
@@ -72,14 +60,9 @@ void add_options(ProgramCommand command, NodeSettings& settings) {
   command.add_option("--namespace", gateway.namespace_name, "the namespace").show_default().group(node);
   command.add_option("--node,--name", gateway.node, "the node's name").show_default().group(node);
   command.add_option("--shards", gateway.shards, "number of shards; the first node decides (64)").group(node);
-  command.add_option("--lease", settings.lease_ms, "lease in milliseconds; the first node decides (3000)")
-      .type_name("MS")
-      .group(node);
-  command
-      .add_option("--clock-error", settings.clock_error_ms,
-                  "milliseconds that other nodes wait after a lease; the first node decides (500)")
-      .type_name("MS")
-      .group(node);
+  add_milliseconds("--lease", gateway.lease, "lease; the first node decides (3000)");
+  add_milliseconds("--clock-error", gateway.clock_error,
+                   "how long other nodes wait after a lease; the first node decides (500)");
   command
       .add_option("--replicas", gateway.replicas,
                   "copies that a cluster of servers keeps of the bucket and the stream")
@@ -95,16 +78,10 @@ void add_options(ProgramCommand command, NodeSettings& settings) {
                   "most durable tells of one shard that actors have at once")
       .show_default()
       .group(node);
-  command
-      .add_option("--ack-wait", settings.acknowledge_wait_ms,
-                  "milliseconds after which durable tells of a node that died are delivered again")
-      .show_default()
-      .group(node);
-  command
-      .add_option("--handover-timeout", settings.handover_timeout_ms,
-                  "milliseconds that a shard waits for requests in flight before it moves")
-      .show_default()
-      .group(node);
+  add_milliseconds("--ack-wait", gateway.acknowledge_wait,
+                   "after that durable tells of a node that died are delivered again (30000)");
+  add_milliseconds("--handover-timeout", gateway.handover_timeout,
+                   "how long a shard waits for requests in flight before it moves (10000)");
   command.add_option("--leave-timeout", settings.leave_timeout_s, "seconds to hand over on SIGTERM or SIGINT")
       .show_default()
       .group(node);
@@ -133,10 +110,6 @@ Json summary_of(const nats::Gateway& gateway, const Books& books, bool left) {
 int serve(NodeSettings& settings) {
   catch_interrupts();
   settings.options.publish_stats = true;
-  settings.gateway.lease = std::chrono::milliseconds(settings.lease_ms);
-  settings.gateway.clock_error = std::chrono::milliseconds(settings.clock_error_ms);
-  settings.gateway.acknowledge_wait = std::chrono::milliseconds(settings.acknowledge_wait_ms);
-  settings.gateway.handover_timeout = std::chrono::milliseconds(settings.handover_timeout_ms);
   Runtime runtime = Runtime::launch(actors_of(settings), settings.options);
   const auto metrics = serve_metrics(runtime);
   nats::Gateway gateway(runtime, settings.gateway);
