@@ -41,7 +41,7 @@ TEST_CASE(
   options.connection.servers = {};
   options.connection.certificate_file = "certificate.pem";
   options.namespace_name = "a.b";
-  options.node = std::string(33, 'n') + "\n";
+  options.node = std::string(33, 'n').append("\n");
   options.shards = 4097;
   options.lease = 299ms;
   options.clock_error = -1ms;
