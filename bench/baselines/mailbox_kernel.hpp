@@ -81,6 +81,14 @@ class MailboxWorker {
     uint32_t replies;  // replies there
     bool from_host;
   };
+  /// The first message of each ring, by one load a lane: lanes 0 to 3 have the packets of the mailbox's, 4 to
+  /// 7 those of the reply ring's, lane 8 the first of the host's.
+  struct Heads {
+    static constexpr uint32_t message = 0x00f, reply = 0x0f0, from_host = 0x100;
+
+    Packet packet;
+    uint32_t there;  // lanes whose packet is there
+  };
 
   __device__ MailboxWorker(const MailboxRun& run, Shared& shared, uint32_t me)
       : run_(run), shared_(shared), me_(me), lane_(threadIdx.x & 31) {
@@ -129,28 +137,10 @@ class MailboxWorker {
       ++received_;
       wrong_ += right ? 0 : 1;
       __syncwarp(same);
-      if (rank == 0) {
-        const uint32_t taken = shared_.taken[from] += __popc(same);
-        const uint32_t left = shared_.given[from] - taken;
-        uint32_t grant = shared_.grant[from];
-        if (left * 2 <= grant) {
-          if (left == 0 && grant < most_granted) {  // it used all: gets as much again of what is spare
-            if (atomicSub(&shared_.spare, int32_t(grant)) >= int32_t(grant)) {
-              grant *= 2;
-              shared_.grant[from] = uint16_t(grant);
-            } else {
-              atomicAdd(&shared_.spare, int32_t(grant));
-            }
-          }
-          raises = true;
-          raised = shared_.given[from] = taken + grant;
-        }
-      }
+      if (rank == 0) raises = count_taken(from, __popc(same), raised);
     }
     head_ += found.mail;
-    __syncwarp();  // every lane has its message: the slots may be written again
-    // Pairs with the acquire in send().
-    if (raises) MailboxMemory::store_release(run_.limits[uint64_t(from) * run_.workers + me_], raised);
+    raise_limit(raises, from, raised);
   }
 
   /// Sends one message of each lane that has one, as far as limits allow. Messages of one lane to one worker
@@ -168,7 +158,7 @@ class MailboxWorker {
       __syncwarp(same);  // every lane has read them: the first may write
       if (int32_t(limit - sent) < int32_t(wanted)) {
         if (rank == 0) {
-          // Pairs with the release in take().
+          // Pairs with the release in raise_limit().
           const uint32_t read = MailboxMemory::load_acquire(run_.limits[uint64_t(me_) * run_.workers + to]);
           if (int32_t(read - limit) > 0) shared_.limit[to] = limit = read;
         }
@@ -193,36 +183,75 @@ class MailboxWorker {
     return goes;
   }
 
-  /// Sends one message of the first lane, as soon as the limit allows.
-  __device__ void send_one(uint32_t to) {
-    while (!__any_sync(~0u, send(lane_ == 0, to))) {
+  /// Loads the heads of the three rings together, until those of `wanted` are there.
+  __device__ Heads wait_for(uint32_t wanted) const {
+    const Packet* cell = run_.host + me_ * MailboxMessage::packets;
+    uint32_t stamp = 1;
+    if (lane_ < 4) {
+      cell = mailbox(me_, head_) + lane_;
+      stamp = stamp_of(head_, run_.slots);
+    } else if (lane_ < 8) {
+      cell = reply_slot(me_, reply_head_) + (lane_ - 4);
+      stamp = stamp_of(reply_head_, run_.reply_slots);
     }
+    Heads heads;
+    do {
+      if (lane_ <= 8) heads.packet = MailboxMemory::load(*cell);
+      heads.there = __ballot_sync(~0u, lane_ <= 8 && heads.packet.stamp == stamp);
+    } while ((heads.there & wanted) != wanted);
+    return heads;
+  }
+
+  /// Sends one message, as soon as the limit allows.
+  __device__ void send_one(uint32_t to) {
+    const uint32_t sent = shared_.sent[to];
+    while (int32_t(shared_.limit[to] - sent) <= 0) read_limit(to);
+    const uint64_t ticket = claim_one(run_.tails, to);
+    if (lane_ < MailboxMessage::packets) {
+      MailboxMemory::store(mailbox(to, ticket)[lane_],
+                           MailboxMessage::packet(me_, sent, lane_, stamp_of(ticket, run_.slots)));
+    }
+    if (lane_ == 0) shared_.sent[to] = sent + 1;
+    __syncwarp();
+  }
+  /// Reads the limit again once half of the first one is used: before a message waits for it.
+  __device__ void read_limit_early(uint32_t to) {
+    if (int32_t(shared_.limit[to] - shared_.sent[to]) * 2 <= int32_t(run_.allowance)) read_limit(to);
+  }
+  /// Checks the message among `heads`, counts it, and raises its sender's limit.
+  __device__ void take_one(const Heads& heads) {
+    uint32_t from = __shfl_sync(~0u, heads.packet.data[0], 0), raised = 0;
+    const uint32_t number = __shfl_sync(~0u, heads.packet.data[1], 0);
+    bool right = from < run_.workers;
+    if (!right) from = 0;
+    right = right && number == shared_.taken[from] &&
+            (lane_ >= 4 || MailboxMessage::equals(heads.packet, from, number, lane_));
+    right = __all_sync(~0u, right);
+    if (!right) ++wrong_;
+    ++head_;
+    bool raises = false;
+    if (lane_ == 0) {
+      ++received_;
+      raises = count_taken(from, 1, raised);
+    }
+    raise_limit(raises, from, raised);
   }
 
   /// Writes a reply: its receiver has a slot for each ask that it has open.
   __device__ void reply(uint32_t to) {
-    unsigned long long ticket = 0;
-    if (lane_ == 0) ticket = atomicAdd(run_.reply_tails + to * mailbox_words_a_line, 1ull);
-    ticket = __shfl_sync(~0u, ticket, 0);
+    const uint64_t ticket = claim_one(run_.reply_tails, to);
     if (lane_ < MailboxMessage::packets) {
       MailboxMemory::store(
           reply_slot(to, ticket)[lane_],
           MailboxMessage::packet(me_, uint32_t(ticket), lane_, stamp_of(ticket, run_.reply_slots)));
     }
   }
-  /// Takes one reply.
-  __device__ void take_reply() {
-    bool right = true;
-    if (lane_ < MailboxMessage::packets) {
-      const uint32_t stamp = stamp_of(reply_head_, run_.reply_slots);
-      Packet packet;
-      do {
-        packet = MailboxMemory::load(reply_slot(me_, reply_head_)[lane_]);
-      } while (packet.stamp != stamp);
-      right = MailboxMessage::equals(packet, 1 - me_, uint32_t(reply_head_), lane_);
-    }
-    ++reply_head_;
+  /// Checks the reply among `heads`.
+  __device__ void take_reply(const Heads& heads) {
+    const bool right = lane_ < 4 || lane_ >= 8 ||
+                       MailboxMessage::equals(heads.packet, 1 - me_, uint32_t(reply_head_), lane_ - 4);
     if (!right) ++wrong_;
+    ++reply_head_;
   }
 
   __device__ uint32_t received() const { return received_; }
@@ -231,6 +260,41 @@ class MailboxWorker {
  private:
   static constexpr uint32_t most_granted = 1024;
 
+  // Counts `count` messages of `from` as taken, by one lane. True if its limit is `raised` now.
+  __device__ bool count_taken(uint32_t from, uint32_t count, uint32_t& raised) {
+    const uint32_t taken = shared_.taken[from] += count;
+    const uint32_t left = shared_.given[from] - taken;
+    uint32_t grant = shared_.grant[from];
+    if (left * 2 > grant) return false;
+    if (left == 0 && grant < most_granted) {  // it used all: gets as much again of what is spare
+      if (atomicSub(&shared_.spare, int32_t(grant)) >= int32_t(grant)) {
+        grant *= 2;
+        shared_.grant[from] = uint16_t(grant);
+      } else {
+        atomicAdd(&shared_.spare, int32_t(grant));
+      }
+    }
+    raised = shared_.given[from] = taken + grant;
+    return true;
+  }
+  // Tells producers what count_taken() said, each lane one.
+  __device__ void raise_limit(bool raises, uint32_t from, uint32_t raised) {
+    __syncwarp();  // every lane has its message: the slots may be written again
+    // Pairs with the acquires in send() and read_limit().
+    if (raises) MailboxMemory::store_release(run_.limits[uint64_t(from) * run_.workers + me_], raised);
+  }
+  __device__ void read_limit(uint32_t to) {
+    // Pairs with the release in raise_limit().
+    const uint32_t read = MailboxMemory::load_acquire(run_.limits[uint64_t(me_) * run_.workers + to]);
+    __syncwarp();  // every lane has compared the limit that was known
+    if (lane_ == 0 && int32_t(read - shared_.limit[to]) > 0) shared_.limit[to] = read;
+    __syncwarp();
+  }
+  __device__ uint64_t claim_one(unsigned long long* tails, uint32_t to) const {
+    unsigned long long ticket = 0;
+    if (lane_ == 0) ticket = atomicAdd(tails + to * mailbox_words_a_line, 1ull);
+    return __shfl_sync(~0u, ticket, 0);
+  }
   __device__ static uint32_t leading(bool there) {
     const uint32_t others = __ballot_sync(~0u, !there);
     return others == 0 ? 32 : uint32_t(__ffs(int(others)) - 1);
@@ -303,39 +367,37 @@ __global__ void __launch_bounds__(32 * warps) mailbox_rate_kernel(MailboxRun run
   if (lane == 0) run.results[me] = {begin, end, received, wrong};
 }
 
-/// Two workers, each on a multiprocessor of its own: one message at a time there and back. `samples`: cycles
-/// of each round trip.
+/// Two workers, each on a multiprocessor of its own: one message at a time there and back. A worker answers
+/// as soon as a message is there; it checks the message and raises limits while the answer is on its way.
+/// `samples`: cycles of each round trip.
 template <bool by_reply_ring>
 __global__ void __launch_bounds__(32) mailbox_latency_kernel(MailboxRun run) {
   __shared__ typename MailboxWorker<2>::Shared shared;
+  using Heads = typename MailboxWorker<2>::Heads;
   const uint32_t me = blockIdx.x, lane = threadIdx.x;
+  const bool gets_replies = by_reply_ring && me == 0;
   MailboxWorker<2> worker(run, shared, me);
   uint64_t begin, end;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin) : : "memory");
   const long long first = clock64();
+  long long sent_at = first;
+  if (me == 0) worker.send_one(1);
   for (uint32_t n = 0; n < run.messages; ++n) {
-    const long long sent_at = clock64();
-    if (me == 0) {
-      worker.send_one(1);
-      if (by_reply_ring) {
-        while (worker.poll().replies == 0) {
-        }
-        worker.take_reply();
-      }
+    const Heads heads = worker.wait_for(gets_replies ? Heads::reply : Heads::message);
+    const long long came_at = clock64();
+    if (me == 1 && by_reply_ring) {
+      worker.reply(0);
+    } else if (me == 1 || n + 1 < run.messages) {
+      worker.send_one(1 - me);
     }
-    if (me == 1 || !by_reply_ring) {
-      auto found = worker.poll();
-      while (found.mail == 0) found = worker.poll();
-      worker.take(found);
+    if (me == 0 && lane == 0) run.samples[n] = uint32_t(came_at - sent_at);
+    sent_at = came_at;
+    if (gets_replies) {
+      worker.take_reply(heads);
+    } else {
+      worker.take_one(heads);
     }
-    if (me == 1) {
-      if (by_reply_ring) {
-        worker.reply(0);
-      } else {
-        worker.send_one(0);
-      }
-    }
-    if (me == 0 && lane == 0) run.samples[n] = uint32_t(clock64() - sent_at);
+    worker.read_limit_early(1 - me);
   }
   const long long last = clock64();
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end) : : "memory");
