@@ -28,6 +28,7 @@ constexpr std::array fields{
     GYRE_COUNT(durable_delayed, "Deliveries of durable tells put off to a later one."),
     GYRE_COUNT(durable_duplicates, "Deliveries of an id that the node has or had in hand."),
     GYRE_COUNT(durable_redelivered, "Deliveries of durable tells that were not the first."),
+    GYRE_COUNT(durable_consumers_renewed, "Consumers made anew because they delivered none of their tells."),
     GYRE_COUNT(dropped, "Requests that the NATS library dropped unread."),
     GYRE_COUNT(disconnects, "Connections to a server that were lost."),
     GYRE_COUNT(leases_lost, "Leases of this node that ended early, also with its engine."),

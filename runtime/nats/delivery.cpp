@@ -1,5 +1,6 @@
 #include <gyre/runtime/nats/delivery.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -24,6 +25,18 @@ bool Delivery::read(std::string_view reply_subject, Delivery& delivery) {
   };
   return number(tokens[first], delivery.number) && delivery.number != 0 &&
          number(tokens[first + 3], delivery.stored_ns) && delivery.stored_ns >= 0;
+}
+
+uint64_t undelivered_in(std::string_view consumer_info) {
+  // Names and subjects in the reply hold no quotes, so that nothing else in it looks like the member.
+  constexpr std::string_view member = "\"num_pending\":";
+  const size_t at = consumer_info.find(member);
+  if (at == consumer_info.npos) return 0;
+  const std::string_view text = consumer_info.substr(at + member.size());
+  const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  uint64_t number = 0;
+  const auto error = std::from_chars(text.data() + begin, text.data() + text.size(), number).ec;
+  return error == std::errc() ? number : 0;
 }
 
 }  // namespace gyre::nats::detail

@@ -1,4 +1,4 @@
-// What JetStream says of a message that it delivers.
+// What JetStream says of a message that it delivers, and of a consumer.
 #pragma once
 
 #include <cstdint>
@@ -13,5 +13,9 @@ struct Delivery {
   /// Returns false if the subject is no such one. `delivery` is unspecified then.
   static bool read(std::string_view reply_subject, Delivery& delivery);
 };
+
+/// Returns how many of its messages a consumer has not yet delivered: `num_pending` of a reply to
+/// `CONSUMER.INFO`. 0 if the text is no such reply.
+uint64_t undelivered_in(std::string_view consumer_info);
 
 }  // namespace gyre::nats::detail

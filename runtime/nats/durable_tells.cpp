@@ -143,13 +143,21 @@ void DurableTells::take(Pull& pull, const natsSubscription* subscription, Messag
   const char* const reply = reply_subject_of(message.get());
   Delivery delivery;
   if (reply == nullptr || !Delivery::read(reply, delivery)) {
-    // The request ended: its time is over (408), JetStream is not there (503), the consumer is gone (409,
-    // 404).
     const auto code = header_of(message.get(), "Status");
     const std::lock_guard lock(mutex_);
     if (subscription != pull.subscription.get()) return;  // of a former service
+    if (!code) {
+      // The reply to CONSUMER.INFO.
+      const auto body = body_of(message.get());
+      const std::string_view info(reinterpret_cast<const char*>(body.data()), body.size());
+      pull.held_back = pull.wanted != 0 && undelivered_in(info) != 0;
+      return;
+    }
+    // The request ended: its time is over (408), JetStream is not there (503), the consumer is gone (409,
+    // 404).
     pull.wanted = 0;
-    if (code != "408") {
+    pull.held_back = pull.held_back && code == "408";
+    if (code != "408" || pull.held_back) {
       pull.not_before_ns = lease_clock_ns() + retry_ns;
       pull.has_consumer = false;
     }
@@ -161,8 +169,10 @@ void DurableTells::take(Pull& pull, const natsSubscription* subscription, Messag
   Shard& shard = *pull.shard;
   {
     const std::lock_guard lock(mutex_);
-    const bool expected = subscription == pull.subscription.get() && pull.wanted > 0;
-    if (expected && --pull.wanted == 0) due_.notify_all();
+    if (subscription == pull.subscription.get()) {
+      pull.held_back = false;
+      if (pull.wanted > 0 && --pull.wanted == 0) due_.notify_all();
+    }
   }
   uint64_t life = 0;  // in which the node owns the shard
   {
@@ -319,8 +329,9 @@ void DurableTells::run() {
     for (Pull& pull : pulls_) {
       if (stopped_ || !pull.subscription || now < pull.not_before_ns) continue;
       if (!pull.has_consumer) {
+        const bool renew = std::exchange(pull.held_back, false);
         lock.unlock();
-        const bool made = make_consumer(pull);
+        const bool made = make_consumer(pull, renew);
         lock.lock();
         pull.has_consumer = made;
         if (!made) pull.not_before_ns = lease_clock_ns() + retry_ns;
@@ -336,21 +347,34 @@ void DurableTells::run() {
 
 void DurableTells::pull_more(Pull& pull, int64_t now) {
   const uint32_t most = context_->options.durable_in_flight;
-  if (pull.wanted != 0 && now < pull.expires_ns + pull_grace_ns) return;
+  if (pull.wanted != 0 && now < pull.expires_ns + pull_grace_ns) {
+    const bool half_over = now >= pull.expires_ns - pull_expires_ns / 2;
+    if (half_over && !pull.asked_for_info) pull.asked_for_info = ask_jet_stream(pull, "CONSUMER.INFO", {});
+    return;
+  }
   if (pull.in_hand > most / 2) return;
   pull.wanted = most - pull.in_hand;
   pull.expires_ns = now + pull_expires_ns;
-  const std::string subject =
-      fmt::format("$JS.API.CONSUMER.MSG.NEXT.{}.shard_{}", context_->subjects.stream(), pull.shard->number);
+  pull.asked_for_info = pull.held_back = false;
   const std::string request = fmt::format("{{\"batch\": {}, \"expires\": {}}}", pull.wanted, pull_expires_ns);
-  if (natsConnection_PublishRequest(context_->connection.get(), subject.c_str(), pull.inbox.c_str(),
-                                    request.data(), int(request.size())) != NATS_OK) {
+  if (!ask_jet_stream(pull, "CONSUMER.MSG.NEXT", request)) {
     pull.wanted = 0;
     pull.not_before_ns = now + retry_ns;
   }
 }
 
-bool DurableTells::make_consumer(Pull& pull) {
+// Sends a request about the shard's consumer. The reply comes to the pull's inbox.
+bool DurableTells::ask_jet_stream(const Pull& pull, std::string_view what, std::string_view request) {
+  const std::string subject =
+      fmt::format("$JS.API.{}.{}.shard_{}", what, context_->subjects.stream(), pull.shard->number);
+  return context_->connection.connected() &&
+         natsConnection_PublishRequest(context_->connection.get(), subject.c_str(), pull.inbox.c_str(),
+                                       request.data(), int(request.size())) == NATS_OK;
+}
+
+// @param renew  delete the consumer first. The new one delivers again all that is in the stream. What is in
+//               hand is known then, and an acknowledgement to the old one's reply subject removes its tell.
+bool DurableTells::make_consumer(const Pull& pull, bool renew) {
   const std::string name = fmt::format("shard_{}", pull.shard->number);
   const std::string filter = context_->subjects.durable("*", pull.shard->number);
   jsConsumerConfig config;
@@ -363,6 +387,8 @@ bool DurableTells::make_consumer(Pull& pull) {
   config.MaxAckPending = 1000;
   const std::string stream = context_->subjects.stream();
   jsErrCode error = jsErrCode(0);
+  if (renew && js_DeleteConsumer(jet_stream_.get(), stream.c_str(), name.c_str(), nullptr, &error) == NATS_OK)
+    context_->counts.add(&GatewayBooks::durable_consumers_renewed);
   if (js_AddConsumer(nullptr, jet_stream_.get(), stream.c_str(), &config, nullptr, &error) == NATS_OK)
     return true;
   return js_GetConsumerInfo(nullptr, jet_stream_.get(), stream.c_str(), name.c_str(), nullptr, nullptr) ==

@@ -21,6 +21,13 @@ namespace gyre::nats::detail {
 ///
 /// Each shard has one pull request at a time: for as many tells as it has room for. A request that JetStream
 /// does not answer ends with its time.
+///
+/// A server that was killed may come back with a consumer's state that is older than its stream. The consumer
+/// then wants to deliver tells that the stream no longer has. nats-server 2.9 makes one attempt per pull
+/// request and per new tell, and an attempt with such a tell delivers nothing: the others may wait forever.
+/// So, half-way through a pull request, CONSUMER.INFO asks whether the consumer has tells. If it has, and
+/// delivers none until the request ends, it is deleted and created again. The info comes to the pull's inbox:
+/// nothing waits for it.
 class DurableTells : public std::enable_shared_from_this<DurableTells> {
  public:
   /// Creates the stream unless it is there.
@@ -44,10 +51,12 @@ class DurableTells : public std::enable_shared_from_this<DurableTells> {
     Subscription subscription;  // of the inbox; null: the shard is not served
     std::string inbox;
     bool has_consumer = false;
-    uint32_t wanted = 0;        // tells that the request in the server has still to bring
-    uint32_t in_hand = 0;       // tells with actors
-    int64_t expires_ns = 0;     // of the request
-    int64_t not_before_ns = 0;  // of the next request, after a refusal
+    bool asked_for_info = false;  // of the consumer, during this request
+    bool held_back = false;       // the consumer has tells, and has delivered none since it said so
+    uint32_t wanted = 0;          // tells that the request in the server has still to bring
+    uint32_t in_hand = 0;         // tells with actors
+    int64_t expires_ns = 0;       // of the request
+    int64_t not_before_ns = 0;    // of the next request, after a refusal
   };
   struct InHand {
     uint64_t life = 0;
@@ -65,7 +74,8 @@ class DurableTells : public std::enable_shared_from_this<DurableTells> {
   bool is_known(natsMsg* message, std::string_view id, uint32_t shard, uint64_t life);
   void run();
   void pull_more(Pull& pull, int64_t now);
-  bool make_consumer(Pull& pull);
+  bool ask_jet_stream(const Pull& pull, std::string_view what, std::string_view request);
+  bool make_consumer(const Pull& pull, bool renew);
   void report_progress(int64_t now);
   void forget_old(int64_t now);
 

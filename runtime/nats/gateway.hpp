@@ -42,6 +42,7 @@ struct GatewayBooks {
   /// Deliveries after the first of the same tell, by JetStream's own number; part of durable_received.
   /// nats-server 2.9 gives the second delivery number 1 if the client of the first was gone already.
   uint64_t durable_redelivered = 0;
+  uint64_t durable_consumers_renewed = 0;  ///< shards' consumers made anew: they had tells and delivered none
 
   uint64_t dropped = 0;      ///< requests that the NATS library dropped: 65,536 of their shard waited already
   uint64_t disconnects = 0;  ///< connections to a server that were lost

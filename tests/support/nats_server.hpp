@@ -161,6 +161,10 @@ class NatsClient {
     jsStreamInfo_Destroy(info);
     return messages;
   }
+  /// Deletes a stream's consumer. Returns false if there is none.
+  bool delete_consumer(const std::string& stream, const std::string& consumer) {
+    return js_DeleteConsumer(jet_stream_, stream.c_str(), consumer.c_str(), nullptr, nullptr) == NATS_OK;
+  }
   /// Returns an entry of a bucket; empty if it is not there.
   std::string entry(const std::string& bucket, const std::string& key) {
     kvStore* store = nullptr;

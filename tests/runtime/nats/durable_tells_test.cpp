@@ -256,3 +256,27 @@ TEST_CASE("a handler that takes longer than JetStream waits is not handled twice
   CHECK(node.balanced_books().durable_processed == 1);
   CHECK(node.runtime.books().asks.accepted == 1);
 }
+
+TEST_CASE("a durable tell in hand while its consumer is deleted and made anew is handled once and removed") {
+  if (!has_server()) return;
+  const std::string url = shared_server().url();
+  auto options = options_for(url, "durable_renewed");
+  options.shards = 1;
+  options.acknowledge_wait = 60s;  // only the new consumer delivers again
+  Node node(options, {.workers = 1});
+  node.wait_for_all_shards();
+  Sender sender(url, "durable_renewed", 1);
+  uint64_t sent = 0;
+  // Until the tell is delivered again before its handler ends, however busy the machine is.
+  for (uint64_t work_ns = 1'000'000'000; node.gateway->books().durable_duplicates == 0; work_ns *= 2) {
+    const uint64_t received = node.gateway->books().durable_received;
+    REQUIRE(sender.store(1, std::to_string(++sent), ask_type, ask_body(Action::WORK, work_ns)).stored);
+    wait_until([&] { return node.gateway->books().durable_received > received; });
+    REQUIRE(sender.client.delete_consumer(sender.subjects.stream(), "shard_0"));
+    sender.wait_until_stream_is_empty();
+  }
+  const GatewayBooks books = node.balanced_books();
+  CHECK(books.durable_processed == sent);
+  CHECK(books.durable_received == sent + books.durable_duplicates);
+  CHECK(node.runtime.books().asks.accepted == sent);
+}

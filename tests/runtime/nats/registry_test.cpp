@@ -129,3 +129,18 @@ TEST_CASE("reply subjects that are not JetStream's deliveries are refused") {
   Delivery delivery;
   CHECK_FALSE(Delivery::read(std::string(100'000, '.'), delivery));
 }
+
+TEST_CASE("a consumer's info says how many of its messages it has not delivered") {
+  CHECK(undelivered_in(R"({"num_ack_pending":5,"num_waiting":1,"num_pending":4})") == 4);
+  CHECK(undelivered_in(R"({"num_pending": 4, "num_ack_pending": 5})") == 4);
+  CHECK(undelivered_in(R"({"num_ack_pending":5,"num_pending":0})") == 0);
+}
+
+TEST_CASE("a text that is no consumer's info says that nothing is undelivered") {
+  for (const std::string_view text : {"", "4", R"({"error":{"code":404}})", R"({"num_ack_pending":5})",
+                                      R"("num_pending":)", R"("num_pending": )", R"("num_pending":-4)",
+                                      R"("num_pending":"4")", R"("num_pending":18446744073709551616)"}) {
+    INFO(text);
+    CHECK(undelivered_in(text) == 0);
+  }
+}

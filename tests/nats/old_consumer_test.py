@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""old_consumer_test.py NODE ACTORS: a server that was killed comes back with a consumer that is older than its stream, and
+durable tells are handled all the same.
+
+NODE: gyre-nats. ACTORS: the shared object with witness::Witness."""
+
+import collections
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+import processes
+from witness import client, evidence
+
+NODE, ACTORS = "", ""
+STREAM, CONSUMER = "gyre_test_tells", "gyre_test_tells.shard_0"
+GONE = range(1, 9)
+NEW = range(9, 12)
+
+
+def publish(connection, number, shard=0):
+    connection.publish_to_stream(
+        f"gyre.test.durable.{client.ACTOR}.{shard}", client.act(number, 0, False),
+        {"Gyre-Type": client.TYPE, "Gyre-Key": "1", "Gyre-Id": f"{number:x}"},
+    )
+
+
+def stored(connection):
+    return connection.jet_stream(f"STREAM.INFO.{STREAM}")["state"]["messages"]
+
+
+class OldConsumer(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gyre-old-consumer-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.server = processes.Server().start()
+        self.node = processes.Node(NODE, self.server, "--actors", ACTORS, "--shards", "1", "--ack-wait", "1000")
+        self.node.environment = {"GYRE_WITNESS_FILE": str(self.folder / "handled")}
+
+    def consumer(self, connection):
+        return connection.jet_stream(f"CONSUMER.INFO.{CONSUMER}")
+
+    def deliver(self, connection, count):
+        """Takes deliveries, and returns their reply subjects."""
+        inbox = "_INBOX.old_consumer"
+        subscription = connection.subscribe(inbox)
+        request = {"batch": count, "expires": 10**10}
+        connection.publish(f"$JS.API.CONSUMER.MSG.NEXT.{CONSUMER}", json.dumps(request).encode(), reply=inbox)
+        replies = [connection.next().reply for _ in range(count)]
+        connection.unsubscribe(subscription)
+        return replies
+
+    def make_consumer_old(self):
+        """Leaves a server whose consumer waits for the acknowledgements of tells that its stream has no more, as a server
+        does that was killed before it wrote the consumer's state."""
+        self.node.start()
+        with self.server.connect() as connection:
+            processes.wait_for(lambda: connection.jet_stream(f"CONSUMER.NAMES.{STREAM}")["consumers"], "a consumer")
+            self.assertEqual(self.node.stop(), 0, self.node.output())
+            # Of a shard that nobody has: a consumer forgets what is older than all of its stream.
+            publish(connection, 0, shard=1)
+            for number in GONE:
+                publish(connection, number)
+            deliveries = self.deliver(connection, len(GONE))
+        self.server.stop()
+        [state] = self.server.folder.rglob("obs/shard_0/o.dat")
+        shutil.copy(state, self.folder / "o.dat")
+        self.server.start()
+        with self.server.connect() as connection:
+            for reply in deliveries:
+                connection.publish(reply, b"+ACK")
+            processes.wait_for(lambda: stored(connection) == 1, "the tells being removed")
+        self.server.stop()
+        shutil.copy(self.folder / "o.dat", state)
+        self.server.start()
+
+    def handled(self):
+        return collections.Counter(number for _, _, number, *_ in evidence.read(client.RECORD, self.folder, "handled"))
+
+    def test_tells_are_handled_past_a_consumer_that_waits_for_tells_that_are_gone(self):
+        self.make_consumer_old()
+        self.node.start()
+        with self.server.connect() as connection:
+            self.assertEqual(self.consumer(connection)["num_ack_pending"], len(GONE))
+            delivers_none = connection.info["version"].startswith("2.9.")  # later servers pass over what is gone
+            if delivers_none:
+                processes.wait_for(lambda: self.consumer(connection)["num_redelivered"], "a search for what is gone")
+            for number in NEW:
+                publish(connection, number)
+            processes.wait_for(lambda: stored(connection) == 1, f"tells being handled; the consumer: {self.consumer(connection)}")
+        self.assertEqual(self.handled(), dict.fromkeys(NEW, 1))
+        self.assertEqual(self.node.stop(), 0, self.node.output())
+        summary = json.loads(self.node.output().splitlines()[-1].removeprefix("gyre-nats: "))
+        self.assertTrue(summary["balanced"] and summary["left"], summary)
+        self.assertEqual(summary["gateway"]["durable_processed"], len(NEW))
+        if delivers_none:
+            self.assertGreaterEqual(summary["gateway"]["durable_consumers_renewed"], 1, summary)
+
+
+if __name__ == "__main__":
+    NODE, ACTORS = sys.argv[1:]
+    del sys.argv[1:]
+    processes.nats_server()
+    unittest.main(verbosity=2)
