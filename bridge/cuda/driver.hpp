@@ -87,6 +87,7 @@ namespace gyre::cuda {
   X(cuCtxGetCurrent)                              \
   X(cuCtxSynchronize)                             \
   X(cuStreamWaitValue32)                          \
+  X(cuStreamWriteValue32)                         \
   X(cuThreadExchangeStreamCaptureMode)
 
 // Functions that not every driver has, each with the CUDA version that brought it and its type there (which the

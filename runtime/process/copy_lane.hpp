@@ -4,7 +4,8 @@
 //
 // A lane is a ring with one producer, the program, and one consumer, the engine process. `asked` and `done`
 // count commands and wrap. The program writes a command, then `asked`; the engine process does commands in
-// their order, and counts `done` when the copy has ended. Each side sleeps on the other's count.
+// their order on a stream, which itself counts `done` behind each copy. Each side sleeps on the other's
+// count.
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@ struct CopyLane {
 
   struct Slot {
     CopyCommand command;
-    /// 1: refused, and `why` says why. The engine process writes both before `done`.
+    /// 1: refused, and `why` says why. The engine process writes both before the stream counts it in `done`.
     std::atomic<uint32_t> refused;
     std::array<char, most_text> why;
   };

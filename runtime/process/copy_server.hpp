@@ -6,7 +6,6 @@
 #include <gyre/runtime/memory/buffer_memory.hpp>
 #include <gyre/runtime/process/copy_lane.hpp>
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -22,10 +21,11 @@ class CopyServer {
   using PartOf = std::function<MemoryBlock(MemoryKind, const char* doing, uint64_t address, uint64_t bytes)>;
 
   /// All must outlive this.
+  /// @param address  the device's, of `block`
   /// @param part_of  called with `memory` locked, which is held until the copy has begun
   /// @throws Error, std::system_error
-  CopyServer(const cuda::Context& context, StagingBlock& block, CopyDirection direction, std::mutex& memory,
-             PartOf part_of);
+  CopyServer(const cuda::Context& context, StagingBlock& block, CUdeviceptr address, CopyDirection direction,
+             std::mutex& memory, PartOf part_of);
   /// Waits for the copies under way.
   ~CopyServer();
   CopyServer(const CopyServer&) = delete;
@@ -34,23 +34,23 @@ class CopyServer {
  private:
   void serve() noexcept;
   void begin(uint32_t number) noexcept;
-  void copy(const CopyCommand& command, CUevent ended);
-  bool ended(uint32_t number) noexcept;
+  void copy(const CopyCommand& command);
+  bool see_done() noexcept;
+  void end_all(CUresult result) noexcept;
   void refuse(uint32_t number, const char* why) noexcept;
-  void count_done(uint32_t done) noexcept;
-  void sleep(uint32_t taken) noexcept;
+  void sleep() noexcept;
   void free() noexcept;
 
   const cuda::Context& context_;
   const cuda::Driver& driver_;
   StagingBlock& block_;
   CopyLane& lane_;
+  const CUdeviceptr done_word_;  // lane_.done
   const CopyDirection direction_;
   std::mutex& memory_;
   const PartOf part_of_;
   CUstream stream_ = nullptr;
-  std::array<CUevent, CopyLane::slots> ends_{};  // of the copies
-  std::array<bool, CopyLane::slots> begun_{};    // those with a copy to wait for
+  uint32_t taken_ = 0, done_ = 0;  // commands
   std::atomic<bool> ending_{false};
   std::thread thread_;
 };
@@ -76,6 +76,7 @@ class CopyService {
 
     const cuda::Context& context;
     SharedMemory memory;
+    CUdeviceptr address = 0;  // the device's
     bool leaked = false;
   };
 

@@ -1085,8 +1085,6 @@ struct FakeCalls {
     GYRE_FAKE_CALL(true);
     const auto at = s.events.find(event);
     if (at == s.events.end()) return CUDA_ERROR_INVALID_HANDLE;
-    // Copies of an engine's stream are done when their call returns.
-    if (find_stream(stream) != s.streams.end()) return CUDA_SUCCESS;
     ProgramStream* const on = program_stream(stream);
     if (on == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     at->second = {s.current(), stream, std::make_shared<bool>(false)};
@@ -1098,7 +1096,6 @@ struct FakeCalls {
     GYRE_FAKE_CALL(true);
     const auto at = s.events.find(event);
     if (at == s.events.end()) return CUDA_ERROR_INVALID_HANDLE;
-    if (device().copies_never_end) return CUDA_ERROR_NOT_READY;
     if (ProgramStream* const on = program_stream(at->second.stream); !*at->second.reached && on != nullptr) {
       on->advance();
       if (on->failure != CUDA_SUCCESS) return on->failure;
@@ -1124,6 +1121,19 @@ struct FakeCalls {
                            return int32_t(word->load(std::memory_order_acquire) - value) >= 0;  // cyclic
                          },
                          {}});
+    return CUDA_SUCCESS;
+  }
+  // On an engine's stream, whose copies are done when their call returns.
+  static CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                       unsigned int flags) {
+    GYRE_FAKE_CALL(true);
+    if (find_stream(stream) == s.streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (device().streams_write_no_words) return CUDA_ERROR_NOT_SUPPORTED;
+    const auto at = s.find_allocation(address, sizeof value);
+    if (flags != CU_STREAM_WRITE_VALUE_DEFAULT || at == s.allocations.end() || address % sizeof value != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (!device().copies_never_end)
+      reinterpret_cast<std::atomic<uint32_t>*>(address)->store(value, std::memory_order_seq_cst);
     return CUDA_SUCCESS;
   }
   static CUresult cuStreamQuery(CUstream stream) {

@@ -26,9 +26,10 @@ struct FakeDevice {
   int registers_a_thread = 64;                  ///< of every kernel
   int static_shared_bytes = 48;                 ///< of every kernel
   bool has_mem_advise = true;
-  bool refuses_registering = false;  ///< host memory that it did not allocate
-  bool copies_never_end = false;     ///< of an engine
-  bool opening_awaits_copy = false;  ///< another process's handle is opened after the next copy
+  bool refuses_registering = false;     ///< host memory that it did not allocate
+  bool streams_write_no_words = false;  ///< cuStreamWriteValue32 is refused
+  bool copies_never_end = false;        ///< of an engine
+  bool opening_awaits_copy = false;     ///< another process's handle is opened after the next copy
 };
 
 /// While one lives, Driver::load() gives its functions. One at a time. Thread-safe, but for `device`, which

@@ -38,6 +38,7 @@ int main(int count, char** arguments) {
     if (std::getenv("GYRE_TEST_NO_SHAREABLE_MEMORY") != nullptr)
       fake.device.attributes[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] = 0;
     fake.device.copies_never_end = std::getenv("GYRE_TEST_COPIES_NEVER_END") != nullptr;
+    fake.device.streams_write_no_words = std::getenv("GYRE_TEST_STREAMS_WRITE_NO_WORDS") != nullptr;
     fake.device.opening_awaits_copy = std::getenv("GYRE_TEST_OPENING_AWAITS_COPY") != nullptr;
     // It runs before serve_engine() closes descriptors: sanitizers have some open while a thread starts.
     std::atomic<bool> runs{false};

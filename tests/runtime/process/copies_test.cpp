@@ -228,6 +228,23 @@ TEST_CASE("a copy ends with an error when its engine process is killed, and so d
   }
 }
 
+TEST_CASE("copies arrive whole from a driver whose streams write no words") {
+  if (without_nvrtc()) return;
+  const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
+  setenv("GYRE_TEST_STREAMS_WRITE_NO_WORDS", "1", 1);
+  Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+  unsetenv("GYRE_TEST_STREAMS_WRITE_NO_WORDS");
+  auto buffer = runtime.allocate<uint8_t>(MemoryKind::device, 1000);
+  for (uint8_t round = 1; round <= 3 * CopyLane::slots; ++round) {
+    const std::vector<uint8_t> sent(1000, round);
+    std::vector<uint8_t> back(1000);
+    buffer.write(sent);
+    buffer.read(back);
+    CHECK(back == sent);
+  }
+  (void)runtime.terminate();
+}
+
 TEST_CASE("a copy that its engine process never finishes ends with an error that says so") {
   if (without_nvrtc()) return;
   const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
@@ -432,5 +449,10 @@ TEST_CASE("an engine process copies nothing that is not of a buffer, whatever a 
   lane.asked.store(asked + 1000);
   detail::futex_wake_shared(detail::whole(lane.asked));
   CHECK(within_a_minute([&] { return lane.done.load() == asked + 1000; }));
+  // Nor is what the program writes where the stream counts.
+  for (const uint32_t nonsense : {asked + 5000, asked, ~uint32_t(0)}) {
+    lane.done.store(nonsense);
+    CHECK(engine.says(CopyDirection::in, {device + 5, 16, 0, 100}).empty());
+  }
   CHECK(!engine.process().failure());
 }
