@@ -49,73 +49,115 @@ struct alignas(64) Line {
 
 #if defined(__CUDACC_RTC__)
 
-/// The GPU's side. Scalar .b128 accesses at system scope (PTX ISA 8.3, sm_70 and up).
-struct DeviceMemory {
+/// Who else takes part in accesses to some memory.
+enum class Scope {
+  gpu,     ///< workers of one GPU
+  system,  ///< the host too
+};
+
+/// The GPU's side. Scalar .b128 accesses (PTX ISA 8.3, sm_70 and up).
+template <Scope scope>
+struct ScopedDeviceMemory {
   using Cell = Packet;
   using Word = uint64_t;
+  using Word32 = uint32_t;
+
+  // One instruction with the scope between `before` and `after`, then its operands.
+#define GYRE_SCOPED(before, after, ...)              \
+  do {                                               \
+    if constexpr (scope == Scope::gpu) {             \
+      asm volatile(before ".gpu" after __VA_ARGS__); \
+    } else {                                         \
+      asm volatile(before ".sys" after __VA_ARGS__); \
+    }                                                \
+  } while (false)
 
   __device__ static Packet load(const Cell& cell) {
     uint64_t low, high;
-    asm volatile("{ .reg .b128 t; ld.relaxed.sys.global.b128 t, [%2]; mov.b128 {%0, %1}, t; }"
-                 : "=l"(low), "=l"(high)
-                 : "l"(&cell)
-                 : "memory");
+    GYRE_SCOPED("{ .reg .b128 t; ld.relaxed", ".global.b128 t, [%2]; mov.b128 {%0, %1}, t; }",
+                : "=l"(low), "=l"(high)
+                : "l"(&cell)
+                : "memory");
     return Packet{{uint32_t(low), uint32_t(low >> 32), uint32_t(high)}, uint32_t(high >> 32)};
   }
   __device__ static void store(Cell& cell, const Packet& packet) {
     const uint64_t low = packet.data[0] | uint64_t(packet.data[1]) << 32;
     const uint64_t high = packet.data[2] | uint64_t(packet.stamp) << 32;
-    asm volatile("{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.sys.global.b128 [%0], t; }"
-                 :
-                 : "l"(&cell), "l"(low), "l"(high)
-                 : "memory");
+    GYRE_SCOPED("{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed", ".global.b128 [%0], t; }",
+                :
+                : "l"(&cell), "l"(low), "l"(high)
+                : "memory");
   }
   /// The same where `condition` holds, without a branch.
   __device__ static void store_if(bool condition, Cell& cell, const Packet& packet) {
     const uint64_t low = packet.data[0] | uint64_t(packet.data[1]) << 32;
     const uint64_t high = packet.data[2] | uint64_t(packet.stamp) << 32;
-    asm volatile(
-        "{ .reg .b128 t; .reg .pred p; setp.ne.u32 p, %3, 0; mov.b128 t, {%1, %2};"
-        " @p st.relaxed.sys.global.b128 [%0], t; }"
-        :
-        : "l"(&cell), "l"(low), "l"(high), "r"(uint32_t(condition))
-        : "memory");
+    GYRE_SCOPED("{ .reg .b128 t; .reg .pred p; setp.ne.u32 p, %3, 0; mov.b128 t, {%1, %2}; @p st.relaxed",
+                ".global.b128 [%0], t; }",
+                :
+                : "l"(&cell), "l"(low), "l"(high), "r"(uint32_t(condition))
+                : "memory");
   }
   /// Orders the plain accesses to memory that packets announce, before and after the packets: each thread
   /// that stores such a packet calls it first, each that has loaded one calls it then.
-  __device__ static void fence() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
+  __device__ static void fence() { GYRE_SCOPED("fence.acq_rel", ";", : : : "memory"); }
   /// Orders plain loads behind the packets, and nothing else: each thread that reads announced memory, or
   /// another one of its block before a barrier, calls it. Costs nanoseconds where fence() costs 1 µs, since
   /// it does not wait for stores. PTX has it for compute capability 9.0 and later.
   __device__ static void acquire_fence() {
 #if __CUDA_ARCH__ >= 900 && \
     (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
-    asm volatile("fence.acquire.sys;" : : : "memory");
+    GYRE_SCOPED("fence.acquire", ";", : : : "memory");
 #else
     fence();
 #endif
   }
-  /// Orders plain loads before packets stored later, after a barrier. Nothing to do: at a barrier a thread has
-  /// the values that it loaded.
+  /// Orders loads, plain ones and packets, before packets stored and words written later, after a barrier.
+  /// Nothing to do: at a barrier a thread has the values that it loaded.
   __device__ static void fence_after_loads() {}
   __device__ static uint64_t load_relaxed(const Word& word) {
     uint64_t value;
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(&word) : "memory");
+    GYRE_SCOPED("ld.relaxed", ".global.u64 %0, [%1];", : "=l"(value) : "l"(&word) : "memory");
     return value;
   }
   __device__ static uint64_t load_acquire(const Word& word) {
     uint64_t value;
-    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(&word) : "memory");
+    GYRE_SCOPED("ld.acquire", ".global.u64 %0, [%1];", : "=l"(value) : "l"(&word) : "memory");
+    return value;
+  }
+  __device__ static uint32_t load_acquire(const Word32& word) {
+    uint32_t value;
+    GYRE_SCOPED("ld.acquire", ".global.u32 %0, [%1];", : "=r"(value) : "l"(&word) : "memory");
     return value;
   }
   __device__ static void store_relaxed(Word& word, uint64_t value) {
-    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(&word), "l"(value) : "memory");
+    GYRE_SCOPED("st.relaxed", ".global.u64 [%0], %1;", : : "l"(&word), "l"(value) : "memory");
   }
   __device__ static void store_release(Word& word, uint64_t value) {
-    asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(&word), "l"(value) : "memory");
+    GYRE_SCOPED("st.release", ".global.u64 [%0], %1;", : : "l"(&word), "l"(value) : "memory");
   }
+  __device__ static void store_release(Word32& word, uint32_t value) {
+    GYRE_SCOPED("st.release", ".global.u32 [%0], %1;", : : "l"(&word), "r"(value) : "memory");
+  }
+  /// Adds `n` to a word that gives out tickets, and returns its value before: loads before it come before it,
+  /// and it comes before stores to the slots of its tickets, in other threads that claim later too. Relaxed: a
+  /// thread claims because of values that it has loaded, and the ticket is the address of what it stores, so
+  /// neither can pass the claim on a GPU. Acquire and release, the memory model's words for it, would make
+  /// each claim wait for all earlier stores of its thread.
+  __device__ static uint64_t fetch_add(Word& word, uint64_t n) {
+    uint64_t before;
+    GYRE_SCOPED("atom.relaxed", ".global.add.u64 %0, [%1], %2;",
+                : "=l"(before)
+                : "l"(&word), "l"(n)
+                : "memory");
+    return before;
+  }
+#undef GYRE_SCOPED
 };
+using DeviceMemory = ScopedDeviceMemory<Scope::system>;
 using Memory = DeviceMemory;
+/// Memory that no host touches while workers run.
+using WorkersMemory = ScopedDeviceMemory<Scope::gpu>;
 
 #else
 
@@ -129,6 +171,7 @@ enum class LineStore {
 struct HostMemory {
   using Cell = Packet;
   using Word = uint64_t;
+  using Word32 = uint32_t;
 
   /// The better of what this processor has. Asks it, which takes microseconds in a virtual machine.
   static LineStore best_line_store() {
@@ -200,13 +243,20 @@ struct HostMemory {
   static void fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
   /// Orders plain loads behind the packets, and nothing else.
   static void acquire_fence() { std::atomic_thread_fence(std::memory_order_acquire); }
-  /// Orders plain loads before packets stored later.
-  static void fence_after_loads() { std::atomic_thread_fence(std::memory_order_release); }
+  /// Orders loads, plain ones and packets, before packets stored and words written later.
+  static void fence_after_loads() { std::atomic_thread_fence(std::memory_order_acq_rel); }
 #endif
   static uint64_t load_relaxed(const Word& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
   static uint64_t load_acquire(const Word& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
+  static uint32_t load_acquire(const Word32& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
   static void store_relaxed(Word& word, uint64_t value) { __atomic_store_n(&word, value, __ATOMIC_RELAXED); }
   static void store_release(Word& word, uint64_t value) { __atomic_store_n(&word, value, __ATOMIC_RELEASE); }
+  static void store_release(Word32& word, uint32_t value) {
+    __atomic_store_n(&word, value, __ATOMIC_RELEASE);
+  }
+  /// Adds `n` to a word that gives out tickets, and returns its value before. Accesses before it come before
+  /// it, and it comes before accesses after it, in other threads that claim later too.
+  static uint64_t fetch_add(Word& word, uint64_t n) { return __atomic_fetch_add(&word, n, __ATOMIC_ACQ_REL); }
   /// On failure `expected` holds the value found.
   static bool compare_exchange(Word& word, uint64_t& expected, uint64_t desired) {
     return __atomic_compare_exchange_n(&word, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -216,6 +266,7 @@ struct HostMemory {
   }
 };
 using Memory = HostMemory;
+using WorkersMemory = HostMemory;
 
 #endif
 
