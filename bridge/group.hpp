@@ -21,6 +21,8 @@ struct SingleThread {
   GYRE_DEVICE static constexpr uint32_t broadcast(uint32_t value) { return value; }
   /// Returns the value of the given rank in every thread. Collective.
   GYRE_DEVICE static constexpr uint32_t broadcast_from(uint32_t value, uint32_t) { return value; }
+  /// Returns a mask: bit r is set if the thread of rank r gave the same value. Collective.
+  GYRE_DEVICE static constexpr uint32_t match(uint32_t) { return 1; }
   /// Waits for all threads, and makes what each wrote to the group's own memory visible to all. Collective.
   GYRE_DEVICE static constexpr void sync() {}
 };
@@ -41,6 +43,7 @@ struct Warp {
   __device__ static uint32_t broadcast_from(uint32_t value, uint32_t rank) {
     return __shfl_sync(0xffffffffu, value, int(rank));
   }
+  __device__ static uint32_t match(uint32_t value) { return __match_any_sync(0xffffffffu, value); }
   __device__ static void sync() { __syncwarp(); }
 };
 using PollGroup = Warp;

@@ -1,21 +1,7 @@
-// The ring's own source under Relacy (Vyukov), which runs it through many interleavings of a relaxed memory
-// model: packets are relaxed atomics that order nothing, as on the bus; what orders anything is in ring.hpp.
+// The ring's own source under a model checker: packets order nothing; what orders anything is in ring.hpp.
 #include <gyre/bridge/ring.hpp>
 
-#include <cstdio>
-#include <cstring>
-#include <ostream>
-
-// Last: it redefines words that the standard headers use.
-#include <relacy/relacy.hpp>
-
-namespace gyre {
-inline bool operator==(const Packet& a, const Packet& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
-inline bool operator!=(const Packet& a, const Packet& b) { return !(a == b); }
-inline std::ostream& operator<<(std::ostream& out, const Packet& packet) {
-  return out << packet.data[0] << "," << packet.data[1] << "," << packet.data[2] << "#" << packet.stamp;
-}
-}  // namespace gyre
+#include "model/model_memory.hpp"
 
 namespace {
 
@@ -24,23 +10,8 @@ using gyre::Packet;
 using gyre::ReceiveOutcome;
 using gyre::RingShape;
 using gyre::SingleThread;
-
-// The checker's memory: what bridge/packet.hpp's HostMemory is to x86.
-struct ModelMemory {
-  using Cell = rl::atomic<Packet>;
-  using Word = rl::atomic<uint64_t>;
-
-  static Packet load(const Cell& cell) { return cell.load(rl::mo_relaxed, RL_INFO); }
-  static void store(Cell& cell, const Packet& packet) { cell.store(packet, rl::mo_relaxed, RL_INFO); }
-  static uint64_t load_relaxed(const Word& word) { return word.load(rl::mo_relaxed, RL_INFO); }
-  static uint64_t load_acquire(const Word& word) { return word.load(rl::mo_acquire, RL_INFO); }
-  static void store_relaxed(Word& word, uint64_t value) { word.store(value, rl::mo_relaxed, RL_INFO); }
-  static void store_release(Word& word, uint64_t value) { word.store(value, rl::mo_release, RL_INFO); }
-  static bool compare_exchange(Word& word, uint64_t& expected, uint64_t desired) {
-    return word.compare_exchange_strong(expected, desired, rl::mo_acq_rel, RL_INFO, rl::mo_relaxed, RL_INFO);
-  }
-  static uint64_t fetch_or(Word& word, uint64_t bits) { return word.fetch_or(bits, rl::mo_acq_rel, RL_INFO); }
-};
+using gyre_test::holds;
+using gyre_test::ModelMemory;
 
 // Two producers, a consumer, a ring of two slots of four packets, laps that pass 2^32: the second stamps
 // whole slots, and the third comes after it. Every message must arrive once, whole, in its producer's order;
@@ -134,18 +105,6 @@ struct CloseModel : rl::test_suite<CloseModel, 3> {
     }
   }
 };
-
-template <class Model>
-bool holds(const char* name, rl::iteration_t iterations) {
-  rl::test_params params;
-  params.iteration_count = iterations;
-  params.search_type = rl::sched_random;
-  params.execution_depth_limit = 4000;
-  const bool passed = rl::simulate<Model>(params);
-  std::printf("%s: %llu interleavings, %s\n", name, static_cast<unsigned long long>(iterations),
-              passed ? "none wrong" : "WRONG");
-  return passed;
-}
 
 }  // namespace
 

@@ -46,8 +46,8 @@ inline void meet(Fibers::Barrier& barrier, uint32_t size) {
   while (barrier.passed == passed) yield();
 }
 inline void meet_warp() { meet(fibers.barriers[lanes], lanes); }
-/// Each lane's value, once all have given theirs. They stay until the lane's next call: the next exchange uses the
-/// other array, and the one after it waits until every lane has come out of this one.
+/// Each lane's value, once all have given theirs. They stay until the lane's next call: the next exchange
+/// uses the other array, and the one after it waits until every lane has come out of this one.
 inline const std::array<uint32_t, lanes>& exchange(uint32_t value) {
   auto& values = fibers.values[fibers.barriers[lanes].passed % 2];
   values[fibers.running] = value;
@@ -68,6 +68,7 @@ struct SingleThread {
   static constexpr uint32_t leading(bool condition) { return condition ? 1 : 0; }
   static constexpr uint32_t broadcast(uint32_t value) { return value; }
   static constexpr uint32_t broadcast_from(uint32_t value, uint32_t) { return value; }
+  static constexpr uint32_t match(uint32_t) { return 1; }
   static constexpr void sync() {}
 };
 
@@ -89,6 +90,12 @@ struct Warp {
   static uint32_t broadcast(uint32_t value) { return broadcast_from(value, 0); }
   static uint32_t broadcast_from(uint32_t value, uint32_t rank) {
     return gyre_test::warp::exchange(value)[rank];
+  }
+  static uint32_t match(uint32_t value) {
+    uint32_t bits = 0;
+    const auto& values = gyre_test::warp::exchange(value);
+    for (uint32_t lane = 0; lane < size(); ++lane) bits |= uint32_t(values[lane] == value) << lane;
+    return bits;
   }
   static void sync() { gyre_test::warp::meet_warp(); }
 };
