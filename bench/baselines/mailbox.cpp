@@ -15,6 +15,7 @@ namespace gyre::bench {
 namespace {
 
 constexpr std::chrono::seconds end_timeout{60};
+constexpr uint32_t slot_bytes = 64;
 // More than the two that are on the way: limits are raised and read while no message waits for them.
 constexpr uint32_t latency_allowance = 4, latency_slots = 64;
 
@@ -65,20 +66,20 @@ class Mailboxes {
  public:
   Mailboxes(const CudaKernel& kernel, MailboxRun run)
       : run_(run),
-        mailboxes_(kernel, uint64_t(run.workers) * run.slots * 4 * sizeof(Packet)),
-        replies_(kernel, uint64_t(run.workers) * run.reply_slots * 4 * sizeof(Packet)),
-        host_(kernel, uint64_t(run.workers) * 4 * sizeof(Packet)),
-        tails_(kernel, uint64_t(run.workers) * 2 * mailbox_words_a_line * sizeof(uint64_t)),
-        limits_(kernel, uint64_t(run.workers) * run.workers * sizeof(uint32_t)),
-        results_(kernel, run.workers * sizeof(MailboxResult)),
+        mail_(kernel, workers() * run.mailboxes.rings.shape.ring_bytes()),
+        replies_(kernel, workers() * run.replies.shape.ring_bytes()),
+        host_(kernel, workers() * 4 * sizeof(Packet)),
+        tails_(kernel, 2 * workers() * run.replies.words_a_tail * sizeof(uint64_t)),
+        limits_(kernel, workers() * workers() * sizeof(uint32_t)),
+        results_(kernel, workers() * sizeof(MailboxResult)),
         received_(kernel, 2 * sizeof(uint64_t)),
         samples_(kernel, run.messages * sizeof(uint32_t)) {
-    run_.mailboxes = mailboxes_.as<Packet>();
-    run_.replies = replies_.as<Packet>();
+    run_.mailboxes.rings.cells = mail_.as<Packet>();
+    run_.mailboxes.rings.tails = tails_.as<uint64_t>();
+    run_.mailboxes.limits = limits_.as<uint32_t>();
+    run_.replies.cells = replies_.as<Packet>();
+    run_.replies.tails = run_.mailboxes.rings.tails + workers() * run.replies.words_a_tail;
     run_.host = host_.as<const Packet>();
-    run_.tails = tails_.as<unsigned long long>();
-    run_.reply_tails = run_.tails + run.workers * mailbox_words_a_line;
-    run_.limits = limits_.as<uint32_t>();
     run_.results = results_.as<MailboxResult>();
     run_.received = received_.as<unsigned long long>();
     run_.cycles = received_.as<uint64_t>() + 1;
@@ -90,20 +91,22 @@ class Mailboxes {
     kernel.launch(threads, arguments, blocks);
     if (!kernel.wait_until_ended(end_timeout)) {
       for (Allocation* memory :
-           {&mailboxes_, &replies_, &host_, &tails_, &limits_, &results_, &received_, &samples_})
+           {&mail_, &replies_, &host_, &tails_, &limits_, &results_, &received_, &samples_})
         memory->leave();
       kernel.abandon();
       throw Error("running bare mailboxes: the kernel did not end within 60 s; please report it");
     }
     kernel.check_ended();
   }
-  std::vector<MailboxResult> results() const { return results_.read<MailboxResult>(run_.workers); }
+  std::vector<MailboxResult> results() const { return results_.read<MailboxResult>(workers()); }
   std::vector<uint32_t> samples() const { return samples_.read<uint32_t>(run_.messages); }
   uint64_t cycles() const { return received_.read<uint64_t>(2)[1]; }
 
  private:
+  uint64_t workers() const { return run_.mailboxes.workers; }
+
   MailboxRun run_;
-  Allocation mailboxes_, replies_, host_, tails_, limits_, results_, received_, samples_;
+  Allocation mail_, replies_, host_, tails_, limits_, results_, received_, samples_;
 };
 
 }  // namespace
@@ -126,13 +129,14 @@ MailboxRates measure_mailbox_rates(int device, uint32_t warps, uint32_t allowanc
   });
   const auto processors = uint32_t(kernel.context().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const uint32_t blocks = std::min(processors, most_workers_a_warp) & ~1u;
+  const uint32_t workers = blocks * warps;
   MailboxRun run{};
-  run.workers = blocks * warps;
-  run.allowance = allowance;
-  run.slots = std::bit_ceil(run.workers * allowance + 1);  // some are spare
-  run.reply_slots = 32;
+  run.mailboxes.workers = workers;
+  run.mailboxes.allowance = allowance;
+  run.mailboxes.rings.shape = {std::bit_ceil(workers * allowance + 1), slot_bytes};  // some are spare
+  run.replies.shape = {32, slot_bytes};
   run.messages = (messages + 31) / 32 * 32;
-  run.total = uint64_t(run.workers) * run.messages;
+  run.total = uint64_t(workers) * run.messages;
   run.load = load;
   Mailboxes mailboxes(kernel, run);
   mailboxes.run(kernel, 32 * warps, blocks);
@@ -146,8 +150,8 @@ MailboxRates measure_mailbox_rates(int device, uint32_t warps, uint32_t allowanc
   }
   rates.wrong += rates.messages == run.total ? 0 : 1;
   rates.seconds = double(end - begin) * 1e-9;
-  rates.slots = run.slots;
-  rates.ring_bytes = uint64_t(run.workers) * run.slots * 4 * sizeof(Packet);
+  rates.slots = run.mailboxes.rings.shape.slots;
+  rates.ring_bytes = workers * run.mailboxes.rings.shape.ring_bytes();
   return rates;
 }
 
@@ -156,9 +160,9 @@ std::vector<uint64_t> measure_mailbox_latency(int device, uint32_t round_trips, 
     return compile_mailbox_latency_kernel(architecture, by_reply_ring);
   });
   MailboxRun run{};
-  run.workers = 2;
-  run.allowance = latency_allowance;
-  run.slots = run.reply_slots = latency_slots;
+  run.mailboxes.workers = 2;
+  run.mailboxes.allowance = latency_allowance;
+  run.mailboxes.rings.shape = run.replies.shape = {latency_slots, slot_bytes};
   run.messages = round_trips;
   run.total = 2 * uint64_t(round_trips);
   Mailboxes mailboxes(kernel, run);

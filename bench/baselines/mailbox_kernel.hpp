@@ -1,46 +1,11 @@
-// gyre-bench mailbox: bare mailboxes in device memory. Many producers and one consumer each; a message is a
+// gyre-bench mailbox: bare mailboxes in device memory, by the protocol of bridge/mailbox.hpp. A message is a
 // slot of 64 bytes, four stamped packets. Every warp is a worker that sends, receives, and checks what it
 // receives.
-//
-// A producer takes a ticket of a mailbox by a fetch-add of its 64-bit tail, and only while the number of
-// messages that it sent there is below its limit. The consumer alone raises limits. One invariant keeps a
-// ticket from overrunning a slot: over all producers, the sum of limit - consumed is at most the slots. So a
-// send never waits, and spare slots can go to producers that use all they have.
 #pragma once
-
-#include <gyre/bridge/packet.hpp>
 
 #include <bench/baselines/mailbox_run.hpp>
 
 namespace gyre::bench {
-
-/// Packets and words of device memory that no host reads meanwhile: scope of the GPU.
-struct MailboxMemory {
-  __device__ static Packet load(const Packet& cell) {
-    uint64_t low, high;
-    asm volatile("{ .reg .b128 t; ld.relaxed.gpu.global.b128 t, [%2]; mov.b128 {%0, %1}, t; }"
-                 : "=l"(low), "=l"(high)
-                 : "l"(&cell)
-                 : "memory");
-    return Packet{{uint32_t(low), uint32_t(low >> 32), uint32_t(high)}, uint32_t(high >> 32)};
-  }
-  __device__ static void store(Packet& cell, const Packet& packet) {
-    const uint64_t low = packet.data[0] | uint64_t(packet.data[1]) << 32;
-    const uint64_t high = packet.data[2] | uint64_t(packet.stamp) << 32;
-    asm volatile("{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t; }"
-                 :
-                 : "l"(&cell), "l"(low), "l"(high)
-                 : "memory");
-  }
-  __device__ static uint32_t load_acquire(const uint32_t& word) {
-    uint32_t value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(&word) : "memory");
-    return value;
-  }
-  __device__ static void store_release(uint32_t& word, uint32_t value) {
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" : : "l"(&word), "r"(value) : "memory");
-  }
-};
 
 /// What a message holds beside its sender and its number: all derived from both, so that a word of another
 /// message shows.
@@ -65,14 +30,15 @@ struct MailboxMessage {
 template <uint32_t workers>
 class MailboxWorker {
  public:
-  /// What a worker knows of every other, in shared memory. Counts wrap: they are compared serially.
+  using Producer = MailboxProducer<WorkersMemory>;
+  using Consumer = MailboxConsumer<WorkersMemory>;
+
+  /// What a worker knows of every other, in shared memory.
   struct Shared {
-    uint32_t sent[workers];   // to that worker
-    uint32_t limit[workers];  // of `sent`, as read last
-    uint32_t taken[workers];  // from that worker
-    uint32_t given[workers];  // the limit that it was given
-    uint16_t grant[workers];  // how many it may have on the way
-    int32_t spare;            // slots that no producer was granted
+    Producer::Peer to[workers];
+    Consumer::Peer from[workers];
+    uint32_t owed[Consumer::owed_words(workers)];
+    uint32_t spare;
   };
   /// What one poll found: lane k has the k-th message, reply and host message.
   struct Poll {
@@ -91,29 +57,31 @@ class MailboxWorker {
   };
 
   __device__ MailboxWorker(const MailboxRun& run, Shared& shared, uint32_t me)
-      : run_(run), shared_(shared), me_(me), lane_(threadIdx.x & 31) {
-    for (uint32_t k = lane_; k < run.workers; k += 32) {
-      shared.sent[k] = shared.taken[k] = 0;
-      shared.limit[k] = shared.given[k] = run.allowance;
-      shared.grant[k] = uint16_t(run.allowance);
-    }
-    if (lane_ == 0) shared.spare = int32_t(run.slots - run.workers * run.allowance);
-    __syncwarp();
+      : run_(run),
+        shared_(shared),
+        producer_(run.mailboxes, me, shared.to),
+        consumer_(run.mailboxes, me, shared.from, shared.owed, shared.spare),
+        replies_(run.replies, me),
+        me_(me),
+        lane_(Warp::rank()) {
+    producer_.start(Warp{});
+    consumer_.start(Warp{});
   }
 
   /// Loads the heads of the three rings together.
   __device__ Poll poll() {
     Poll found;
-    const uint64_t ticket = head_ + lane_, reply_ticket = reply_head_ + lane_;
-    const Packet* const slot = mailbox(me_, ticket);
-    for (uint32_t p = 0; p < MailboxMessage::packets; ++p) found.packets[p] = MailboxMemory::load(slot[p]);
-    const Packet reply = MailboxMemory::load(*reply_slot(me_, reply_ticket));
-    const Packet host = MailboxMemory::load(run_.host[me_ * MailboxMessage::packets]);
-    const uint32_t stamp = stamp_of(ticket, run_.slots);
+    const WorkerRings<WorkersMemory>& mail = run_.mailboxes.rings;
+    const uint64_t ticket = head_ + lane_, reply_ticket = replies_.head() + lane_;
+    const Packet* const slot = mail.slot(me_, ticket);
+    for (uint32_t p = 0; p < MailboxMessage::packets; ++p) found.packets[p] = WorkersMemory::load(slot[p]);
+    const Packet reply = WorkersMemory::load(*run_.replies.slot(me_, reply_ticket));
+    const Packet host = WorkersMemory::load(run_.host[me_ * MailboxMessage::packets]);
+    const uint32_t stamp = mail.shape.stamp(ticket);
     bool there = true;
     for (uint32_t p = 0; p < MailboxMessage::packets; ++p) there = there && found.packets[p].stamp == stamp;
-    found.mail = leading(there);
-    found.replies = leading(reply.stamp == stamp_of(reply_ticket, run_.reply_slots));
+    found.mail = Warp::leading(there);
+    found.replies = Warp::leading(reply.stamp == run_.replies.shape.stamp(reply_ticket));
     found.from_host = host.stamp != 0;
     return found;
   }
@@ -121,200 +89,133 @@ class MailboxWorker {
   /// Checks the messages, counts them, and raises the limits of their senders.
   __device__ void take(const Poll& found) {
     const bool mine = lane_ < found.mail;
-    const uint32_t lanes = __ballot_sync(~0u, mine);
-    uint32_t raised = 0, from = 0;
-    bool raises = false;
+    uint32_t from = mine ? found.packets[0].data[0] : 0;
+    const uint32_t number = found.packets[0].data[1];
+    bool right = from < run_.mailboxes.workers;
+    if (!right) from = 0;
+    const uint32_t same = Warp::match(from) & Warp::ballot(mine);
+    const uint32_t rank = detail::count_bits(same & ((1u << lane_) - 1));
     if (mine) {
-      from = found.packets[0].data[0];
-      const uint32_t number = found.packets[0].data[1];
-      const uint32_t same = __match_any_sync(lanes, from);
-      const uint32_t rank = __popc(same & ((1u << lane_) - 1));
-      bool right = from < run_.workers;
-      if (!right) from = 0;
-      right = right && number == shared_.taken[from] + rank;  // each once, in order
+      right = right && number == shared_.from[from].taken + rank;  // each once, in order
       for (uint32_t p = 0; p < MailboxMessage::packets; ++p)
         right = right && MailboxMessage::equals(found.packets[p], from, number, p);
       ++received_;
       wrong_ += right ? 0 : 1;
-      __syncwarp(same);
-      if (rank == 0) raises = count_taken(from, __popc(same), raised);
     }
     head_ += found.mail;
-    raise_limit(raises, from, raised);
+    Warp::sync();  // every lane has its message, and has compared the count
+    if (mine && rank == 0 && consumer_.take(from, detail::count_bits(same))) consumer_.raise(from);
+    Warp::sync();
   }
 
   /// Sends one message of each lane that has one, as far as limits allow. Messages of one lane to one worker
   /// stay in order.
   /// @returns true in lanes whose message was sent
   __device__ bool send(bool has_one, uint32_t to) {
-    const uint32_t lanes = __ballot_sync(~0u, has_one);
-    bool goes = false;
-    if (has_one) {
-      const uint32_t same = __match_any_sync(lanes, to);
-      const uint32_t wanted = __popc(same), rank = __popc(same & ((1u << lane_) - 1));
-      const int leader = __ffs(int(same)) - 1;
-      const uint32_t sent = shared_.sent[to];
-      uint32_t limit = shared_.limit[to];
-      __syncwarp(same);  // every lane has read them: the first may write
-      if (int32_t(limit - sent) < int32_t(wanted)) {
-        if (rank == 0) {
-          // Pairs with the release in raise_limit().
-          const uint32_t read = MailboxMemory::load_acquire(run_.limits[uint64_t(me_) * run_.workers + to]);
-          if (int32_t(read - limit) > 0) shared_.limit[to] = limit = read;
-        }
-        limit = __shfl_sync(same, limit, leader);
-      }
-      const uint32_t room = limit - sent, count = room < wanted ? room : wanted;
-      unsigned long long ticket = 0;
-      if (rank == 0 && count != 0) {
-        ticket = atomicAdd(run_.tails + to * mailbox_words_a_line, static_cast<unsigned long long>(count));
-        shared_.sent[to] = sent + count;
-      }
-      ticket = __shfl_sync(same, ticket, leader) + rank;
-      goes = rank < count;
-      if (goes) {
-        Packet* const slot = mailbox(to, ticket);
-        const uint32_t stamp = stamp_of(ticket, run_.slots);
-        for (uint32_t p = MailboxMessage::packets; p-- > 0;)
-          MailboxMemory::store(slot[p], MailboxMessage::packet(me_, sent + rank, p, stamp));
-      }
+    const uint32_t sent = producer_.sent(to);
+    const EachClaim claim = claim_each(Warp{}, producer_, has_one, to);
+    if (claim.claimed) {
+      Packet* const slot = run_.mailboxes.rings.slot(to, claim.ticket);
+      const uint32_t stamp = run_.mailboxes.rings.shape.stamp(claim.ticket);
+      for (uint32_t p = MailboxMessage::packets; p-- > 0;)
+        WorkersMemory::store(slot[p], MailboxMessage::packet(me_, sent + claim.rank, p, stamp));
     }
-    __syncwarp();
-    return goes;
+    return claim.claimed;
   }
 
   /// Loads the heads of the three rings together, until those of `wanted` are there.
   __device__ Heads wait_for(uint32_t wanted) const {
+    const WorkerRings<WorkersMemory>& mail = run_.mailboxes.rings;
     const Packet* cell = run_.host + me_ * MailboxMessage::packets;
     uint32_t stamp = 1;
     if (lane_ < 4) {
-      cell = mailbox(me_, head_) + lane_;
-      stamp = stamp_of(head_, run_.slots);
+      cell = mail.slot(me_, head_) + lane_;
+      stamp = mail.shape.stamp(head_);
     } else if (lane_ < 8) {
-      cell = reply_slot(me_, reply_head_) + (lane_ - 4);
-      stamp = stamp_of(reply_head_, run_.reply_slots);
+      cell = run_.replies.slot(me_, replies_.head()) + (lane_ - 4);
+      stamp = run_.replies.shape.stamp(replies_.head());
     }
     Heads heads;
     do {
-      if (lane_ <= 8) heads.packet = MailboxMemory::load(*cell);
-      heads.there = __ballot_sync(~0u, lane_ <= 8 && heads.packet.stamp == stamp);
+      if (lane_ <= 8) heads.packet = WorkersMemory::load(*cell);
+      heads.there = Warp::ballot(lane_ <= 8 && heads.packet.stamp == stamp);
     } while ((heads.there & wanted) != wanted);
     return heads;
   }
 
   /// Sends one message, as soon as the limit allows.
   __device__ void send_one(uint32_t to) {
-    const uint32_t sent = shared_.sent[to];
-    while (int32_t(shared_.limit[to] - sent) <= 0) read_limit(to);
-    const uint64_t ticket = claim_one(run_.tails, to);
-    if (lane_ < MailboxMessage::packets) {
-      MailboxMemory::store(mailbox(to, ticket)[lane_],
-                           MailboxMessage::packet(me_, sent, lane_, stamp_of(ticket, run_.slots)));
+    const uint32_t sent = producer_.sent(to);
+    uint64_t ticket = 0;
+    if (lane_ == 0) {
+      while (producer_.room(to, 1) == 0) {
+      }
+      ticket = producer_.claim(to, 1);
     }
-    if (lane_ == 0) shared_.sent[to] = sent + 1;
-    __syncwarp();
+    publish(run_.mailboxes.rings, to, __shfl_sync(~0u, ticket, 0), sent);
   }
-  /// Reads the limit again once half of the first one is used: before a message waits for it.
+  /// Reads the limit before a message waits for it.
   __device__ void read_limit_early(uint32_t to) {
-    if (int32_t(shared_.limit[to] - shared_.sent[to]) * 2 <= int32_t(run_.allowance)) read_limit(to);
+    if (lane_ == 0) producer_.read_limit_early(to);
+    Warp::sync();
   }
   /// Checks the message among `heads`, counts it, and raises its sender's limit.
   __device__ void take_one(const Heads& heads) {
-    uint32_t from = __shfl_sync(~0u, heads.packet.data[0], 0), raised = 0;
-    const uint32_t number = __shfl_sync(~0u, heads.packet.data[1], 0);
-    bool right = from < run_.workers;
+    uint32_t from = Warp::broadcast(heads.packet.data[0]);
+    const uint32_t number = Warp::broadcast(heads.packet.data[1]);
+    bool right = from < run_.mailboxes.workers;
     if (!right) from = 0;
-    right = right && number == shared_.taken[from] &&
+    right = right && number == shared_.from[from].taken &&
             (lane_ >= 4 || MailboxMessage::equals(heads.packet, from, number, lane_));
-    right = __all_sync(~0u, right);
+    right = Warp::all(right);
     if (!right) ++wrong_;
     ++head_;
-    bool raises = false;
     if (lane_ == 0) {
       ++received_;
-      raises = count_taken(from, 1, raised);
+      if (consumer_.take(from, 1)) consumer_.owe(from);
     }
-    raise_limit(raises, from, raised);
+    consumer_.give_back(Warp{});
   }
 
+  /// Reserves the slot of a reply.
+  __device__ void ask() { replies_.reserve(); }
   /// Writes a reply: its receiver has a slot for each ask that it has open.
   __device__ void reply(uint32_t to) {
-    const uint64_t ticket = claim_one(run_.reply_tails, to);
-    if (lane_ < MailboxMessage::packets) {
-      MailboxMemory::store(
-          reply_slot(to, ticket)[lane_],
-          MailboxMessage::packet(me_, uint32_t(ticket), lane_, stamp_of(ticket, run_.reply_slots)));
-    }
+    uint64_t ticket = 0;
+    if (lane_ == 0) ticket = run_.replies.claim_reply(to);
+    ticket = __shfl_sync(~0u, ticket, 0);
+    publish(run_.replies, to, ticket, uint32_t(ticket));
   }
   /// Checks the reply among `heads`.
   __device__ void take_reply(const Heads& heads) {
     const bool right = lane_ < 4 || lane_ >= 8 ||
-                       MailboxMessage::equals(heads.packet, 1 - me_, uint32_t(reply_head_), lane_ - 4);
+                       MailboxMessage::equals(heads.packet, 1 - me_, uint32_t(replies_.head()), lane_ - 4);
     if (!right) ++wrong_;
-    ++reply_head_;
+    Warp::sync();
+    replies_.advance();
   }
 
   __device__ uint32_t received() const { return received_; }
   __device__ uint32_t wrong() const { return wrong_; }
 
  private:
-  static constexpr uint32_t most_granted = 1024;
-
-  // Counts `count` messages of `from` as taken, by one lane. True if its limit is `raised` now.
-  __device__ bool count_taken(uint32_t from, uint32_t count, uint32_t& raised) {
-    const uint32_t taken = shared_.taken[from] += count;
-    const uint32_t left = shared_.given[from] - taken;
-    uint32_t grant = shared_.grant[from];
-    if (left * 2 > grant) return false;
-    if (left == 0 && grant < most_granted) {  // it used all: gets as much again of what is spare
-      if (atomicSub(&shared_.spare, int32_t(grant)) >= int32_t(grant)) {
-        grant *= 2;
-        shared_.grant[from] = uint16_t(grant);
-      } else {
-        atomicAdd(&shared_.spare, int32_t(grant));
-      }
+  // One packet a lane.
+  __device__ void publish(const WorkerRings<WorkersMemory>& rings, uint32_t to, uint64_t ticket,
+                          uint32_t number) {
+    Warp::sync();  // every lane's stores come after what the claim came after
+    if (lane_ < MailboxMessage::packets) {
+      WorkersMemory::store(rings.slot(to, ticket)[lane_],
+                           MailboxMessage::packet(me_, number, lane_, rings.shape.stamp(ticket)));
     }
-    raised = shared_.given[from] = taken + grant;
-    return true;
-  }
-  // Tells producers what count_taken() said, each lane one.
-  __device__ void raise_limit(bool raises, uint32_t from, uint32_t raised) {
-    __syncwarp();  // every lane has its message: the slots may be written again
-    // Pairs with the acquires in send() and read_limit().
-    if (raises) MailboxMemory::store_release(run_.limits[uint64_t(from) * run_.workers + me_], raised);
-  }
-  __device__ void read_limit(uint32_t to) {
-    // Pairs with the release in raise_limit().
-    const uint32_t read = MailboxMemory::load_acquire(run_.limits[uint64_t(me_) * run_.workers + to]);
-    __syncwarp();  // every lane has compared the limit that was known
-    if (lane_ == 0 && int32_t(read - shared_.limit[to]) > 0) shared_.limit[to] = read;
-    __syncwarp();
-  }
-  __device__ uint64_t claim_one(unsigned long long* tails, uint32_t to) const {
-    unsigned long long ticket = 0;
-    if (lane_ == 0) ticket = atomicAdd(tails + to * mailbox_words_a_line, 1ull);
-    return __shfl_sync(~0u, ticket, 0);
-  }
-  __device__ static uint32_t leading(bool there) {
-    const uint32_t others = __ballot_sync(~0u, !there);
-    return others == 0 ? 32 : uint32_t(__ffs(int(others)) - 1);
-  }
-  __device__ static uint32_t stamp_of(uint64_t ticket, uint32_t slots) {
-    return uint32_t(ticket >> (31 - __clz(int(slots)))) + 1;
-  }
-  __device__ Packet* mailbox(uint32_t worker, uint64_t ticket) const {
-    return run_.mailboxes +
-           (uint64_t(worker) * run_.slots + (ticket & (run_.slots - 1))) * MailboxMessage::packets;
-  }
-  __device__ Packet* reply_slot(uint32_t worker, uint64_t ticket) const {
-    return run_.replies + (uint64_t(worker) * run_.reply_slots + (ticket & (run_.reply_slots - 1))) *
-                              MailboxMessage::packets;
   }
 
   const MailboxRun& run_;
   Shared& shared_;
+  Producer producer_;
+  Consumer consumer_;
+  ReplyRing<WorkersMemory> replies_;
   const uint32_t me_, lane_;
-  uint64_t head_ = 0, reply_head_ = 0;
+  uint64_t head_ = 0;
   uint32_t received_ = 0, wrong_ = 0;  // by this lane
 };
 
@@ -325,9 +226,10 @@ __device__ inline uint32_t destination(const MailboxRun& run, uint32_t me, uint3
   const auto below = [&](uint32_t n) { return uint32_t(uint64_t(next_random(random)) * n >> 32); };
   switch (run.load) {
     case MailboxLoad::uniform:
-      return below(run.workers);
+      return below(run.mailboxes.workers);
     case MailboxLoad::skewed:  // half of all messages go to a sixteenth of the workers
-      return (next_random(random) >> 31) != 0 ? below((run.workers + 15) / 16) : below(run.workers);
+      return (next_random(random) >> 31) != 0 ? below((run.mailboxes.workers + 15) / 16)
+                                              : below(run.mailboxes.workers);
     default:
       return me ^ 1u;
   }
@@ -381,6 +283,7 @@ __global__ void __launch_bounds__(32) mailbox_latency_kernel(MailboxRun run) {
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin) : : "memory");
   const long long first = clock64();
   long long sent_at = first;
+  if (gets_replies) worker.ask();
   if (me == 0) worker.send_one(1);
   for (uint32_t n = 0; n < run.messages; ++n) {
     const Heads heads = worker.wait_for(gets_replies ? Heads::reply : Heads::message);
@@ -388,6 +291,7 @@ __global__ void __launch_bounds__(32) mailbox_latency_kernel(MailboxRun run) {
     if (me == 1 && by_reply_ring) {
       worker.reply(0);
     } else if (me == 1 || n + 1 < run.messages) {
+      if (gets_replies) worker.ask();
       worker.send_one(1 - me);
     }
     if (me == 0 && lane == 0) run.samples[n] = uint32_t(came_at - sent_at);
