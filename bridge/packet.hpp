@@ -140,9 +140,9 @@ struct ScopedDeviceMemory {
     GYRE_SCOPED("st.release", ".global.u32 [%0], %1;", : : "l"(&word), "r"(value) : "memory");
   }
   /// Adds `n` to a word that gives out tickets, and returns its value before: loads before it come before it,
-  /// and it comes before stores to the slots of its tickets, in other threads that claim later too. Relaxed: a
-  /// thread claims because of values that it has loaded, and the ticket is the address of what it stores, so
-  /// neither can pass the claim on a GPU. Acquire and release, the memory model's words for it, would make
+  /// and it comes before stores to the slots of its tickets, in other threads that claim later too. Relaxed:
+  /// a thread claims because of values that it has loaded, and the ticket is the address of what it stores,
+  /// so neither can pass the claim on a GPU. Acquire and release, the memory model's words for it, would make
   /// each claim wait for all earlier stores of its thread.
   __device__ static uint64_t fetch_add(Word& word, uint64_t n) {
     uint64_t before;
