@@ -12,6 +12,10 @@ namespace {
 constexpr std::array<std::byte, 16> empty_message{std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},
                                                   std::byte{1}};
 
+// An ask that comes so long after the last one is waited for by the thread that takes it, at most as long
+// again. Waking another thread for the reply would take longer than a short handler.
+constexpr int64_t pause_ns = 50'000;
+
 constexpr const char* no_such_node_reason =
     "this node does not own the shard, or its lease has ended; ask again after a second";
 
@@ -188,15 +192,14 @@ void Requests::ask(Shard& shard, const ParsedRequest& request, const char* reply
     conclude(*ask, sent.error(), &GatewayBooks::asks_refused);
     return;
   }
+  const int64_t now = lease_clock_ns();
+  const bool alone = now - asked_at_ns_.exchange(now, std::memory_order_relaxed) > pause_ns;
+  if (alone && sent.value().wait_for(std::chrono::nanoseconds(pause_ns))) {
+    conclude(*ask, sent.value().get());
+    return;
+  }
   std::move(sent.value()).then([ask = std::move(ask)](Result<Reply<capnp::AnyPointer>> outcome) {
-    Requests& requests = *ask->requests;
-    if (outcome) {
-      requests.conclude(*ask, outcome.value());
-    } else {
-      requests.conclude(*ask, outcome.error(),
-                        is_expiry(outcome.error().status) ? &GatewayBooks::asks_expired
-                                                          : &GatewayBooks::asks_error_replies);
-    }
+    ask->requests->conclude(*ask, outcome);
   });
 }
 
@@ -224,7 +227,14 @@ void Requests::tell(const ParsedRequest& request) {
   context_->counts.add(told ? &GatewayBooks::tells_accepted : &GatewayBooks::tells_refused);
 }
 
-void Requests::conclude(const Ask& ask, const Reply<capnp::AnyPointer>& reply) {
+void Requests::conclude(const Ask& ask, const Result<Reply<capnp::AnyPointer>>& outcome) {
+  if (!outcome) {
+    conclude(
+        ask, outcome.error(),
+        is_expiry(outcome.error().status) ? &GatewayBooks::asks_expired : &GatewayBooks::asks_error_replies);
+    return;
+  }
+  const Reply<capnp::AnyPointer>& reply = outcome.value();
   std::vector<std::byte> body;
   if (!reply.body().empty()) body = encode(reply.body(), Encoding::stream);
   const natsStatus sent = publish(ask, gyre::nats::status::ok, {}, body);

@@ -125,7 +125,7 @@ class Requests : public std::enable_shared_from_this<Requests> {
   void ask(Shard& shard, const ParsedRequest& request, const char* reply, uint64_t revision);
   void tell(const ParsedRequest& request);
   // Answer an ask and count its outcome as `count`, or as lost.
-  void conclude(const Ask& ask, const Reply<capnp::AnyPointer>& reply);
+  void conclude(const Ask& ask, const Result<Reply<capnp::AnyPointer>>& outcome);
   void conclude(const Ask& ask, const Failure& failure, uint64_t GatewayBooks::*count);
   natsStatus publish(const Ask& ask, std::string_view status, std::string_view reason,
                      std::span<const std::byte> body);
@@ -137,6 +137,7 @@ class Requests : public std::enable_shared_from_this<Requests> {
 
   const std::shared_ptr<Context> context_;
   std::atomic<uint32_t> in_flight_{0};
+  std::atomic<int64_t> asked_at_ns_{0};  // the last ask
 };
 
 }  // namespace gyre::nats::detail
