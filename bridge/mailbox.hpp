@@ -4,12 +4,10 @@
 //
 //   ticket    one fetch-add of the mailbox's 64-bit tail, without a condition: a claim never waits, never
 //             fails and is never undone
-//   limit     how many messages a producer may send to a consumer in all. 32 bits, which wrap and are
-//   compared
+//   limit     how many messages a producer may send to a consumer in all. 32 bits, which wrap: compared
 //             serially. The consumer alone raises it
-//   grant     how many slots of the mailbox a producer holds: its limit is at most what the consumer has
-//   taken
-//             of its messages, and its grant
+//   grant     how many slots of the mailbox a producer holds: its limit is at most its grant more than the
+//             consumer has taken of its messages
 //   spare     slots that no producer holds: a producer that used its whole grant gets as many again of them
 //   owed      a producer is owed a limit once half of its grant is used. The consumer may raise limits later:
 //             answers go first

@@ -81,9 +81,10 @@ steps=(
   'api|15|api --engine cuda --messages 30000 --interleave 3'
   'views|6|views --engine cuda'
   'frames|4|frames --engine cpu --frames 500000'
-  'nats-two-cpus|8|gyre-bench-nats --engine cpu --cpus 2 --size 64 --messages 2000 --rate-messages 10000 --interleave 3'
-  'nats-cpu|12|gyre-bench-nats --engine cpu --messages 2000 --rate-messages 20000 --interleave 3'
-  'nats-cuda|16|gyre-bench-nats --engine cuda --messages 2000 --rate-messages 20000 --interleave 3'
+  'nats-two-cpus|8|gyre-bench-nats --engine cpu --cpus 2 --size 64 --messages 2000 --rate-messages 10000 --interleave 5'
+  'nats-cpu|20|gyre-bench-nats --engine cpu --messages 2000 --rate-messages 20000 --interleave 5'
+  'nats-cuda|32|gyre-bench-nats --engine cuda --messages 2000 --rate-messages 20000 --interleave 5'
+  'mailbox|25|mailbox'
   'soak|10|soak --engine cuda --workers 16 --threads 8 --messages 1e8'
 )
 if [[ $list ]]; then
