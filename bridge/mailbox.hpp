@@ -75,7 +75,7 @@ struct WorkerRings {
   using Cell = typename Memory::Cell;
   using Word = typename Memory::Word;
   /// Words from one tail to the next: each has a line of its own.
-  static constexpr uint32_t words_a_tail = 16;
+  enum : uint32_t { words_a_tail = 16 };
 
   Cell* cells;      ///< worker w's ring begins at w * shape.slots * shape.packets()
   Word* tails;      ///< worker w's is at w * words_a_tail: tickets claimed
@@ -213,7 +213,7 @@ class MailboxConsumer {
     uint32_t grant;  ///< slots that it holds
   };
   /// No grant is larger than this: one pair shall not have all that is spare.
-  static constexpr uint32_t most_granted = 1024;
+  enum : uint32_t { most_granted = 1024 };
 
   /// Words of a bitmap of workers.
   GYRE_DEVICE static constexpr uint32_t owed_words(uint32_t workers) { return (workers + 31) / 32; }

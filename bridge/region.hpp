@@ -72,6 +72,11 @@ struct alignas(128) WorkerLine {
   uint64_t clock_ns;         ///< the worker's clock when it read the command; stored before `acknowledged`
   uint64_t heartbeat_ns;     ///< the worker's clock, stored each ms between messages, 20 asleep; 0: not yet
   uint64_t slot_pages;  ///< SlotPages::second of the H2D ring, where it has pages; stored before `started`
+  // Of messages that actors send to each other; stored when the worker has nothing to do and when it stops.
+  uint64_t mail_sent;       ///< that its handlers sent and that were not refused
+  uint64_t mail_processed;  ///< that a handler took
+  uint64_t mail_failed;     ///< that reached no handler, or whose handler failed
+  uint64_t mail_refused;    ///< that its handlers sent, and that there was no room for (mailbox_full)
 };
 
 /// Names the message that a worker is handling or handled last; the host reads it after a fault. The worker
@@ -255,6 +260,21 @@ struct Bridge {
                   reinterpret_cast<const HandlerTypes*>(base + layout.handler_types()),
                   layout.handlers,
                   in_region};
+  }
+
+  /// Which of the region's workers this one is.
+  struct Place {
+    uint32_t worker;
+    uint32_t workers;
+  };
+  /// Works it out from the region's header: reads across the bus, once at the start. It is no member, so that
+  /// workers who need not know it stay as they are.
+  GYRE_DEVICE Place place() const {
+    const RegionHeader& header = reinterpret_cast<const RegionHeader*>(handler_types)[-1];
+    const uint64_t types_bytes = (handlers * sizeof(HandlerTypes) + 127) / 128 * 128;
+    const auto distance = uint64_t(reinterpret_cast<const char*>(host_line) -
+                                   (reinterpret_cast<const char*>(handler_types) + types_bytes));
+    return {uint32_t(distance / header.worker_stride), header.workers};
   }
 };
 

@@ -197,7 +197,8 @@ class Context {
   /// Returns the place of this thread's first failure: see ErrorBody::where.
   GYRE_DEVICE uint64_t where() const { return where_; }
 
- private:
+ protected:
+  // The first failure of the calling thread counts.
   GYRE_DEVICE void end(Status status, uint32_t detail, uint64_t where) {
     if (status_ != Status::ok) return;
     status_ = status;
@@ -205,6 +206,7 @@ class Context {
     where_ = where;
   }
 
+ private:
   // This message's scratch memory of one kind.
   struct Scratch {
     uint64_t begin = 0;  // offset in scratch_memory()

@@ -2,6 +2,7 @@
 #include <kj/exception.h>
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/bridge/fork.hpp>
+#include <gyre/device/worker/mail_memory.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/actors/actor_schemas.hpp>
 #include <gyre/runtime/options.hpp>
@@ -301,6 +302,17 @@ uint64_t ActorSet::actor_bytes(uint32_t actors_per_worker) const {
   }
   if (__builtin_add_overflow(bytes, working.bytes(), &bytes)) return ~uint64_t(0);
   return bytes;
+}
+
+uint32_t ActorSet::most_sent() const {
+  uint32_t most = 0;
+  for (const ActorDescription& actor : description_) most = std::max<uint32_t>(most, actor.most_sent);
+  return most;
+}
+
+uint64_t ActorSet::mail_bytes(const Options& options) const {
+  if (most_sent() == 0) return 0;
+  return MailLayout{options.workers, options.slot_bytes}.reserved_bytes();
 }
 
 std::string ActorSet::problems(const Options& options) const {

@@ -153,6 +153,11 @@ class ActorSet {
   /// Returns the bytes of one worker's working memory and actor tables.
   /// @param actors_per_worker  number of actors of each type that the tables have room for
   uint64_t actor_bytes(uint32_t actors_per_worker) const;
+  /// Returns how many messages a handler of the set may send, at most; 0 if none sends, or if the handlers
+  /// are not known yet.
+  uint32_t most_sent() const;
+  /// Returns the bytes of all workers' mailboxes; 0 if no handler sends.
+  uint64_t mail_bytes(const Options& options) const;
   /// Makes a CPU worker of these actors. Throws as require_cpu_worker().
   std::unique_ptr<CpuWorker> make_cpu_worker(const Bridge& bridge, const EngineMemory& memory,
                                              WaitPolicy wait) const {

@@ -1,6 +1,8 @@
 // How programs name actors: the identity of an actor type, and the address of one actor.
 #pragma once
 
+#include <gyre/device/address.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -36,13 +38,6 @@ constexpr uint64_t fnv1a(std::string_view text, uint64_t hash = 0xcbf29ce4842223
 /// Identifies an actor type on the host: the hash of its qualified name.
 template <class Actor>
 inline constexpr uint64_t actor_id = fnv1a(type_name<Actor>());
-
-/// Names an actor by its type and its key. Worker `key mod Options::workers` runs the actor.
-template <class ActorType>
-struct Address {
-  using Actor = ActorType;
-  uint64_t key = 0;
-};
 
 /// Names an actor type by its qualified name, for example "my::Counter". Use it for actors whose C++ types
 /// the program does not have; it works for every actor type.

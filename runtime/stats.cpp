@@ -75,6 +75,10 @@ WorkerStats read(const HostSide& host, const Accounts& accounts, const Clock& cl
     stats.heartbeat_age_s =
         double(std::max<int64_t>(0, now_ns - clock.host_ns(int64_t(heartbeat_ns)))) * 1e-9;
   }
+  // Relaxed: numbers alone, as Mail::publish_counts() stores them.
+  const WorkerLine& line = *bridge.worker_line;
+  stats.mail = {Memory::load_relaxed(line.mail_sent), Memory::load_relaxed(line.mail_processed),
+                Memory::load_relaxed(line.mail_failed), Memory::load_relaxed(line.mail_refused)};
   const std::vector<Handler>& handlers = host.actors.handlers();
   for (size_t n = 0; n <= handlers.size(); ++n) {
     HandlerStats handler = read(bridge.counts[n]);

@@ -52,6 +52,15 @@ struct HandlerStats {
   HandlerStats& operator+=(const HandlerStats& other);
 };
 
+/// Counts the messages between actors of one worker. All 0 in a set whose handlers do not send. Published
+/// when the worker has nothing to do, when it answers drain(), and when it stops.
+struct MailStats {
+  uint64_t sent = 0;       ///< messages that its handlers sent; excludes `refused`
+  uint64_t processed = 0;  ///< messages that one of its handlers took and that ended well
+  uint64_t failed = 0;     ///< messages to its actors that failed; nobody is told
+  uint64_t refused = 0;    ///< messages of its handlers that found no room (mailbox_full): they are lost
+};
+
 /// Counts one worker's messages.
 struct WorkerStats {
   uint64_t depth = 0;  ///< slots of the worker's ring in use, as of the worker's last report
@@ -61,7 +70,9 @@ struct WorkerStats {
   /// larger value means a long handler or a stuck worker. Empty before the first heartbeat and after the
   /// worker stopped.
   std::optional<double> heartbeat_age_s;
-  std::vector<HandlerStats> handlers;  ///< in the actor set's order; last, messages of no handler
+  MailStats mail;
+  /// In the actor set's order; last, messages of no handler. Messages between actors count too.
+  std::vector<HandlerStats> handlers;
 };
 
 /// Counts the copies of Buffer::write or Buffer::read.

@@ -11,7 +11,8 @@ struct ActorRecord {
   uint32_t state_bytes;     ///< of one actor in its table; 0: the type has no table
   uint32_t max_per_worker;  ///< actors; ~0: as many as the launch allows
   uint32_t handlers;
-  uint32_t side_by_side;          ///< 1: its messages may be handled side by side
+  uint16_t side_by_side;          ///< 1: its messages may be handled side by side
+  uint16_t most_sent;             ///< messages that one of its handlers may send; 0: none sends
   uint32_t rollback_bytes;        ///< of its state, put back where a message ends in an error; 0: it is not
   uint32_t scratch_bytes;         ///< of scratch memory for one message
   uint16_t cuda_only;             ///< 1: the CPU engine does not run it
@@ -41,6 +42,7 @@ struct DescriptionHeader {
 static_assert(sizeof(ActorRecord) == 32 && sizeof(DescriptionHeader) == 16 && sizeof(HandlerRecord) == 24,
               "a description lies alike on both sides");
 static_assert(offsetof(ActorRecord, max_per_worker) == 4 && offsetof(ActorRecord, handlers) == 8 &&
+                  offsetof(ActorRecord, side_by_side) == 12 && offsetof(ActorRecord, most_sent) == 14 &&
                   offsetof(ActorRecord, rollback_bytes) == 16 && offsetof(ActorRecord, scratch_bytes) == 20 &&
                   offsetof(ActorRecord, cuda_only) == 24 && offsetof(ActorRecord, most_in_batch) == 26 &&
                   offsetof(ActorRecord, shared_scratch_bytes) == 28 &&
@@ -65,7 +67,8 @@ GYRE_DEVICE constexpr ActorRecord record_of() {
   return {state_bytes<Actor>(),
           capacity_of<Actor>(~0u),
           gyre::HandlesOf<Actor>::count,
-          HandlesSideBySide<Actor> ? 1u : 0u,
+          HandlesSideBySide<Actor> ? uint16_t(1) : uint16_t(0),
+          uint16_t(most_sent<Actor>()),
           rollback_bytes<Actor>(),
           scratch_bytes<Actor>(),
           CudaOnly<Actor> ? uint16_t(1) : uint16_t(0),

@@ -7,6 +7,7 @@
 #include <gyre/device/actor/table.hpp>
 #include <gyre/device/actor/working_memory.hpp>
 #include <gyre/device/context.hpp>
+#include <gyre/device/sending.hpp>
 #include <gyre/messages/view.hpp>
 
 #if !defined(__CUDACC_RTC__)
@@ -26,18 +27,33 @@ GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
   }
 }
 
+// Calls Actor::on; with a Sending<most> where the handler takes one.
+template <uint32_t most, class Actor, class ContextType, class... Arguments>
+GYRE_DEVICE void run_handler(Actor& actor, ContextType& context, Arguments&... arguments) {
+  if constexpr (most == 0) {
+    actor.on(context, arguments...);
+  } else {
+    static_assert(!HandlesSideBySide<Actor> && most_in_batch<Actor>() == 0,
+                  "a handler that takes gyre::Sending handles one message at a time: side_by_side and "
+                  "on_batch() are for actors that do not send");
+    Sending<most> sending(context);
+    actor.on(sending, arguments...);
+    context = sending;
+  }
+}
+
 // Calls Actor::on with a reader and, for asks, a builder.
-template <class Actor, class Request, class Root>
-GYRE_DEVICE void call(Actor& actor, Context& context, wire::Message& message, wire::StructReader root,
+template <class Actor, class Request, class ContextType, class Root>
+GYRE_DEVICE void call(Actor& actor, ContextType& context, wire::Message& message, wire::StructReader root,
                       wire::Body& reply, uint32_t response_capacity, Root init_root) {
   ContextAccess::begin_handler<Actor>(context, message, reply, response_capacity);
   using Response = ResponseOf<Actor, Request>;
   typename Request::Reader reader(root);
   if constexpr (requires { typename Response::Builder; }) {
     typename Response::Builder builder(init_root(reply, Response::data_words, Response::pointers));
-    if (!message.failed()) actor.on(context, reader, builder);
+    if (!message.failed()) run_handler<most_sent_by<Actor, Request>()>(actor, context, reader, builder);
   } else {
-    if (!message.failed()) actor.on(context, reader);
+    if (!message.failed()) run_handler<most_sent_by<Actor, Request>()>(actor, context, reader);
   }
 }
 
@@ -69,8 +85,8 @@ GYRE_DEVICE constexpr bool root_fits(uint32_t capacity_bytes) {
 /// wire::Message::default_traversal_words declares its limit: `static constexpr uint64_t traversal_words`. By
 /// the whole handler group.
 /// @param response  zeroed, response_capacity bytes
-template <class Actor, class Request>
-GYRE_DEVICE Handled handle(Actor& actor, Context& context, const void* body, uint32_t body_bytes,
+template <class Actor, class Request, class ContextType>
+GYRE_DEVICE Handled handle(Actor& actor, ContextType& context, const void* body, uint32_t body_bytes,
                            void* response, uint32_t response_capacity) {
   wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
   wire::Body reply(response, response_capacity);
@@ -132,10 +148,10 @@ GYRE_DEVICE uint64_t fast_path_mask_of(const RequestHead& head, const void* body
 // handle() for a request of which fast_path_mask_of() is not 0: a small root is read from registers, and
 // neither its place nor that of its lists is checked again.
 // @returns conclude(Ending)
-template <class Actor, class Request, class Conclude>
-GYRE_DEVICE Handling handle_fast(Actor& actor, Context& context, const RequestHead& head, const void* body,
-                                 uint32_t body_bytes, void* response, uint32_t response_capacity,
-                                 Conclude&& conclude) {
+template <class Actor, class Request, class ContextType, class Conclude>
+GYRE_DEVICE Handling handle_fast(Actor& actor, ContextType& context, const RequestHead& head,
+                                 const void* body, uint32_t body_bytes, void* response,
+                                 uint32_t response_capacity, Conclude&& conclude) {
   constexpr uint32_t words = Request::data_words + Request::pointers;
   [[maybe_unused]] uint64_t root[RequestHead::root_words];
   for (uint32_t k = 0; k < RequestHead::root_words; ++k) root[k] = head.behind_root_word(k);
@@ -188,8 +204,8 @@ GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
   return message_type == lifecycle_message::start || message_type == lifecycle_message::stop;
 }
 
-template <class Actor, class... Requests>
-GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, Context& context,
+template <class Actor, class ContextType, class... Requests>
+GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, ContextType& context,
                                      uint32_t message_type, const void* body, uint32_t body_bytes,
                                      void* response, uint32_t capacity) {
   Handled handled{Status::unknown_message, 0, 0, 0};
@@ -261,8 +277,8 @@ GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const En
 }
 
 // Calls the actor in `verdict.state`; a new actor's on_start comes first.
-template <class Actor>
-GYRE_DEVICE Handled dispatch_to(MessageVerdict& verdict, Context& context, uint32_t message_type,
+template <class Actor, class ContextType>
+GYRE_DEVICE Handled dispatch_to(MessageVerdict& verdict, ContextType& context, uint32_t message_type,
                                 const void* body, uint32_t body_bytes, void* response, uint32_t capacity) {
   if constexpr (state_bytes<Actor>() == 0) {
     if (is_lifecycle(message_type)) return {Status::ok, 0, 0, 0};
@@ -336,9 +352,10 @@ struct VisitActorsToStop {
     }
   }
 };
+template <class ContextType>
 struct Dispatch {
   MessageVerdict& verdict;
-  Context& context;
+  ContextType& context;
   uint32_t message_type;
   const void* body;
   uint32_t body_bytes;
@@ -486,11 +503,11 @@ GYRE_DEVICE void for_each_to_stop(ActorList<Actors...> actors, const EngineMemor
 
 /// Runs the handler that the two numbers select, or on_start or on_stop, of the actor in `verdict.state`. By
 /// the whole handler group.
-template <class... Actors>
-GYRE_DEVICE Handled dispatch(ActorList<Actors...> actors, MessageVerdict& verdict, Context& context,
+template <class... Actors, class ContextType>
+GYRE_DEVICE Handled dispatch(ActorList<Actors...> actors, MessageVerdict& verdict, ContextType& context,
                              uint32_t actor_type, uint32_t message_type, const void* body,
                              uint32_t body_bytes, void* response, uint32_t capacity) {
-  detail::Dispatch visit{verdict, context, message_type, body, body_bytes, response, capacity};
+  detail::Dispatch<ContextType> visit{verdict, context, message_type, body, body_bytes, response, capacity};
   visit_actor(actors, actor_type, visit);
   return visit.handled;
 }

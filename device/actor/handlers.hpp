@@ -7,6 +7,8 @@
 namespace gyre {
 
 class Context;
+template <uint32_t most>
+class Sending;
 
 /// Lists the requests of an actor with several handlers; an actor with one on() needs no list:
 /// `using Handles = gyre::Handles<view::Get, view::Add>;`
@@ -19,15 +21,17 @@ namespace detail {
 
 struct NoResponse {};
 
-template <class Actor, class Reader, class Builder>
+template <class Actor, class Reader, class Builder, uint32_t sent = 0>
 struct AskHandler {
   using Request = typename Reader::Reads;
   using Response = typename Builder::Builds;
+  GYRE_DEVICE static constexpr uint32_t most_sent() { return sent; }
 };
-template <class Actor, class Reader>
+template <class Actor, class Reader, uint32_t sent = 0>
 struct TellHandler {
   using Request = typename Reader::Reads;
   using Response = NoResponse;
+  GYRE_DEVICE static constexpr uint32_t most_sent() { return sent; }
 };
 
 // Overload resolution does the deduction: given the Reader, only one member of the overload set on(…) fits.
@@ -35,6 +39,11 @@ template <class Reader, class Actor, class Builder>
 GYRE_DEVICE AskHandler<Actor, Reader, Builder> handler_of(void (Actor::*)(Context&, Reader, Builder));
 template <class Reader, class Actor>
 GYRE_DEVICE TellHandler<Actor, Reader> handler_of(void (Actor::*)(Context&, Reader));
+template <class Reader, class Actor, class Builder, uint32_t sent>
+GYRE_DEVICE AskHandler<Actor, Reader, Builder, sent> handler_of(void (Actor::*)(Sending<sent>&, Reader,
+                                                                                Builder));
+template <class Reader, class Actor, uint32_t sent>
+GYRE_DEVICE TellHandler<Actor, Reader, sent> handler_of(void (Actor::*)(Sending<sent>&, Reader));
 
 // Fits `&Actor::on` unless `on` is overloaded: the compiler cannot choose then.
 template <class Actor, class Reader, class Builder>
@@ -42,6 +51,13 @@ GYRE_DEVICE AskHandler<Actor, Reader, Builder> handler_unless_overloaded(void (A
                                                                                          Builder));
 template <class Actor, class Reader>
 GYRE_DEVICE TellHandler<Actor, Reader> handler_unless_overloaded(void (Actor::*)(Context&, Reader));
+template <class Actor, class Reader, class Builder, uint32_t sent>
+GYRE_DEVICE AskHandler<Actor, Reader, Builder, sent> handler_unless_overloaded(void (Actor::*)(Sending<sent>&,
+                                                                                               Reader,
+                                                                                               Builder));
+template <class Actor, class Reader, uint32_t sent>
+GYRE_DEVICE TellHandler<Actor, Reader, sent> handler_unless_overloaded(void (Actor::*)(Sending<sent>&,
+                                                                                       Reader));
 
 template <class Actor>
 concept ListsItsHandlers = requires {
@@ -61,6 +77,13 @@ struct HandlesOf<Actor> {
   using type = typename Actor::Handles;
 };
 
+template <class Request, class... Requests>
+GYRE_DEVICE constexpr uint32_t place_of(Handles<Requests...>) {
+  uint32_t n = 0;
+  (void)((Request::type_id == Requests::type_id ? true : (++n, false)) || ...);
+  return n;
+}
+
 }  // namespace detail
 
 /// Lists the requests that Actor handles as Handles<…>, in the order of their message_type numbers.
@@ -76,6 +99,40 @@ template <class Actor, class Request>
 inline constexpr bool answers = requires {
   typename ResponseOf<Actor, Request>;
 };
+
+/// Returns how many messages Actor's handler of Request may send: N where its context is a Sending<N>, else
+/// 0.
+template <class Actor, class Request>
+GYRE_DEVICE constexpr uint32_t most_sent_by() {
+  return decltype(detail::handler_of<typename Request::Reader>(&Actor::on))::most_sent();
+}
+namespace detail {
+GYRE_DEVICE constexpr uint32_t largest() { return 0; }
+template <class... Rest>
+GYRE_DEVICE constexpr uint32_t largest(uint32_t first, Rest... rest) {
+  const uint32_t of_rest = largest(rest...);
+  return first > of_rest ? first : of_rest;
+}
+template <class Actor, class... Requests>
+GYRE_DEVICE constexpr uint32_t most_sent_by_any(Handles<Requests...>) {
+  return largest(most_sent_by<Actor, Requests>()...);
+}
+}  // namespace detail
+/// Returns how many messages a handler of Actor may send; 0 if none sends.
+template <class Actor>
+GYRE_DEVICE constexpr uint32_t most_sent() {
+  return detail::most_sent_by_any<Actor>(HandlesOf<Actor>{});
+}
+/// Whether a handler of Actors may send to other actors: then their workers have mailboxes.
+template <class... Actors>
+GYRE_DEVICE constexpr bool any_sends() {
+  return ((most_sent<Actors>() != 0) || ...);
+}
+/// Returns the number of Request among the handlers of Actor; their count if it has no such handler.
+template <class Actor, class Request>
+GYRE_DEVICE constexpr uint32_t message_number() {
+  return detail::place_of<Request>(HandlesOf<Actor>{});
+}
 
 /// Returns the Cap'n Proto id of Actor's response to Request; 0 if the handler takes only tells.
 template <class Actor, class Request>

@@ -163,15 +163,6 @@ GYRE_DEVICE constexpr uint32_t most_in_batch() {
   }
 }
 
-namespace detail {
-GYRE_DEVICE constexpr uint32_t largest() { return 0; }
-template <class... Rest>
-GYRE_DEVICE constexpr uint32_t largest(uint32_t first, Rest... rest) {
-  const uint32_t of_rest = largest(rest...);
-  return first > of_rest ? first : of_rest;
-}
-}  // namespace detail
-
 /// The largest most_in_batch() of the actors; 0 if none has an on_batch().
 template <class... Actors>
 inline constexpr uint32_t most_gathered = detail::largest(most_in_batch<Actors>()...);

@@ -52,14 +52,22 @@ class RequestReader {
 
   GYRE_DEVICE uint64_t choose_slot_pages() { return ring_.choose_slot_pages(); }
 
+  /// What poll() looks at beside the ring: nothing.
+  struct NothingBeside {
+    GYRE_DEVICE static constexpr void load() {}
+    GYRE_DEVICE static constexpr bool found() { return false; }
+  };
+
   /// Polls for a message, if `wants_message`, and for a command. Collective.
+  /// @param beside  load() is called beside each load of the ring; the poll ends early once found()
   /// @returns 0 if a whole message is there that matches the remembered one; where packets are not compared,
   /// that has the
   ///          expected size. Else classify() says what there is.
-  GYRE_DEVICE uint32_t poll(bool wants_message) {
+  template <class Beside>
+  GYRE_DEVICE uint32_t poll(bool wants_message, Beside& beside) {
     uint32_t late = 0;
     if (window_left_ == 0 || !wants_message) {
-      load_window(wants_message ? next_window_ : 0);
+      load_window(wants_message ? next_window_ : 0, beside);
       head_ = RequestHead::load(request());
     } else {
       if constexpr (!samples_command_each_poll) command_watch_.request_sample(*command_line_);
@@ -69,6 +77,10 @@ class RequestReader {
     }
     if constexpr (compares_packets) return (~(present_ & matching_) & expected_packets_) | late;
     return size_mismatch();
+  }
+  GYRE_DEVICE uint32_t poll(bool wants_message) {
+    NothingBeside nothing;
+    return poll(wants_message, nothing);
   }
   /// 0 where a whole message of the expected size is there.
   GYRE_DEVICE uint32_t size_mismatch() const {
@@ -307,7 +319,8 @@ class RequestReader {
 
   // Loads the window's packets of `messages` messages and unpacks them side by side. What is there is
   // unpacked before it is known to be whole; nothing reads it if it is not.
-  GYRE_DEVICE void load_window(uint32_t messages) {
+  template <class Beside>
+  GYRE_DEVICE void load_window(uint32_t messages, Beside& beside) {
     if constexpr (delays_first_poll) {
       if (empty_polls_ == 0 && delay_.ticks() != 0) wait_ticks(delay_.ticks());
     }
@@ -315,19 +328,22 @@ class RequestReader {
     if constexpr (samples_command_each_poll) {
       Packet packet{{0, 0, 0}, 0};
       if (messages != 0) packet = Memory::load(ring_.cell(0));
+      beside.load();
       present_ = packet.stamp == ring_.stamp() ? 1 : 0;
       unpack(packet, memory_, 0);
     } else {
       const Packet& cell = ring_.cell(window_.packet_to_load(messages));
       Packet packet = Memory::load(cell);
+      beside.load();
       command_watch_.request_sample(*command_line_);
       const bool covered = window_.message() < messages;
       const bool expected =
           covered && window_.message() == 0 && (expected_packets_ >> PollGroup::rank() & 1) != 0;
       for (uint32_t more = repeat_loads_; more != 0; --more) {
         const bool missing = expected && packet.stamp != ring_.stamp();
-        if (!PollGroup::any(missing)) break;
+        if (!PollGroup::any(missing) || beside.found()) break;
         packet = Memory::load(cell);
+        beside.load();
         // While that load is under way: where the message's first packet was there, it is the last load of
         // the row. What was missing has most likely come by then, or the message is shorter than expected.
         if (PollGroup::any(expected && !missing && PollGroup::rank() == 0)) {

@@ -43,7 +43,16 @@ GYRE_DEVICE bool Worker<Actors...>::admit_to_fast_path() {
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::forget_expected() {
   expected_.head.forget_actor();
-  requests_.forget();
+  if (!is_mail()) requests_.forget();
+}
+// After an actor was removed or created.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::forget_all_expected() {
+  forget_expected();
+  if constexpr (sends()) {
+    mail_.other_expected.head.forget_actor();
+    requests_.forget();
+  }
 }
 
 // Finds or creates the actor of a message for another actor than the expected one, and expects that actor.
@@ -51,6 +60,7 @@ GYRE_DEVICE void Worker<Actors...>::forget_expected() {
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::expect_actor() {
   actor_found_ = true;
+  if constexpr (sends()) mail_.is_named = mail_.is_in_hand;
   if (HandlerGroup::rank() == 0) find_or_create_actor(*reinterpret_cast<const Envelope*>(request()));
   HandlerGroup::sync();
   const MessageVerdict& verdict = shared_->verdict;
@@ -84,7 +94,11 @@ GYRE_DEVICE void Worker<Actors...>::name_last_words(uint64_t key, uint32_t types
 template <class... Actors>
 struct Worker<Actors...>::FastConclusion {
   Worker& worker;
-  GYRE_DEVICE Handling operator()(const Ending& ending) const { return worker.conclude_fast(ending); }
+  const HandlerContext& context;
+  GYRE_DEVICE Handling operator()(const Ending& ending) const {
+    if constexpr (sends()) worker.mail_.staged = context.staged();
+    return worker.conclude_fast(ending);
+  }
 };
 
 // Runs the handler and sends the reply. The key, the types and the size are read from the expected message,
@@ -92,10 +106,11 @@ struct Worker<Actors...>::FastConclusion {
 template <class... Actors>
 GYRE_DEVICE Handling Worker<Actors...>::handle_on_fast_path() {
   if constexpr (any_rolls_back<Actors...>) save_state(expected_.rollback_bytes, expected_.state);
-  Context context(expected_.head.key(), head().flags() != 0, *shared_);
+  if constexpr (sends()) name_last_words_if_stale();
+  HandlerContext context = make_context(expected_.head.key(), head().flags() != 0, expected_.head.types());
   return dispatch_fast(ActorList<Actors...>{}, expected_.head.types(), expected_.state, context, head(),
                        request() + envelope_words, expected_.head.body_bytes(), response_ + envelope_words,
-                       bridge_.shape.body_capacity(), FastConclusion{*this});
+                       bridge_.shape.body_capacity(), FastConclusion{*this, context});
 }
 
 // After the handler. A warp votes whether a thread failed; the reason is computed for exceptional messages
@@ -121,6 +136,9 @@ GYRE_DEVICE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
   const Packet first = replies_.packet(place, response_bytes);
   const uint32_t exceptional_or_failed = load_here(&shared_->verdict.exceptional) | failed;
   const bool exceptional = exceptional_or_failed != 0;
+  if constexpr (sends()) {
+    if (!assert_warp_uniform(exceptional)) send_staged(Status::ok);
+  }
   if (polls()) {
     const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
     const uint32_t sends_none = materialize(!(is_ask & (k * data_bytes_a_packet < bytes)));
@@ -140,7 +158,7 @@ GYRE_DEVICE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
     HandlerGroup::sync();
     return Handling::exceptional;
   } else {
-    ++report_.tells_processed;
+    count_tell(true);
   }
   report_.meter().processed(expected_.counts, ticks_since_found(), HandlerGroup::rank() == 0);
   if (polls()) {

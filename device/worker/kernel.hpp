@@ -19,11 +19,14 @@ struct DevicePause {
 
 /// `region`: device address of an initialised region of `layout`; `inbound`: of its inbound part; `memory`:
 /// the engine's own, by device addresses. Dynamic shared memory: SharedScratch, and the words of
-/// Worker::message_memory(); where the worker is the whole grid (GYRE_GRID) these lie in `memory.scratch`.
+/// Worker::message_memory() and staging_layout(); where the worker is the whole grid (GYRE_GRID) these lie in
+/// `memory.scratch`.
 template <class... Actors>
 __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wants: a block's latency counts
     worker_kernel(void* region, void* inbound, RegionLayout layout, EngineMemory memory) {
 #if defined(GYRE_GRID)
+  static_assert(!any_sends<Actors...>(),
+                "a grid-scoped actor set cannot send: its handlers take gyre::Context");
   Grid::initialise();
   const uint32_t worker = 0;
   uint32_t* const request = reinterpret_cast<uint32_t*>(memory.scratch);
@@ -35,7 +38,8 @@ __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wan
 #endif
   const MessageMemory messages = Worker<Actors...>::message_memory(layout.shape);
   uint32_t* const response = request + messages.request_words();
-  for (uint32_t i = HandlerGroup::rank(); i < messages.words(); i += HandlerGroup::size()) request[i] = 0;
+  const uint32_t words = messages.words() + Worker<Actors...>::staging_layout(layout.shape).words();
+  for (uint32_t i = HandlerGroup::rank(); i < words; i += HandlerGroup::size()) request[i] = 0;
   HandlerGroup::sync();
 
   Worker<Actors...>(Bridge::of(region, inbound, layout, worker), memory.of_worker(worker), request, response,

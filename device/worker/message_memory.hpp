@@ -42,7 +42,8 @@ class MessageMemory {
   /// From one reply to the next. With most slot sizes, eight threads that write 16 bytes each to replies of
   /// their own use different banks of shared memory.
   GYRE_DEVICE constexpr uint32_t reply_stride() const { return message_words_ + (replies_ == 1 ? 0 : 4); }
-  GYRE_DEVICE constexpr uint32_t words() const { return request_words() + replies_ * reply_stride(); }
+  GYRE_DEVICE constexpr uint32_t reply_words() const { return replies_ * reply_stride(); }
+  GYRE_DEVICE constexpr uint32_t words() const { return request_words() + reply_words(); }
 
  private:
   static constexpr uint32_t most_packets = 64;  // of a slot: more would take too much shared memory

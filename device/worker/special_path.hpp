@@ -28,6 +28,7 @@ GYRE_DEVICE void Worker<Actors...>::handle_special() {
     shared_->verdict.exceptional = 1;
     if (!actor_found_) refuse_or_find_actor(envelope);
   }
+  if constexpr (sends()) mail_.is_named = mail_.is_in_hand;
   if (!actor_found_)
     forget_expected();  // the last-words record may name another actor, and the fast path does not write it
   HandlerGroup::sync();
@@ -47,11 +48,13 @@ GYRE_DEVICE void Worker<Actors...>::handle_special() {
 
   Handled handled{};
   if (found && refused == Status::ok) {
-    Context context(envelope.key, (envelope.flags & envelope_flags::ask) != 0, *shared_);
+    HandlerContext context = make_context(envelope.key, (envelope.flags & envelope_flags::ask) != 0,
+                                          uint32_t(envelope.actor_type));
     handled = dispatch(ActorList<Actors...>{}, shared_->verdict, context, envelope.actor_type,
                        envelope.message_type, bodies.request, bodies.request_bytes, bodies.response,
                        bodies.response_capacity);
     detail::note_failure(shared_->verdict, handled);
+    if constexpr (sends()) mail_.staged = context.staged();
   } else if (HandlerGroup::rank() == 0) {  // the one thread that wrote detail and where
     detail::note_failure(shared_->verdict, {refused != Status::ok ? refused : Status::malformed,
                                             verdict.detail, verdict.where, 0});
@@ -161,8 +164,9 @@ GYRE_DEVICE void Worker<Actors...>::conclude(const uint32_t* request, uint32_t r
                                              bool response_in_block) {
   const Envelope envelope = *reinterpret_cast<const Envelope*>(request);
   const MessageVerdict& verdict = shared_->verdict;
-  // Orders what any thread wrote to the arena or to buffers, and what it read of the arena, before the packets
-  // and the credit that the polling threads store: once the host sees these it may use that memory again.
+  // Orders what any thread wrote to the arena or to buffers, and what it read of the arena, before the
+  // packets and the credit that the polling threads store: once the host sees these it may use that memory
+  // again.
   if (polls()) {
     if (response_in_block || verdict.buffers_used != 0) {
       Memory::fence();
@@ -171,12 +175,13 @@ GYRE_DEVICE void Worker<Actors...>::conclude(const uint32_t* request, uint32_t r
     }
   }
   stop_seen_ |= verdict.command_seen == uint32_t(Command::stop);
-  if (verdict.remove_actor != 0 || verdict.new_actor != 0) forget_expected();
+  if (verdict.remove_actor != 0 || verdict.new_actor != 0) forget_all_expected();
   if (verdict.remove_actor != 0 && HandlerGroup::rank() == 0) {
     remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key);
   }
   const Status status = verdict.status;
   const bool is_ask = (envelope.flags & envelope_flags::ask) != 0;
+  if constexpr (sends()) send_staged(status);
   if (HandlerGroup::rank() == 0) {
     HandlerCounts* const counts = counts_of(head().types());
     if (status == Status::ok) {
@@ -188,8 +193,8 @@ GYRE_DEVICE void Worker<Actors...>::conclude(const uint32_t* request, uint32_t r
   if (assert_warp_uniform(is_ask)) {
     answer(envelope, response_bytes, response_in_block);
   } else {
-    ++(status == Status::ok ? report_.tells_processed : report_.tells_failed);
-    if (status != Status::ok && HandlerGroup::rank() == 0) {
+    count_tell(status == Status::ok);
+    if (status != Status::ok && !is_mail() && HandlerGroup::rank() == 0) {
       report_.log_failed_tell(verdict, envelope, request, requests_.ticket());
     }
   }
@@ -231,6 +236,9 @@ GYRE_DEVICE void Worker<Actors...>::answer(const Envelope& envelope, uint32_t re
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::answer_control(const Envelope& envelope) {
   if (polls()) report_.publish_counts(*shared_, requests_.ticket());
+  if constexpr (sends()) {
+    if (polls()) mail_.publish_counts();
+  }
   if (HandlerGroup::rank() == 0) report_.publish_credit(requests_.ticket());
   HandlerGroup::sync();
   if (polls()) Memory::fence();

@@ -8,6 +8,8 @@
 //   gathered.hpp      several messages of a kind in one call of a handler, on_batch()
 //   reply_writer.hpp  the ring of replies
 //   report.hpp        the worker's counters, credit and heartbeat
+//   mail.hpp          messages between actors, in sets with a handler that sends
+//   mail_path.hpp     how the worker takes one
 #pragma once
 
 #include <gyre/bridge/region.hpp>
@@ -16,6 +18,7 @@
 #include <gyre/device/context.hpp>
 #include <gyre/device/platform.hpp>
 #include <gyre/device/read/request_reader.hpp>
+#include <gyre/device/worker/mail.hpp>
 #include <gyre/device/worker/reply_writer.hpp>
 #include <gyre/device/worker/report.hpp>
 
@@ -33,6 +36,33 @@ struct ExpectedMessage {
   uint32_t rollback_bytes = 0;        ///< of the actor's state, copied before each message
 };
 
+namespace detail {
+
+// What a worker that has mail remembers of the message in hand.
+struct MailInHand : Mail {
+  using Mail::Mail;
+  bool is_in_hand = false;         // the message in hand is of another actor, not of the host
+  bool is_named = false;           // so was the message that the last-words record names
+  uint32_t staged = 0;             // messages that the handler in hand has staged
+  ExpectedMessage other_expected;  // of the host while a message of an actor is in hand, and else of actors
+};
+// Stands for it in a worker that has none.
+struct NoMail {
+  GYRE_DEVICE NoMail(const Bridge&, const EngineMemory&, const Staging&) {}
+};
+template <bool sends>
+struct Sends {
+  using HandlerContext = Context;
+  using MailType = NoMail;
+};
+template <>
+struct Sends<true> {
+  using HandlerContext = SendingContext;
+  using MailType = MailInHand;
+};
+
+}  // namespace detail
+
 /// One persistent worker. On the GPU every thread of the block has its own Worker with equal members; they
 /// share only the memory passed to the constructor. Refers to its arguments, owns nothing.
 ///
@@ -44,7 +74,7 @@ class Worker {
  public:
   /// @param memory    `actors`: this worker's, WorkingMemory and ActorTables<Actors…>::bytes bytes, zeroed
   /// @param request   the first part of message_memory(bridge.shape), of the group's own memory, 16-aligned
-  /// @param response  the second part, zeroed
+  /// @param response  the second part and behind it that of staging_layout(bridge.shape), zeroed
   GYRE_DEVICE Worker(const Bridge& bridge, const EngineMemory& memory, uint32_t* request, uint32_t* response,
                      WorkerShared& shared)
       : bridge_(bridge),
@@ -55,7 +85,8 @@ class Worker {
         response_(responses_),
         shared_(pin_pointer(&shared)),
         replies_(bridge),
-        report_(bridge, memory.counts, handler_count<Actors...> + 1) {
+        report_(bridge, memory.counts, handler_count<Actors...> + 1),
+        mail_(bridge, memory, staging()) {
     if (HandlerGroup::rank() == 0) {
       shared = WorkerShared{};
       shared.command_line = bridge.command_line;
@@ -64,12 +95,21 @@ class Worker {
       shared.team_log_size = log_warp_size;
       shared.reports.clocks = HandlerMeter::ClockPair::now();
       shared.tick = report_.meter().tick();
+      if constexpr (sends()) {
+        uint32_t n = 0;
+        staging().worker() = mail_.worker();
+        ((staging().types()[n++] = detail::type_hash<Actors>()), ...);
+      }
     }
     HandlerGroup::sync();
   }
 
   GYRE_DEVICE static constexpr MessageMemory message_memory(const RingShape& shape) {
     return {shape, compares_packets, any_side_by_side<Actors...>, most_gathered<Actors...>};
+  }
+  /// Of no words unless a handler sends.
+  GYRE_DEVICE static constexpr StagingLayout staging_layout(const RingShape& shape) {
+    return {message_words(shape), uint32_t(sizeof...(Actors)), detail::largest(most_sent<Actors>()...)};
   }
 
   /// Works until commanded to stop. Calls `pause(n)` after the n-th empty poll in a row.
@@ -98,6 +138,20 @@ class Worker {
     if (report_.credit_is_behind(requests_.ticket())) report_.publish_credit(requests_.ticket());
   }
 
+#if !defined(__CUDACC_RTC__)
+  /// Calls `visit(worker)` for each worker that this one has sent messages to since the last call: where it
+  /// sleeps, it must be woken. One thread.
+  template <class Visit>
+  void take_reached(Visit&& visit) {
+    if constexpr (sends()) mail_.take_reached(visit);
+  }
+  /// Whether messages wait until other workers take theirs: the worker must not sleep. One thread.
+  GYRE_DEVICE bool has_waiting() const {
+    if constexpr (sends()) return mail_.has_waiting();
+    return false;
+  }
+#endif
+
   /// Replies that the worker has sent. Polling threads.
   GYRE_DEVICE uint64_t replies_sent() const { return replies_.sent(); }
 
@@ -107,6 +161,9 @@ class Worker {
   GYRE_DEVICE bool start() {
     const uint32_t mismatch = first_mismatched_handler<Actors...>(bridge_.handler_types, bridge_.handlers);
     const bool agreed = mismatch == bridge_.handlers;
+    if constexpr (sends()) {
+      if (polls()) mail_.start();
+    }
     if (agreed && polls() && !bridge_.inbound_in_region && SlotPages::pages(bridge_.shape) != 0) {
       const uint64_t pages = requests_.choose_slot_pages();
       if (PollGroup::rank() == 0) Memory::store_relaxed(bridge_.worker_line->slot_pages, pages);
@@ -124,6 +181,9 @@ class Worker {
   GYRE_DEVICE void finish() {
     for_each_to_stop(ActorList<Actors...>{}, shared_->memory, actors_, StopActor{*this});
     if (polls()) report_.publish_counts(*shared_, requests_.ticket());
+    if constexpr (sends()) {
+      if (polls()) mail_.publish_counts();
+    }
     if (HandlerGroup::rank() != 0) return;
     report_.publish_credit(requests_.ticket());
     Memory::store_release(bridge_.worker_line->stopped, 1);  // pairs with the host's acquire of stopped
@@ -132,6 +192,9 @@ class Worker {
  private:
   using Ending = detail::Ending;
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
+  GYRE_DEVICE static constexpr bool sends() { return any_sends<Actors...>(); }
+  using HandlerContext = typename detail::Sends<any_sends<Actors...>()>::HandlerContext;
+  using MailType = typename detail::Sends<any_sends<Actors...>()>::MailType;
 
   // Calls an actor's on_stop, whose failure is ignored.
   struct StopActor {
@@ -157,12 +220,38 @@ class Worker {
     if constexpr (compares_packets) return warp_turn(pause);
     PollOutcome outcome = PollOutcome::nothing;
     if constexpr (HandlerGroup::all_threads_poll()) {
-      outcome = poll_requests();
-    } else {
-      if (polls()) {
-        while ((outcome = poll_requests()) == PollOutcome::nothing) pause(requests_.empty_polls());
+      if constexpr (sends()) {
+        if (handle_mail()) return PollOutcome::message;
       }
-      outcome = share_outcome(outcome);
+      outcome = poll_requests();
+      if constexpr (sends()) {
+        if (outcome == PollOutcome::nothing && mail_.found() && handle_mail()) return PollOutcome::message;
+        if (outcome == PollOutcome::message) begin_host_message();
+      }
+    } else {
+      [[maybe_unused]] bool from_mail = false;
+      if (polls()) {
+        if constexpr (sends()) {
+          while (!(from_mail = next_mail()) && (outcome = poll_requests()) == PollOutcome::nothing) {
+            if (!mail_.found()) pause(empty_polls());
+          }
+          if (from_mail) {
+            outcome = PollOutcome::message;
+            requests_.read_clock_again();
+          } else {
+            mail_.note_host();
+          }
+        } else {
+          while ((outcome = poll_requests()) == PollOutcome::nothing) pause(requests_.empty_polls());
+        }
+      }
+      outcome = share_outcome(outcome, from_mail);
+      if constexpr (sends()) {
+        if (mail_.is_in_hand) {
+          handle_mail_in_hand();
+          return PollOutcome::message;
+        }
+      }
     }
     if (outcome == PollOutcome::message) handle_message(expected_mismatch() == 0 || admit_to_fast_path());
     if (outcome == PollOutcome::corrupt) skip();
@@ -176,7 +265,10 @@ class Worker {
   template <class Pause>
   GYRE_DEVICE PollOutcome warp_turn(Pause pause) {
     if (take_command()) return PollOutcome::stop;
-    const uint32_t mismatch = requests_.poll(replies_.has_room());
+    if constexpr (sends()) {
+      if (handle_mail()) return PollOutcome::message;
+    }
+    const uint32_t mismatch = poll_ring();
     Prefetch<1> next;
     bool fast = true;
     if ((mismatch | uint32_t(requests_.in_stream())) != 0) {
@@ -186,8 +278,12 @@ class Worker {
       } else {
         const PollOutcome outcome = classify_mismatch();
         if (outcome != PollOutcome::message) return end_turn_without_message(outcome, pause);
+        if constexpr (sends()) begin_host_message();
         fast = admit_to_fast_path();
       }
+    }
+    if constexpr (sends()) {
+      if (fast) begin_host_message();
     }
     handle_message(fast);
     requests_.adopt(next);
@@ -202,7 +298,10 @@ class Worker {
     if (outcome == PollOutcome::corrupt) {
       skip();
     } else {
-      pause(requests_.empty_polls());
+      if constexpr (sends()) {
+        if (mail_.found()) return outcome;  // the next turn takes it
+      }
+      pause(empty_polls());
     }
     return outcome;
   }
@@ -224,12 +323,23 @@ class Worker {
   // Polling threads.
   GYRE_DEVICE PollOutcome poll_requests() {
     if (!samples_command_each_poll && take_command()) return PollOutcome::stop;
-    const PollOutcome outcome =
-        requests_.poll(replies_.has_room()) == 0 ? PollOutcome::message : classify_or_publish_credit();
+    const PollOutcome outcome = poll_ring() == 0 ? PollOutcome::message : classify_or_publish_credit();
     requests_.request_cached_command();
     // On the CPU the command is in the cache: a message found in the same poll as a stop is not handled.
     if (samples_command_each_poll && take_command()) return PollOutcome::stop;
     return outcome;
+  }
+  // Polls the ring, and the mailbox beside it.
+  GYRE_DEVICE uint32_t poll_ring() {
+    if constexpr (sends()) return requests_.poll(replies_.has_room(), mail_);
+    return requests_.poll(replies_.has_room());
+  }
+  // Polls since the last message from anywhere.
+  GYRE_DEVICE uint32_t empty_polls() const {
+    if constexpr (sends()) {
+      return requests_.empty_polls() < mail_.empty_polls() ? requests_.empty_polls() : mail_.empty_polls();
+    }
+    return requests_.empty_polls();
   }
   GYRE_DEVICE PollOutcome classify_or_publish_credit() {
     const PollOutcome outcome = requests_.classify();
@@ -259,15 +369,21 @@ class Worker {
   }
 
   // Passes the polling threads' findings to the whole group. Called by every thread.
-  // @param outcome  of rank 0; ignored in others
-  GYRE_DEVICE PollOutcome share_outcome(PollOutcome outcome) {
+  // @param outcome    of rank 0; ignored in others
+  // @param from_mail  as `outcome`
+  GYRE_DEVICE PollOutcome share_outcome(PollOutcome outcome, [[maybe_unused]] bool from_mail) {
     if (HandlerGroup::rank() == 0) {
       shared_->outcome = outcome;
       shared_->command = command_.word;
       shared_->now_us = requests_.command_watch().now_us();
       shared_->request = requests_.request();
+      if constexpr (sends()) {
+        if (from_mail) shared_->request = mail_.message();
+        staging().from_mail() = from_mail;
+      }
     }
     HandlerGroup::sync();
+    if constexpr (sends()) mail_.is_in_hand = staging().from_mail() != 0;
     command_.word = shared_->command;
     now_us_ = shared_->now_us;
     request_ = shared_->request;
@@ -277,11 +393,11 @@ class Worker {
 
   // The message in hand. Called by every thread, as all functions below unless they say otherwise.
   GYRE_DEVICE const uint32_t* request() const {
-    if constexpr (HandlerGroup::all_threads_poll()) return requests_.request();
+    if constexpr (HandlerGroup::all_threads_poll() && !sends()) return requests_.request();
     return request_;
   }
   GYRE_DEVICE const RequestHead& head() const {
-    if constexpr (HandlerGroup::all_threads_poll()) return requests_.head();
+    if constexpr (HandlerGroup::all_threads_poll() && !sends()) return requests_.head();
     return head_;
   }
   // CommandWatch::now_us().
@@ -300,6 +416,9 @@ class Worker {
   }
   GYRE_DEVICE void advance(uint32_t n = 1) {
     if (!polls()) return;
+    if constexpr (sends()) {
+      if (mail_.is_in_hand) return mail_.finish();
+    }
     requests_.advance(n);
     // Every thread of a warp stores the same, in one access: a branch for one of them would make the warp
     // diverge.
@@ -308,7 +427,7 @@ class Worker {
 
   // @param may_be_fast  the message may take the fast path; after all it may still end in the special path
   GYRE_DEVICE void handle_message(bool may_be_fast) {
-    if (takes_batches() && may_be_fast && handle_gathered()) return;
+    if (takes_batches() && !is_mail() && may_be_fast && handle_gathered()) return;
     Handling handling = Handling::none;
     if (may_be_fast) handling = handle_on_fast_path();
     if (handling == Handling::none) handle_special();
@@ -322,6 +441,26 @@ class Worker {
     advance();
   }
 
+  // ---- mail_path.hpp
+  GYRE_DEVICE Staging staging() const {
+    return {response_ + message_memory_.reply_words(), staging_layout(bridge_.shape),
+            bridge_.shape.body_capacity()};
+  }
+  GYRE_DEVICE HandlerContext make_context(uint64_t key, bool is_ask, uint32_t types) const;
+  GYRE_DEVICE bool is_mail() const {
+    if constexpr (sends()) return mail_.is_in_hand;
+    return false;
+  }
+  GYRE_DEVICE void begin_host_message();
+  GYRE_DEVICE bool next_mail();
+  GYRE_DEVICE bool handle_mail();
+  GYRE_DEVICE void handle_mail_in_hand();
+  GYRE_DEVICE bool admit_mail();
+  GYRE_DEVICE void swap_expected();
+  GYRE_DEVICE void name_last_words_if_stale();
+  GYRE_DEVICE void send_staged(Status status);
+  GYRE_DEVICE void count_tell(bool processed);
+
   // ---- fast_path.hpp
   struct FastConclusion;
   GYRE_DEVICE uint32_t expected_mismatch() const;
@@ -331,6 +470,7 @@ class Worker {
   GYRE_DEVICE void find_or_create_actor(const Envelope& envelope);
   GYRE_DEVICE void name_last_words(uint64_t key, uint32_t types) const;
   GYRE_DEVICE void forget_expected();
+  GYRE_DEVICE void forget_all_expected();
   GYRE_DEVICE Handling handle_on_fast_path();
   GYRE_DEVICE Handling conclude_fast(const Ending& ending);
   template <class Group>
@@ -396,6 +536,7 @@ class Worker {
   bool stop_seen_ = false;  // a handler saw the stop command: its message was the last
   // The message in hand is for another actor than expected, and expect_actor() was called for it.
   bool actor_found_ = false;
+  MailType mail_;
 };
 
 }  // namespace gyre
@@ -403,4 +544,5 @@ class Worker {
 #include <gyre/device/worker/batch.hpp>
 #include <gyre/device/worker/fast_path.hpp>
 #include <gyre/device/worker/gathered.hpp>
+#include <gyre/device/worker/mail_path.hpp>
 #include <gyre/device/worker/special_path.hpp>

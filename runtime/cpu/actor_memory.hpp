@@ -19,7 +19,10 @@ class ActorMemory {
         workers_(options.workers),
         actors_per_worker_(options.actors_per_worker),
         counts_per_worker_(uint32_t(actors.handlers().size()) + 1),
-        counts_(std::make_unique<HandlerCounts[]>(size_t(options.workers) * counts_per_worker_)),
+        mail_bytes_(actors.mail_bytes(options)),
+        counts_(std::make_unique<HandlerCounts[]>(size_t(options.workers) * counts_per_worker_ +
+                                                  (mail_bytes_ + sizeof(HandlerCounts) - 1) /
+                                                      sizeof(HandlerCounts))),
         memory_(allocate(bytes_a_worker_, options.workers)) {
     if (!memory_) {
       throw BadOptions("allocating memory for the actors of " + std::to_string(options.workers) +
@@ -37,7 +40,9 @@ class ActorMemory {
     memory.counts_per_worker = counts_per_worker_;
   }
   /// Returns the bytes of all workers.
-  uint64_t bytes() const { return workers_ * (bytes_a_worker_ + counts_per_worker_ * sizeof(HandlerCounts)); }
+  uint64_t bytes() const {
+    return workers_ * (bytes_a_worker_ + counts_per_worker_ * sizeof(HandlerCounts)) + mail_bytes_;
+  }
   /// Gives the memory up without freeing it: a worker may still write to it.
   void leak() {
     (void)memory_.release();
@@ -57,7 +62,8 @@ class ActorMemory {
   uint64_t workers_;
   uint32_t actors_per_worker_;
   uint32_t counts_per_worker_;
-  std::unique_ptr<HandlerCounts[]> counts_;
+  uint64_t mail_bytes_;
+  std::unique_ptr<HandlerCounts[]> counts_;  // and behind them the mailboxes: see MailLayout
   std::unique_ptr<uint8_t, Free> memory_;
 };
 

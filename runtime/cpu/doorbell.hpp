@@ -15,6 +15,9 @@
 #include <gyre/runtime/cpu/worker_sleep.hpp>
 #include <gyre/runtime/system/asymmetric_fence.hpp>
 
+#include <memory>
+#include <span>
+
 namespace gyre {
 
 class CallTable;
@@ -35,6 +38,10 @@ class Doorbell final : public WorkerSleep {
 
   /// Sets the table of the calls that the worker answers. Call it before the worker runs.
   void set_calls(CallTable& calls) { calls_ = &calls; }
+
+  /// Sets the doorbells of all workers, by their numbers, which outlive this one's use. Call it before the
+  /// worker runs.
+  void set_others(std::span<const std::unique_ptr<Doorbell>> others) { others_ = others; }
 
   /// Wakes the worker if it sleeps. Call it after storing a message or a command. The fence pairs with the
   /// heavy one in prepare_sleep(): the worker finds the message, or this finds the worker asleep.
@@ -60,6 +67,7 @@ class Doorbell final : public WorkerSleep {
   bool prepare_sleep() override;
   bool sleep() override;
   void end_sleep() override;
+  void ring_worker(uint32_t worker) override { others_[worker]->ring(); }
 
  private:
   // Of the worker, which alone stores the first three. A thread that wakes it turns `asleep` into one of the
@@ -70,6 +78,7 @@ class Doorbell final : public WorkerSleep {
 
   int64_t (*const clock_ns_)();
   CallTable* calls_ = nullptr;
+  std::span<const std::unique_ptr<Doorbell>> others_;
   alignas(128) std::atomic<uint32_t> state_{awake};  // a futex
   std::atomic<int64_t> slept_at_ns_{0};              // when the worker last went to sleep; an estimate
 };

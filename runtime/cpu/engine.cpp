@@ -43,6 +43,7 @@ CpuEngine::CpuEngine(const ActorSet& actors, const Options& options)
   buffer_memory_.describe(memory_);
   for (uint32_t worker = 0; worker < layout_.workers; ++worker)
     bells_.push_back(std::make_unique<Doorbell>());
+  for (const auto& bell : bells_) bell->set_others(bells_);
 }
 
 CpuEngine::~CpuEngine() {

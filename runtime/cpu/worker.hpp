@@ -30,7 +30,8 @@ class CpuWorkerOf final : public CpuWorker {
   CpuWorkerOf(const Bridge& bridge, const EngineMemory& memory, WaitPolicy wait)
       : bridge_(bridge),
         request_(packets_of(messages(bridge).request_words())),
-        response_(packets_of(messages(bridge).words() - messages(bridge).request_words())),
+        response_(packets_of(messages(bridge).reply_words() +
+                             Worker<Actors...>::staging_layout(bridge.shape).words())),
         scratch_(SharedScratch::of<Actors...>(compares_packets).bytes() / sizeof(Packet)),
         wait_(wait),
         worker_(bridge, with_scratch(memory), words(request_), words(response_), shared_) {}
@@ -46,8 +47,11 @@ class CpuWorkerOf final : public CpuWorker {
       const uint64_t sent = worker_.replies_sent();
       const PollOutcome outcome = worker_.step();
       if (outcome == PollOutcome::stop) break;
+      worker_.take_reached([&](uint32_t other) { sleep.ring_worker(other); });
       if (outcome == PollOutcome::nothing) {
-        if (spins && !backoff.spun()) {
+        if (worker_.has_waiting()) {
+          sleep.yield();
+        } else if (spins && !backoff.spun()) {
           backoff.pause();
         } else if (!spins && !yielded) {
           yielded = true;

@@ -25,6 +25,9 @@ class WorkerSleep {
   /// Wakes the thread that sleeps until the reply with this correlation arrives.
   virtual void wake(uint64_t correlation) = 0;
 
+  /// Wakes another worker if it sleeps: it has mail. Call it after storing a message for it.
+  virtual void ring_worker(uint32_t worker) { (void)worker; }
+
   /// Returns true if the worker should spin before the next sleep: the last spin met a message.
   bool spin_pays() const { return spin_pays_; }
   /// Yields the processor. Call it before prepare_sleep(), in place of a spin: a thread that waits for the

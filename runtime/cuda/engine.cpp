@@ -67,7 +67,12 @@ auto begin(Work work) {
 }  // namespace
 
 std::string grid_problem(const ActorSet& actors, const Options& options) {
-  if (!actors.is_grid_scoped() || options.workers == 1) return {};
+  if (!actors.is_grid_scoped()) return {};
+  if (actors.most_sent() != 0) {
+    return "a handler sends to other actors (gyre::Sending), and the one worker of a grid-scoped set has no "
+           "mailbox; launch the set without grid_scoped(), or let its handlers take gyre::Context";
+  }
+  if (options.workers == 1) return {};
   return fmt::format(
       "--workers {}: a grid-scoped actor set is one worker, of all blocks; --blocks says how many",
       options.workers);
@@ -76,11 +81,14 @@ std::string grid_problem(const ActorSet& actors, const Options& options) {
 uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<ActorDescription>& actors) {
   const bool side_by_side =
       std::any_of(actors.begin(), actors.end(), [](const auto& actor) { return actor.side_by_side != 0; });
-  uint32_t most_gathered = 0;
+  uint32_t most_gathered = 0, most_sent = 0;
   for (const ActorDescription& actor : actors) {
     most_gathered = std::max<uint32_t>(most_gathered, actor.most_in_batch);
+    most_sent = std::max<uint32_t>(most_sent, actor.most_sent);
   }
-  return MessageMemory(shape, is_warp, side_by_side, most_gathered).words() * uint32_t(sizeof(uint32_t));
+  const StagingLayout staging{message_words(shape), uint32_t(actors.size()), most_sent};
+  return (MessageMemory(shape, is_warp, side_by_side, most_gathered).words() + staging.words()) *
+         uint32_t(sizeof(uint32_t));
 }
 
 uint32_t shared_scratch_bytes(bool is_warp, const std::vector<ActorDescription>& actors) {
@@ -99,9 +107,10 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
   // More than 64 bits count is more than any device has.
   if (__builtin_mul_overflow(actors.actor_bytes(options.actors_per_worker), options.workers,
                              &request.device_bytes) ||
-      __builtin_add_overflow(request.device_bytes,
-                             sizeof(HandlerCounts) * layout.counts_a_worker() * options.workers,
-                             &request.device_bytes)) {
+      __builtin_add_overflow(
+          request.device_bytes,
+          sizeof(HandlerCounts) * layout.counts_a_worker() * options.workers + actors.mail_bytes(options),
+          &request.device_bytes)) {
     request.device_bytes = ~uint64_t(0);
   }
   const bool is_warp = !actors.is_grid_scoped() && options.block == 32;

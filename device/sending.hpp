@@ -1,0 +1,90 @@
+// Sending: the context of a handler that sends messages to other actors.
+#pragma once
+
+#include <gyre/device/actor/ending.hpp>
+#include <gyre/device/address.hpp>
+#include <gyre/device/worker/staging.hpp>
+
+namespace gyre {
+
+namespace detail {
+
+/// Identifies an actor type among those of a worker: the hash (FNV-1a) of its name as this compiler writes
+/// it.
+template <class Actor>
+GYRE_DEVICE constexpr uint64_t type_hash() {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char* name = __PRETTY_FUNCTION__; *name != 0; ++name) {
+    hash = (hash ^ uint8_t(*name)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+/// The context that a worker hands to the handlers of a set in which one sends.
+class SendingContext : public Context {
+ public:
+  GYRE_DEVICE SendingContext(uint64_t key, bool is_ask, WorkerShared& shared, const Staging& staging,
+                             uint32_t actor_type)
+      : Context(key, is_ask, shared), staging_(staging), actor_type_(actor_type) {}
+
+  /// Messages that the calling thread has staged.
+  GYRE_DEVICE uint32_t staged() const { return staged_; }
+
+ protected:
+  Staging staging_;
+  uint32_t actor_type_;
+  uint32_t staged_ = 0;
+};
+
+}  // namespace detail
+
+/// The Context of a handler that sends up to `most` messages, 1 to 32: a handler declares it as its first
+/// parameter, `void on(gyre::Sending<4>& ctx, view::Request::Reader in)`. Handlers send; hooks and on_batch()
+/// do not, and neither do actors whose messages are handled side by side.
+///
+/// What holds of messages between actors:
+/// - They leave when the handler has ended well, before its reply does. A handler that fails sends none.
+/// - From one actor to another they arrive in the order in which they were sent, each once.
+/// - No send waits. Where the receiver's mailbox is full, messages wait at the sender's worker, up to 256. A
+///   message beyond those is refused (mailbox_full) and counted: it is lost.
+/// - A message that its receiver refuses, or whose handler fails, is counted, and nobody is told.
+/// - Messages under way when the runtime ends are lost. Runtime::drain() does not wait for them.
+template <uint32_t most>
+class Sending : public detail::SendingContext {
+  static_assert(most >= 1 && most <= 32, "gyre::Sending<N>: a handler may send 1 to 32 messages");
+
+ public:
+  /// Only the worker makes one.
+  GYRE_DEVICE explicit Sending(const detail::SendingContext& context) : detail::SendingContext(context) {}
+
+  /// Sends a message to an actor, once the handler has ended well. Every thread of the team must call it, in
+  /// the same order and with equal arguments; it has no barrier. Never waits.
+  /// @tparam Message  the view of the message, which the receiver must handle; a response is not sent
+  /// @param to    any actor of the set; one that is not there is created as by the host's messages
+  /// @param fill  called as fill(Message::Builder) to build the message. All threads make the same calls that
+  ///              allocate; any of them may set an element
+  /// The handler's message fails with Status::unknown_actor where the set has no such actor type, and with
+  /// Status::check_failed after more than `most` messages, or where the message does not fit a slot.
+  template <class Message, class Actor, class Fill>
+  GYRE_DEVICE void tell(Address<Actor> to, Fill&& fill) {
+    constexpr uint32_t message_type = message_number<Actor, Message>();
+    static_assert(message_type < HandlesOf<Actor>::count,
+                  "ctx.tell<Message>(address, …): the actor at that address has no handler for the message");
+    const uint32_t actor_type = staging_.number_of(detail::type_hash<Actor>());
+    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
+    GYRE_CHECK(staged_ < most);  // more messages than gyre::Sending<most> allows
+    uint32_t* const message = staging_.message(staged_);
+    wire::Body body(message + Staging::envelope_words, staging_.body_capacity);
+    typename Message::Builder builder(body.init_root(Message::data_words, Message::pointers));
+    fill(builder);
+    GYRE_CHECK(!body.full());  // the message is larger than a slot: see --slot-bytes
+    if (rank() == 0) {
+      auto& envelope = *reinterpret_cast<Envelope*>(message);
+      envelope = {key(), body.used_bytes(), 0, to.key, uint16_t(actor_type), uint16_t(message_type), 0, 0, 0};
+      MailHead::mark(envelope, staging_.worker(), actor_type_);
+    }
+    ++staged_;
+  }
+};
+
+}  // namespace gyre

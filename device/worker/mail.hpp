@@ -1,0 +1,365 @@
+// The mail of one worker: messages between actors, out and in. Compiled only into sets with a handler that
+// sends.
+//
+//   staging     what the handler in hand builds; sent when it has ended well
+//   mailbox     what other workers sent (bridge/mailbox.hpp)
+//   to itself   messages to actors of this worker, in their order
+//   waiting     messages to other workers that no slot could be claimed for yet, in their order
+//
+// Nothing waits for anything but mailboxes, and a worker always takes its mail: so there is no deadlock. What
+// finds the waiting queue, or that to itself, full is refused and counted.
+#pragma once
+
+#include <gyre/device/platform.hpp>
+#include <gyre/device/worker/mail_memory.hpp>
+#include <gyre/device/worker/staging.hpp>
+
+namespace gyre {
+
+/// Messages of one worker, first in, first out, in memory that it alone uses. Collective over PollGroup.
+class MessageQueue {
+ public:
+  enum : uint32_t { capacity = MailLayout::most_held };
+
+  /// @param stride  words from one message to the next
+  GYRE_DEVICE MessageQueue(uint8_t* memory, uint32_t stride)
+      : words_(reinterpret_cast<uint32_t*>(memory)), stride_(stride) {}
+
+  GYRE_DEVICE uint32_t count() const { return end_ - begin_; }
+  GYRE_DEVICE bool full() const { return count() == capacity; }
+  /// Message `n` from the front, below count().
+  GYRE_DEVICE uint32_t* message(uint32_t n) const {
+    return words_ + uint64_t((begin_ + n) % capacity) * stride_;
+  }
+  /// Appends a copy. Not if full().
+  GYRE_DEVICE void push(const uint32_t* message, uint32_t body_bytes) {
+    copy(this->message(count()), message, body_bytes);
+    ++end_;
+  }
+  GYRE_DEVICE void pop(uint32_t n) { begin_ += n; }
+  /// Copies a message to `to`, 16-aligned.
+  GYRE_DEVICE static void copy(uint32_t* to, const uint32_t* from, uint32_t body_bytes) {
+    const uint32_t words = uint32_t(sizeof(Envelope) + body_bytes) / sizeof(uint32_t);
+    for (uint32_t i = PollGroup::rank(); i < words; i += PollGroup::size()) to[i] = from[i];
+    PollGroup::sync();
+  }
+
+ private:
+  uint32_t* words_;
+  uint32_t stride_;
+  uint32_t begin_ = 0, end_ = 0;  // wrap
+};
+
+/// One worker's mail. The polling threads' alone, each with an object of its own and equal members. Refers to
+/// memory of the engine and of the group; stays where it is.
+class Mail {
+ public:
+  /// Counts of messages; see WorkerLine.
+  struct Counts {
+    uint64_t sent = 0, processed = 0, failed = 0, refused = 0;
+  };
+  /// From one source in a row, while another has a message.
+  enum : uint32_t { most_in_a_row = 32 };
+
+  /// @param memory   of this worker
+  /// @param staging  its memory
+  GYRE_DEVICE Mail(const Bridge& bridge, const EngineMemory& memory, const Staging& staging)
+      : Mail(bridge, bridge.place(), memory, staging) {}
+  Mail(const Mail&) = delete;
+  Mail& operator=(const Mail&) = delete;
+
+  GYRE_DEVICE uint32_t worker() const { return me_; }
+
+  /// Before the first message.
+  GYRE_DEVICE void start() {
+    producer_.start(PollGroup{});
+    consumer_.start(PollGroup{});
+  }
+
+  // ---- Messages in
+
+  /// Begins to load the next message of the mailbox. RequestReader::poll() calls it beside each of its loads.
+  GYRE_DEVICE void load() {
+    const uint32_t k = PollGroup::rank();
+    packet_ = WorkersMemory::load(next_slot_.slot()[k < shape_.packets() ? k : 0]);
+  }
+  /// Whether load() found the begin of a message.
+  GYRE_DEVICE bool found() const {
+    return PollGroup::any(PollGroup::rank() == 0 && packet_.stamp == next_slot_.stamp());
+  }
+  /// Polls since the last message.
+  GYRE_DEVICE uint32_t empty_polls() const { return empty_polls_; }
+
+  /// Takes the next message, if one comes before the host's; sends what waits, and gives slots back. The
+  /// host's ring is polled where it says no.
+  GYRE_DEVICE bool next() {
+    if (waiting_.count() != 0) send_waiting();
+    const bool ends_row = in_row_ >= most_in_a_row;
+    if (ends_row && source_ != Source::mailbox) load();
+    if (to_itself_.count() != 0 && !(ends_row && source_ == Source::itself)) return take_from_itself();
+    const bool there = found();
+    if (there && !(ends_row && source_ == Source::mailbox) && take_from_mailbox()) return true;
+    if (!there || taken_since_ >= most_in_a_row) give_back();
+    if (ends_row) in_row_ = 0;
+    if (empty_polls_ == empty_polls_before_publication) publish_counts();
+    ++empty_polls_;
+    return false;
+  }
+  /// The message that next() took.
+  GYRE_DEVICE const uint32_t* message() const { return staging_.memory + staging_.layout.mail(); }
+  /// The message was handled.
+  GYRE_DEVICE void finish() {
+    if (from_ == me_) return;
+    // Every lane has the message since next(), which ends with a barrier.
+    if (PollGroup::rank() == 0 && consumer_.take(from_, 1)) consumer_.owe(from_);
+    ++taken_since_;
+  }
+  /// A message of the host is handled.
+  GYRE_DEVICE void note_host() { note(Source::host); }
+
+  // ---- Messages out
+
+  /// Sends what the handler staged, in its order, and clears staging. Never waits.
+  GYRE_DEVICE void send(uint32_t staged) {
+    staged = PollGroup::broadcast(staged);
+    for (uint32_t first = 0; first < staged; first += PollGroup::size()) {
+      const uint32_t left = staged - first, n = left < PollGroup::size() ? left : PollGroup::size();
+      const bool has_one = PollGroup::rank() < n;
+      const uint32_t to = has_one ? worker_of(staging_.message(first + PollGroup::rank())) : me_;
+      const bool may_go = has_one && to != me_ && waiting_.count() == 0;
+      const Claims claims = claim(may_go, to);
+      publish(claims, to, [&](uint32_t k) { return staging_.message(first + k); });
+      const uint32_t to_itself = PollGroup::ballot(has_one && to == me_);
+      const uint32_t waits = PollGroup::ballot(has_one && to != me_) & ~claims.claimed;
+      counts_.sent += detail::count_bits(claims.claimed);
+      for (uint32_t k = 0; k < n; ++k) {
+        if ((to_itself >> k & 1) != 0) hold(to_itself_, staging_.message(first + k));
+        if ((waits >> k & 1) != 0) hold(waiting_, staging_.message(first + k));
+      }
+    }
+    PollGroup::sync();
+    const uint32_t words = staged * staging_.layout.message_words;
+    for (uint32_t i = PollGroup::rank(); i < words; i += PollGroup::size()) staging_.message(0)[i] = 0;
+    PollGroup::sync();
+  }
+  /// Whether messages wait for slots: the worker must go on, for nobody wakes it when there are some.
+  GYRE_DEVICE bool has_waiting() const { return waiting_.count() != 0; }
+#if !defined(__CUDACC_RTC__)
+  /// Calls `visit(worker)` for each worker that messages were published to since the last call.
+  template <class Visit>
+  void take_reached(Visit&& visit) {
+    if (!any_reached_) return;
+    any_reached_ = false;
+    for (uint32_t word = 0; word < MailLayout::Consumer::owed_words(layout_.workers); ++word) {
+      for (uint32_t& bits = own<uint32_t>(layout_.reached())[word]; bits != 0; bits &= bits - 1) {
+        visit(word * 32 + detail::lowest_bit(bits));
+      }
+    }
+  }
+#endif
+
+  // ---- Counts
+
+  GYRE_DEVICE void count_processed() { ++counts_.processed; }
+  GYRE_DEVICE void count_failed() { ++counts_.failed; }
+  /// Publishes the counts, for the host to read. Relaxed: numbers alone.
+  GYRE_DEVICE void publish_counts() const {
+    if (PollGroup::rank() != 0) return;
+    Memory::store_relaxed(line_->mail_sent, counts_.sent);
+    Memory::store_relaxed(line_->mail_processed, counts_.processed);
+    Memory::store_relaxed(line_->mail_failed, counts_.failed);
+    Memory::store_relaxed(line_->mail_refused, counts_.refused);
+  }
+
+ private:
+  enum class Source : uint32_t { host, itself, mailbox };
+  enum : uint32_t {
+    empty_polls_before_publication = 8,
+    gone = 0xffffffff  // as the size of a waiting message: it was sent
+  };
+
+  // What claim() gave the threads that have a message.
+  struct Claims {
+    uint32_t claimed;  // bits of threads
+    uint64_t ticket;   // of the calling thread
+  };
+
+  GYRE_DEVICE Mail(const Bridge& bridge, Bridge::Place place, const EngineMemory& memory,
+                   const Staging& staging)
+      : layout_{place.workers, bridge.shape.slot_bytes},
+        begin_(MailLayout::begin(memory, place.worker, place.workers)),
+        own_(begin_ + layout_.own(place.worker)),
+        shape_(layout_.shape()),
+        me_(place.worker),
+        line_(bridge.worker_line),
+        staging_(staging),
+        mailboxes_{{reinterpret_cast<Packet*>(begin_), reinterpret_cast<uint64_t*>(begin_ + layout_.tails()),
+                    shape_},
+                   reinterpret_cast<uint32_t*>(begin_ + layout_.limits()),
+                   place.workers,
+                   MailLayout::allowance},
+        producer_(mailboxes_, me_, own<MailLayout::Producer::Peer>(layout_.producer_peers())),
+        consumer_(mailboxes_, me_, own<MailLayout::Consumer::Peer>(layout_.consumer_peers()),
+                  own<uint32_t>(layout_.owed()), *own<uint32_t>(layout_.spare())),
+        to_itself_(own_ + layout_.to_itself(), layout_.queue_stride()),
+        waiting_(own_ + layout_.waiting(), layout_.queue_stride()),
+        next_slot_(mailboxes_.rings.ring(me_), shape_) {}
+
+  template <class T>
+  GYRE_DEVICE T* own(uint64_t offset) const {
+    return reinterpret_cast<T*>(own_ + offset);
+  }
+  GYRE_DEVICE uint32_t worker_of(const uint32_t* message) const {
+    return uint32_t((message[4] | uint64_t(message[5]) << 32) % layout_.workers);
+  }
+  GYRE_DEVICE void note(Source source) {
+    in_row_ = source == source_ ? in_row_ + 1 : 1;
+    source_ = source;
+    empty_polls_ = 0;
+  }
+
+  // By one fetch-add a mailbox.
+  GYRE_DEVICE Claims claim(bool has_one, uint32_t to) {
+    const EachClaim claim = claim_each(PollGroup{}, producer_, has_one, to);
+    return {PollGroup::ballot(claim.claimed), claim.ticket};
+  }
+  // Publishes the messages that slots were claimed for. Nothing in it fails or waits.
+  // @param message  as a function of the thread that claimed
+  template <class MessageOf>
+  GYRE_DEVICE void publish(const Claims& claims, uint32_t to, MessageOf&& message) {
+    for (uint32_t left = claims.claimed; left != 0; left &= left - 1) {
+      const uint32_t k = detail::lowest_bit(left);
+      const uint32_t worker = PollGroup::broadcast_from(to, k);
+      const uint64_t low = PollGroup::broadcast_from(uint32_t(claims.ticket), k);
+      const uint64_t high = PollGroup::broadcast_from(uint32_t(claims.ticket >> 32), k);
+      const uint32_t* const words = message(k);
+      gyre::publish<WorkersMemory>(PollGroup{}, mailboxes_.rings.ring(worker), shape_, low | high << 32,
+                                   words, MailHead::body_bytes(body_bytes_in(words)));
+      note_reached(worker);
+    }
+  }
+  GYRE_DEVICE void note_reached(uint32_t worker) {
+#if defined(__CUDACC_RTC__)
+    (void)worker;
+#else
+    any_reached_ = true;
+    own<uint32_t>(layout_.reached())[worker / 32] |= 1u << worker % 32;
+#endif
+  }
+  // Appends a message to a queue of this worker, or refuses it.
+  GYRE_DEVICE void hold(MessageQueue& queue, const uint32_t* message) {
+    if (queue.full()) {
+      ++counts_.refused;
+      return;
+    }
+    queue.push(message, MailHead::body_bytes(body_bytes_in(message)));
+    ++counts_.sent;
+  }
+  // Sends of the oldest waiting messages what can be sent now. Those to one worker stay in their order: a
+  // warp claims for all of them at once, and one thread stops at the first that has to wait.
+  GYRE_DEVICE void send_waiting() {
+    for (uint32_t tries = most_in_a_row / PollGroup::size(); tries != 0; --tries) {
+      const uint32_t count = waiting_.count(), n = count < PollGroup::size() ? count : PollGroup::size();
+      uint32_t* const mine = waiting_.message(PollGroup::rank());
+      const bool has_one = PollGroup::rank() < n && mine[MailHead::size_word] != gone;
+      const uint32_t to = has_one ? worker_of(mine) : me_;
+      const Claims claims = claim(has_one, to);
+      publish(claims, to, [&](uint32_t k) { return waiting_.message(k); });
+      PollGroup::sync();
+      if ((claims.claimed >> PollGroup::rank() & 1) != 0) mine[MailHead::size_word] = gone;
+      const uint32_t sent = PollGroup::leading(PollGroup::rank() < n &&
+                                               ((claims.claimed >> PollGroup::rank() & 1) != 0 || !has_one));
+      PollGroup::sync();
+      waiting_.pop(sent);
+      if (sent == 0 || waiting_.count() == 0) return;
+    }
+  }
+
+  GYRE_DEVICE bool take_from_itself() {
+    uint32_t* const message = staging_.memory + staging_.layout.mail();
+    const uint32_t* const front = to_itself_.message(0);
+    PollGroup::sync();
+    MessageQueue::copy(message, front, MailHead::body_bytes(body_bytes_in(front)));
+    if (PollGroup::rank() == 0) {
+      message[MailHead::size_word] &= MailHead::size_mask;
+      message[MailHead::origin_word] &= ~MailHead::origin_mask;
+    }
+    PollGroup::sync();
+    to_itself_.pop(1);
+    from_ = me_;
+    note(Source::itself);
+    return true;
+  }
+  // Takes the message whose begin found() saw, if it is whole, and begins to load the one behind it.
+  GYRE_DEVICE bool take_from_mailbox() {
+    const uint32_t k = PollGroup::rank();
+    const uint32_t body_bytes = MailHead::body_bytes(PollGroup::broadcast(packet_.data[MailHead::size_word]));
+    const uint32_t needed = packets_for(body_bytes);
+    if (needed > shape_.packets()) return skip_slot();
+    uint32_t* const message = staging_.memory + staging_.layout.mail();
+    bool whole = k >= needed || packet_.stamp == next_slot_.stamp();
+    uint32_t origin = 0;
+    Packet packet = packet_;
+    PollGroup::sync();
+    for (uint32_t p = k; p < needed; p += PollGroup::size()) {
+      if (p != k) packet = WorkersMemory::load(next_slot_.slot()[p]);
+      whole = whole && packet.stamp == next_slot_.stamp();
+      if (p == MailHead::origin_word / words_a_packet)
+        origin = packet.data[MailHead::origin_word % words_a_packet] & MailHead::origin_mask;
+      MailHead::unmark(packet, p);
+      unpack(packet, message, p);
+    }
+    if (!PollGroup::all(whole)) {
+      packet_.stamp = 0;  // the next poll loads it again
+      return false;
+    }
+    origin = PollGroup::broadcast_from(origin, MailHead::origin_word / words_a_packet % PollGroup::size());
+    if (origin - 1 >= layout_.workers) return skip_slot();
+    from_ = origin - 1;
+    PollGroup::sync();
+    next_slot_.advance(shape_);
+    load();
+    note(Source::mailbox);
+    return true;
+  }
+  // Passes over a slot that holds no message, which happens only where memory was overwritten. Its sender is
+  // not known: it gets no slot back.
+  GYRE_DEVICE bool skip_slot() {
+    ++counts_.failed;
+    next_slot_.advance(shape_);
+    load();
+    return false;
+  }
+  // Raises the limits of senders that are owed one.
+  GYRE_DEVICE void give_back() {
+    if (taken_since_ == 0) return;
+    taken_since_ = 0;
+    consumer_.give_back(PollGroup{});
+  }
+
+  MailLayout layout_;
+  uint8_t* begin_;
+  uint8_t* own_;  // what this worker alone uses
+  RingShape shape_;
+  uint32_t me_;
+  WorkerLine* line_;
+  Staging staging_;
+  Mailboxes<WorkersMemory> mailboxes_;
+  MailLayout::Producer producer_;
+  MailLayout::Consumer consumer_;
+  MessageQueue to_itself_;
+  MessageQueue waiting_;
+  RingCursor<WorkersMemory> next_slot_;
+  Packet packet_{};  // of the next slot, that this thread has loaded
+  Source source_ = Source::host;
+  uint32_t in_row_ = 0;       // messages of `source_`, one after the other
+  uint32_t from_ = 0;         // the worker that the message in hand came from
+  uint32_t taken_since_ = 0;  // messages of the mailbox since limits were raised
+  uint32_t empty_polls_ = 0;
+  Counts counts_;
+#if !defined(__CUDACC_RTC__)
+  bool any_reached_ = false;
+#endif
+};
+
+}  // namespace gyre

@@ -1,0 +1,219 @@
+// Actors that send to each other, on workers that move one poll at a time.
+#include <gyre_relay_actors_sources.hpp>
+#include <support/actors/relay.official.hpp>
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "support/actors/relay.hpp"
+#include "support/catch.hpp"
+#include "support/rounds.hpp"
+#include "support/stepped.hpp"
+
+using namespace gyre;
+using namespace gyre_test;
+using namespace gyre_relay;
+
+namespace {
+
+ActorSet relays() { return ActorSet::of<Relay, Sink>(gyre_relay_actors::sources); }
+
+struct SteppedRelays {
+  explicit SteppedRelays(uint32_t workers, Options with = {.slots = 64, .timeout = 5s}) : options(with) {
+    options.workers = workers;
+    auto made = std::make_unique<SteppedEngine>(relays(), options);
+    engine = made.get();
+    core = detail::make_core(relays(), options, std::move(made));
+    client = std::make_unique<Client>(client_of(core));
+  }
+  ~SteppedRelays() { core->terminate(5s); }
+
+  void burst(uint64_t relay, uint64_t sink, uint32_t stride, uint32_t count, uint32_t filler = 0,
+             End end = End::WELL) {
+    REQUIRE(client->tell<Burst>(Address<Relay>{relay}, [&](Burst::Builder burst) {
+      burst.setSink(sink);
+      burst.setStride(stride);
+      burst.setCount(count);
+      burst.setFiller(filler);
+      burst.setEnd(end);
+    }));
+  }
+  void hop(uint64_t relay, uint64_t sink, uint32_t stride, uint32_t hops) {
+    REQUIRE(client->tell<Hop>(Address<Relay>{relay}, [&](Hop::Builder hop) {
+      hop.setSink(sink);
+      hop.setStride(stride);
+      hop.setHops(hops);
+    }));
+  }
+  // Until the worker has found nothing to do so often that it has published its counts.
+  void work(uint32_t worker) {
+    for (int nothing = 0; nothing < 16;) {
+      nothing = engine->step(worker) == PollOutcome::nothing ? nothing + 1 : 0;
+    }
+  }
+  void work_all(int rounds = 20) {
+    for (int round = 0; round < rounds; ++round) {
+      for (uint32_t worker = 0; worker < options.workers; ++worker) work(worker);
+    }
+  }
+  // Steps until the sink has answered; returns how many it took.
+  int count(uint64_t sink, uint64_t& notes, uint64_t& wrong) {
+    auto future = client->ask<Count>(Address<Sink>{sink}, [](Count::Builder) {});
+    int steps = 0;
+    for (; !future.ready(); ++steps) engine->step(uint32_t(sink % options.workers));
+    const auto reply = future.get();
+    REQUIRE(reply);
+    notes = reply.value()->getNotes();
+    wrong = reply.value()->getWrong();
+    return steps;
+  }
+  const WorkerLine& line(uint32_t worker) {
+    return *Bridge::of(engine->region(), options.region_layout(relays().handlers().size()), worker)
+                .worker_line;
+  }
+
+  Options options;
+  SteppedEngine* engine = nullptr;
+  std::shared_ptr<detail::Core> core;
+  std::unique_ptr<Client> client;
+};
+
+}  // namespace
+
+TEST_CASE("messages that find no slot wait at their sender in order, and beyond its room they are refused") {
+  SteppedRelays relay(2);
+  constexpr uint64_t granted = MailLayout::allowance, room = granted + MailLayout::most_held;
+  uint64_t sent = 0;
+  for (; sent < room + 100; sent += Relay::most) {
+    relay.burst(0, 1, 0, Relay::most);
+    relay.work(0);
+    CHECK(relay.line(0).mail_sent == std::min(sent + Relay::most, room));
+    CHECK(relay.line(0).mail_refused == (sent + Relay::most > room ? sent + Relay::most - room : 0));
+  }
+  uint64_t notes = 0, wrong = 0;
+  relay.work(1);  // takes what was granted, and gives the slots back
+  relay.count(1, notes, wrong);
+  CHECK(notes == granted);
+  relay.work_all();
+  relay.count(1, notes, wrong);
+  CHECK(notes == room);
+  CHECK(wrong == 0);
+  relay.work_all(1);
+  CHECK(relay.line(1).mail_processed == room);
+  // What was refused is a gap in the numbers.
+  relay.burst(0, 1, 0, 1);
+  relay.work_all(1);
+  relay.count(1, notes, wrong);
+  CHECK(notes == room + 1);
+  CHECK(wrong == 1);
+}
+
+TEST_CASE("a worker's messages to itself have room, and beyond it they are refused") {
+  SteppedRelays relay(1);
+  // One step takes a burst, unless there is mail.
+  for (uint32_t n = 0; n < 40; ++n) relay.burst(0, 0, 0, Relay::most);
+  relay.work_all();
+  uint64_t notes = 0, wrong = 0;
+  relay.count(0, notes, wrong);
+  CHECK(notes == 40 * Relay::most);
+  CHECK(wrong == 0);
+  relay.work(0);
+  CHECK(relay.line(0).mail_sent == notes);
+  CHECK(relay.line(0).mail_processed == notes);
+  CHECK(relay.line(0).mail_refused == 0);
+}
+
+TEST_CASE("a host's message and mail each come in time, however much there is of the other") {
+  SECTION("messages of a worker to itself without end") {
+    SteppedRelays relay(1);
+    relay.hop(0, 1, 1, 1'000'000);
+    for (int i = 0; i < 100; ++i) relay.engine->step();
+    uint64_t notes = 0, wrong = 0;
+    CHECK(relay.count(0, notes, wrong) <= int(Mail::most_in_a_row) + 2);
+  }
+  SECTION("messages between two workers without end") {
+    SteppedRelays relay(2);
+    for (int n = 0; n < 40; ++n) relay.hop(uint64_t(n) % 64, 0, 1, 1'000'000);
+    for (int i = 0; i < 1000; ++i) relay.engine->step(uint32_t(i) % 2);
+    auto future = relay.client->ask<Count>(Address<Sink>{0}, [](Count::Builder) {});
+    int steps = 0;
+    for (; !future.ready(); ++steps) {
+      relay.engine->step(0);
+      relay.engine->step(1);
+    }
+    CHECK(steps <= 3 * (int(Mail::most_in_a_row) + 2));
+    REQUIRE(future.get());
+  }
+  SECTION("messages of the host without end") {
+    SteppedRelays relay(2);
+    relay.burst(1, 0, 0, 1);
+    relay.work(1);
+    auto ask = [&] { return relay.client->ask<Count>(Address<Sink>{0}, [](Count::Builder) {}); };
+    std::vector<decltype(ask())> futures;
+    uint64_t answered = 0;
+    for (; relay.line(0).mail_processed == 0 && answered < 200; ++answered) {
+      while (futures.size() < answered + 8) futures.push_back(ask());
+      while (!futures[answered].ready()) relay.engine->step(0);
+      const auto reply = futures[answered].get();
+      REQUIRE(reply);
+      if (reply.value()->getNotes() == 1) break;
+    }
+    CHECK(answered <= 2 * Mail::most_in_a_row);
+    while (!futures.back().ready()) relay.engine->step(0);
+  }
+}
+
+TEST_CASE("messages that were sent are processed, failed or still under way, in any order of steps") {
+  std::mt19937_64 random(73);
+  for (int round = 0; round < rounds(30); ++round) {
+    const auto workers = uint32_t(1 + random() % 5);
+    SteppedRelays relay(workers);
+    std::vector<uint64_t> expected(most_sinks);
+    for (int turn = 0; turn < 200; ++turn) {
+      const uint64_t sink = random() % 8;
+      const auto stride = uint32_t(random() % 2), count = uint32_t(random() % (Relay::most + 1));
+      const bool fails = random() % 4 == 0;
+      relay.burst(random() % 8, sink, stride, count, uint32_t(random() % 30),
+                  fails ? End::FAIL_ALL : End::WELL);
+      if (!fails) {
+        for (uint32_t i = 0; i < count; ++i) ++expected[sink + i * stride];
+      }
+      // Some workers lag.
+      for (uint64_t steps = random() % 40; steps != 0; --steps) {
+        relay.engine->step(uint32_t(random() % workers * (random() % 3 != 0)));
+      }
+    }
+    relay.work_all();
+    uint64_t sent = 0, processed = 0, failed = 0, refused = 0, all = 0;
+    for (uint64_t sink = 0; sink < most_sinks; ++sink) {
+      uint64_t notes = 0, wrong = 0;
+      relay.count(sink, notes, wrong);
+      INFO("round " << round << ", " << workers << " workers, sink " << sink);
+      all += expected[sink];
+      CHECK(wrong == 0);
+      CHECK(notes == expected[sink]);
+    }
+    relay.work_all(1);
+    for (uint32_t worker = 0; worker < workers; ++worker) {
+      sent += relay.line(worker).mail_sent;
+      processed += relay.line(worker).mail_processed;
+      failed += relay.line(worker).mail_failed;
+      refused += relay.line(worker).mail_refused;
+    }
+    CHECK(sent == all);
+    CHECK(processed == all);
+    CHECK(failed == 0);
+    CHECK(refused == 0);
+  }
+}
+
+TEST_CASE("a message that its receiver refuses is counted as failed") {
+  SteppedRelays relay(2, {.slots = 64, .timeout = 5s, .actors_per_worker = 2});
+  // Sinks 1, 3, 5 of worker 1, which has room for two.
+  relay.burst(0, 1, 2, 3);
+  relay.work_all(2);
+  CHECK(relay.line(0).mail_sent == 3);
+  CHECK(relay.line(1).mail_processed == 2);
+  CHECK(relay.line(1).mail_failed == 1);
+}

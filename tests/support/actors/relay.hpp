@@ -1,0 +1,104 @@
+// Actors that send to each other.
+#pragma once
+
+#include <gyre/device/sending.hpp>
+#include <support/actors/relay.view.hpp>
+
+namespace gyre_relay {
+
+/// Relays have keys below this, and so many sinks in a row are told apart.
+inline constexpr uint32_t most_relays = 64, most_sinks = 16;
+
+/// Number i of the filler of a note.
+GYRE_DEVICE constexpr uint64_t element(uint64_t relay, uint64_t number, uint64_t i) {
+  return (relay * 1'000'003 + number * 65'537 + i) * 0x9e3779b97f4a7c15u;
+}
+
+/// Counts notes. Each relay's must come in the order of their numbers.
+struct Sink {
+  using Handles = gyre::Handles<view::Note, view::Count>;
+
+  uint64_t next[most_relays] = {};
+  uint64_t notes = 0, wrong = 0, fillers = 0;
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Note::Reader in) {
+    const uint64_t relay = in.getRelay() % most_relays, number = in.getNumber();
+    const auto filler = in.getFiller();
+    bool right = in.getRelay() == relay && number == next[relay];
+    for (uint32_t i = 0; i < filler.size(); ++i) right = right && filler[i] == element(relay, number, i);
+    ctx.sync();
+    if (ctx.rank() != 0) return;
+    next[relay] = number + 1;
+    ++notes;
+    wrong += right ? 0 : 1;
+    fillers += filler.size();
+  }
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Count::Reader, view::Counted::Builder out) {
+    out.setNotes(notes);
+    out.setWrong(wrong);
+    out.setFillers(fillers);
+    ctx.sync();
+  }
+};
+
+/// Is in no set.
+struct Stranger {
+  GYRE_DEVICE void on(gyre::Context&, view::Note::Reader) {}
+};
+
+/// Sends. Where its handler fails, its numbers are as before: a sink sees a gap if a note was sent all the
+/// same.
+struct Relay {
+  using Handles = gyre::Handles<view::Burst, view::Hop>;
+  static constexpr bool rollback_on_error = true;
+  static constexpr uint32_t most = 8;
+
+  uint64_t sent[most_sinks] = {};  // notes, by the sink's key
+
+  GYRE_DEVICE void on(gyre::Sending<most>& ctx, view::Burst::Reader in, view::Sent::Builder out) {
+    const uint32_t count = in.getCount() + (in.getEnd() == view::End::SEND_ONE_TOO_MANY ? most + 1 : 0);
+    for (uint32_t i = 0; i < count; ++i) note(ctx, in.getSink() + i * in.getStride(), in.getFiller());
+    out.setCount(count);
+    if (in.getEnd() == view::End::FAIL_ALL) ctx.fail(7);
+    if (in.getEnd() == view::End::FAIL_IN_ONE_THREAD && ctx.rank() == ctx.size() - 1) ctx.fail(8);
+    if (in.getEnd() == view::End::SEND_TOO_LARGE) note(ctx, in.getSink(), 100'000);
+    if (in.getEnd() == view::End::SEND_TO_STRANGER) {
+      ctx.tell<view::Note>(gyre::Address<Stranger>{1}, [](view::Note::Builder) {});
+    }
+  }
+  GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Hop::Reader in) {
+    if (in.getHops() == 0) {
+      ctx.tell<view::Note>(gyre::Address<Sink>{in.getSink()}, [&](view::Note::Builder note) {
+        note.setRelay(0);
+        note.setNumber(in.getNumber());
+      });
+      return;
+    }
+    const uint64_t next = (ctx.key() + in.getStride()) % most_relays;
+    ctx.tell<view::Hop>(gyre::Address<Relay>{next}, [&](view::Hop::Builder hop) {
+      hop.setSink(in.getSink());
+      hop.setStride(in.getStride());
+      hop.setHops(in.getHops() - 1);
+      hop.setNumber(in.getNumber());
+    });
+  }
+
+ private:
+  template <class Context>
+  GYRE_DEVICE void note(Context& ctx, uint64_t sink, uint32_t filler) {
+    ctx.sync();
+    const uint64_t number = sent[sink % most_sinks];
+    ctx.sync();
+    if (ctx.rank() == 0) sent[sink % most_sinks] = number + 1;
+    ctx.template tell<view::Note>(gyre::Address<Sink>{sink}, [&](view::Note::Builder note) {
+      note.setRelay(ctx.key());
+      note.setNumber(number);
+      const auto numbers = note.initFiller(filler);
+      for (uint32_t i = ctx.rank(); i < numbers.size(); i += ctx.size()) {
+        numbers.set(i, element(ctx.key(), number, i));
+      }
+    });
+  }
+};
+
+}  // namespace gyre_relay

@@ -1,0 +1,296 @@
+// A worker of one warp whose handlers send, lane by lane on a CPU. The test is the host and the other worker.
+#include <gyre/device/worker/worker.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/rounds.hpp"
+
+namespace {
+
+using namespace gyre;
+using gyre_test::Fiber;
+namespace warp = gyre_test::warp;
+
+// Two numbers and a list of numbers.
+struct Letter {
+  static constexpr uint64_t type_id = 0x1e77e4;
+  [[maybe_unused]] static constexpr const char* type_name = "Letter";
+  static constexpr uint32_t data_words = 2, pointers = 1;
+  struct Reader {
+    using Reads = Letter;
+    explicit Reader(wire::StructReader reader) : fields(reader) {}
+    uint64_t operator[](uint32_t i) const { return fields.get<uint64_t>(i); }
+    wire::ListReader<uint64_t> list() const { return fields.get<wire::List<uint64_t>>(0, {type_id, 0}); }
+    wire::StructReader fields;
+  };
+  struct Builder {
+    using Builds = Letter;
+    explicit Builder(wire::StructBuilder builder) : fields(builder) {}
+    wire::StructBuilder fields;
+  };
+};
+
+uint64_t element(uint64_t key, uint64_t number, uint64_t i) { return key * 1'000'000 + number * 1000 + i; }
+
+// Notes what it gets.
+struct Taker {
+  struct Note {
+    uint64_t key, number;
+    uint32_t size;
+    bool whole;
+    bool operator==(const Note&) const = default;
+  };
+  inline static std::vector<Note> notes;
+
+  void on(Context& ctx, Letter::Reader in) {
+    const auto list = in.list();
+    if (ctx.rank() != 0) return;
+    bool whole = in[0] == ctx.key();
+    for (uint32_t i = 0; i < list.size(); ++i) whole = whole && list[i] == element(in[0], in[1], i);
+    notes.push_back({ctx.key(), in[1], list.size(), whole});
+  }
+};
+
+// Sends in[1] letters, number n to the taker n mod 4, with n numbers each; in[0] says in which lane it fails.
+struct Teller {
+  static constexpr uint64_t by_nobody = 100, by_all = 101;
+  uint64_t asked = 0;
+
+  void on(Sending<32>& ctx, Letter::Reader in, Letter::Builder out) {
+    for (uint64_t n = 0; n < in[1]; ++n) {
+      ctx.tell<Letter>(Address<Taker>{n % 4}, [&](Letter::Builder letter) {
+        letter.fields.set<uint64_t>(0, n % 4);
+        letter.fields.set<uint64_t>(1, n);
+        const auto list = letter.fields.init<wire::List<uint64_t>>(0, uint32_t(n));
+        for (uint32_t i = ctx.rank(); i < list.size(); i += ctx.size()) list.set(i, element(n % 4, n, i));
+      });
+    }
+    if (in[0] == by_all || in[0] == ctx.rank()) ctx.fail(7);
+    out.fields.set<uint64_t>(1, in[1]);
+  }
+};
+
+constexpr uint16_t teller = 0, taker = 1;
+
+class SendingWarp {
+ public:
+  explicit SendingWarp(const RingShape& shape) : shape_(shape), region_(1 << 18), tables_(1 << 14) {
+    Taker::notes.clear();
+    warp::fibers = {};
+    RegionLayout layout;
+    layout.workers = 2;
+    layout.shape = shape;
+    layout.handlers = 2;
+    initialise_region(aligned(region_), layout);
+    auto* const types =
+        reinterpret_cast<HandlerTypes*>(reinterpret_cast<char*>(aligned(region_)) + layout.handler_types());
+    types[0] = {Letter::type_id, Letter::type_id};
+    types[1] = {Letter::type_id, 0};
+    bridge_ = Bridge::of(aligned(region_), layout, 0);
+    const MailLayout mail{2, shape.slot_bytes};
+    counts_.resize(2 * 3 + mail.reserved_bytes() / sizeof(HandlerCounts) + 1);
+    memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
+    memory_.actors_per_worker = 16;
+    memory_.counts = counts_.data();
+    memory_.counts_per_worker = 3;
+    uint8_t* const begin = MailLayout::begin(memory_, 0, 2);
+    mailboxes_ = {
+        {reinterpret_cast<Packet*>(begin), reinterpret_cast<uint64_t*>(begin + mail.tails()), mail.shape()},
+        reinterpret_cast<uint32_t*>(begin + mail.limits()),
+        2,
+        MailLayout::allowance};
+    producer_.start(SingleThread{});
+    consumer_.start(SingleThread{});
+    to_worker_ = RingCursor<Memory>(bridge_.h2d, shape);
+    from_worker_ = RingCursor<Memory>(bridge_.d2h, shape);
+    under_test_ = this;
+    const MessageMemory messages = Tested::message_memory(shape);
+    messages_.resize(messages.words() + Tested::staging_layout(shape).words() + 128);
+    response_ = aligned(messages_) + messages.request_words();
+    for (uint32_t lane = 0; lane < warp::lanes; ++lane) warp::fibers.fiber[lane] = Fiber(run_lane);
+    while (bridge_.worker_line->started == 0) let_run(1);
+  }
+  ~SendingWarp() {
+    const CommandWord stop = CommandWord{}.next(Command::stop);
+    bridge_.command_line->command = CommandLine::both(stop, 0);
+    while (!std::all_of(warp::fibers.done.begin(), warp::fibers.done.end() - 1, [](bool d) { return d; })) {
+      warp::yield();
+    }
+  }
+  static void let_run(uint32_t turns) {
+    for (uint32_t i = 0; i < turns; ++i) warp::yield();
+  }
+  // The status of the reply.
+  Status ask_teller(uint64_t fails, uint64_t letters) {
+    const uint64_t body[] = {uint64_t(2) << 32 | uint64_t(1) << 48, fails, letters, 0};
+    send({++asked_, sizeof body, 0, 0, teller, 0, 0, 0, envelope_flags::ask}, body);
+    alignas(16) uint32_t message[2048];
+    while (receive<Memory>(bridge_.d2h, shape_, from_worker_.ticket(), message) != ReceiveOutcome::message) {
+      let_run(1);
+    }
+    from_worker_.advance(shape_);
+    bridge_.host_line->d2h_credit = from_worker_.ticket();
+    Envelope envelope;
+    std::memcpy(&envelope, message, sizeof envelope);
+    CHECK(envelope.correlation == asked_);
+    if ((envelope.flags & envelope_flags::error) == 0) return Status::ok;
+    ErrorBody error;
+    std::memcpy(&error, message + 8, sizeof error);
+    return error.status;
+  }
+  // As the other worker: whether there was room.
+  bool tell_taker(uint64_t key, uint64_t number, uint32_t size, std::mt19937_64& random) {
+    if (producer_.room(0, 1) == 0) return false;
+    alignas(16) uint32_t message[2048] = {};
+    std::vector<uint64_t> body{uint64_t(2) << 32 | uint64_t(1) << 48, key, number,
+                               1 | uint64_t(5) << 32 | uint64_t(size) << 35};
+    for (uint32_t i = 0; i < size; ++i) body.push_back(element(key, number, i));
+    Envelope envelope{99, uint32_t(body.size() * 8), 0, key, taker, 0, 0, 0, 0};
+    const uint32_t packets = packets_for(envelope.body_bytes);
+    MailHead::mark(envelope, 1, teller);
+    std::memcpy(message, &envelope, sizeof envelope);
+    std::memcpy(message + 8, body.data(), body.size() * 8);
+    const uint64_t ticket = producer_.claim(0, 1);
+    std::vector<uint32_t> order(packets);
+    for (uint32_t k = 0; k < packets; ++k) order[k] = k;
+    std::shuffle(order.begin(), order.end(), random);
+    for (const uint32_t k : order) {
+      const uint32_t* const words = message + 3 * k;
+      HostMemory::store(mailboxes_.rings.slot(0, ticket)[k],
+                        Packet{{words[0], words[1], words[2]}, mailboxes_.rings.shape.stamp(ticket)});
+      if (random() % 8 == 0) let_run(uint32_t(random() % 40));
+    }
+    return true;
+  }
+  // Takes, as the other worker, the next letter that was sent to it; gives its slot back.
+  bool take(Taker::Note& note) {
+    alignas(16) uint32_t message[2048];
+    const RingShape& shape = mailboxes_.rings.shape;
+    const RingCursor<HostMemory> at(mailboxes_.rings.ring(1), shape, taken_);
+    const Packet first = HostMemory::load(at.slot()[0]);
+    if (first.stamp != at.stamp()) return false;
+    const uint32_t bytes = MailHead::body_bytes(first.data[2]);
+    CHECK(first.data[2] >> 16 == teller);
+    for (uint32_t k = 0; k < packets_for(bytes); ++k) {
+      const Packet packet = HostMemory::load(at.slot()[k]);
+      if (packet.stamp != at.stamp()) return false;
+      unpack(packet, message, k);
+    }
+    ++taken_;
+    Envelope envelope;
+    std::memcpy(&envelope, message, sizeof envelope);
+    CHECK(envelope.correlation == 0);  // the teller's key
+    CHECK(envelope.origin == 1);
+    CHECK(envelope.actor_type == taker);
+    std::vector<uint64_t> body(bytes / 8);
+    std::memcpy(body.data(), message + 8, bytes);
+    note = {envelope.key, body[2], uint32_t(body.size() - 4), body[1] == envelope.key};
+    for (uint32_t i = 0; i < note.size; ++i)
+      note.whole = note.whole && body[4 + i] == element(note.key, note.number, i);
+    if (consumer_.take(0, 1)) consumer_.raise(0);
+    return true;
+  }
+  const WorkerLine& line() const { return *bridge_.worker_line; }
+
+ private:
+  using Tested = Worker<Teller, Taker>;
+
+  void send(const Envelope& envelope, const void* body) {
+    alignas(16) uint32_t message[2048] = {};
+    std::memcpy(message, &envelope, sizeof envelope);
+    std::memcpy(message + 8, body, envelope.body_bytes);
+    publish<Memory>(SingleThread{}, to_worker_, shape_, message, envelope.body_bytes);
+    to_worker_.advance(shape_);
+  }
+  static void run_lane() {
+    {
+      SendingWarp& test = *under_test_;
+      detail::worker_shared_of_this_thread = &test.shared_;
+      Tested worker(test.bridge_, test.memory_.of_worker(0), aligned(test.messages_), test.response_,
+                    test.shared_);
+      worker.run([](uint32_t) { warp::yield(); });
+    }
+    warp::fibers.done[warp::fibers.running] = true;
+    warp::yield();
+  }
+  template <class Buffer>
+  static typename Buffer::value_type* aligned(Buffer& buffer) {
+    constexpr uintptr_t alignment = 256;
+    const uintptr_t address = reinterpret_cast<uintptr_t>(buffer.data());
+    return reinterpret_cast<typename Buffer::value_type*>((address + alignment - 1) / alignment * alignment);
+  }
+
+  inline static SendingWarp* under_test_ = nullptr;
+  const RingShape shape_;
+  std::vector<uint64_t> region_, tables_;
+  std::vector<HandlerCounts> counts_;
+  std::vector<uint32_t> messages_;
+  uint32_t* response_ = nullptr;
+  WorkerShared shared_{};
+  Bridge bridge_{};
+  EngineMemory memory_{};
+  Mailboxes<HostMemory> mailboxes_{};
+  MailboxProducer<HostMemory>::Peer to_[2] = {};
+  MailboxConsumer<HostMemory>::Peer from_[2] = {};
+  uint32_t owed_[1] = {}, spare_ = 0;
+  MailboxProducer<HostMemory> producer_{mailboxes_, 1, to_};
+  MailboxConsumer<HostMemory> consumer_{mailboxes_, 1, from_, owed_, spare_};
+  RingCursor<Memory> to_worker_{nullptr, RingShape{}}, from_worker_{nullptr, RingShape{}};
+  uint64_t asked_ = 0, taken_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a warp sends what a handler staged to itself and to another worker, each in order and whole") {
+  const uint32_t slot_bytes = GENERATE(512, 1024);  // a message of more packets than lanes, too
+  SendingWarp worker({16, slot_bytes, 1});
+  std::vector<uint64_t> next(4);
+  uint64_t to_itself = 0;
+  for (const uint64_t letters : {1, 2, 7, 32, 0, 31, 32, 5}) {
+    const uint64_t refused = letters == 7 ? 3 : Teller::by_nobody;
+    if (letters == 7) {  // what it staged is sent by nobody
+      CHECK(worker.ask_teller(refused, letters) == Status::handler_failed);
+      CHECK(worker.ask_teller(Teller::by_all, letters) == Status::handler_failed);
+    }
+    REQUIRE(worker.ask_teller(Teller::by_nobody, letters) == Status::ok);
+    std::vector<Taker::Note> itself, other;
+    for (uint64_t n = 0; n < letters; ++n) {
+      (n % 2 == 0 ? itself : other).push_back({n % 4, n, uint32_t(n), true});
+    }
+    to_itself += itself.size();
+    for (const Taker::Note& expected : other) {
+      Taker::Note note{};
+      while (!worker.take(note)) SendingWarp::let_run(10);
+      CHECK(note == expected);
+    }
+    while (Taker::notes.size() < itself.size()) SendingWarp::let_run(10);
+    CHECK(Taker::notes == itself);
+    Taker::notes.clear();
+  }
+  SendingWarp::let_run(5000);
+  CHECK(worker.line().mail_processed == to_itself);
+  CHECK(worker.line().mail_sent == 1 + 2 + 7 + 32 + 31 + 32 + 5);
+  CHECK(worker.line().mail_refused == 0);
+}
+
+TEST_CASE("a warp takes mail once it is whole, in order, among the host's messages") {
+  const uint32_t slot_bytes = GENERATE(512, 1024);
+  SendingWarp worker({16, slot_bytes, 1});
+  std::mt19937_64 random(77);
+  std::vector<Taker::Note> expected;
+  const uint32_t most = slot_bytes == 512 ? 30 : 70;
+  for (uint64_t number = 0; number < uint64_t(gyre_test::rounds(600)); ++number) {
+    const uint64_t key = random() % 3 * 2;
+    const auto size = uint32_t(random() % 3 == 0 ? random() % most : random() % 2);
+    while (!worker.tell_taker(key, number, size, random)) SendingWarp::let_run(20);
+    expected.push_back({key, number, size, true});
+    if (random() % 10 == 0) REQUIRE(worker.ask_teller(Teller::by_nobody, 0) == Status::ok);
+    if (random() % 100 == 0) SendingWarp::let_run(6000);  // until it is idle
+  }
+  while (Taker::notes.size() < expected.size()) SendingWarp::let_run(10);
+  CHECK(Taker::notes == expected);
+}
