@@ -9,6 +9,7 @@
 #include <gyre_handlers_actors_sources.hpp>
 #include <gyre_ledger_actors_sources.hpp>
 #include <gyre_mirror_actors_sources.hpp>
+#include <gyre_relay_actors_sources.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +21,7 @@
 #include "support/actors/handlers.hpp"
 #include "support/actors/ledger.hpp"
 #include "support/actors/mirror.hpp"
+#include "support/actors/relay.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_kernels.hpp"
 #include "support/source_actors.hpp"
@@ -40,6 +42,7 @@ void check_description(const cuda::CompiledKernel& kernel, const std::vector<Act
   for (size_t n = 0; n < seen.size(); ++n) {
     CHECK(seen[n].state_bytes == expected[n].state_bytes);
     CHECK(seen[n].max_per_worker == expected[n].max_per_worker);
+    CHECK(seen[n].most_sent == expected[n].most_sent);
     CHECK(seen[n].rollback_bytes == expected[n].rollback_bytes);
     CHECK(seen[n].scratch_bytes == expected[n].scratch_bytes);
     CHECK(seen[n].shared_scratch_bytes == expected[n].shared_scratch_bytes);
@@ -316,8 +319,21 @@ TEST_CASE("actors given as source text compile, and the module describes them") 
   CHECK(kernel.log.empty());
   const HandlerTypes ask{gyre_test::view::ProbeRequest::type_id, gyre_test::view::ProbeResponse::type_id};
   const HandlerTypes tell{gyre_test::view::ProbeNote::type_id, 0};
-  check_description(kernel, {{{16, ~0u, 2, 0, 0, 0, 0, 0, 0}, {ask, tell}, {0, 0}},
-                             {{0, 12, 1, 0, 0, 0, 0, 0, 0}, {ask}, {0}}});
+  check_description(kernel, {{{16, ~0u, 2, 0, 0, 0, 0, 0, 0, 0}, {ask, tell}, {0, 0}},
+                             {{0, 12, 1, 0, 0, 0, 0, 0, 0, 0}, {ask}, {0}}});
+}
+
+TEST_CASE("actors that send compile, and the module says how many messages a handler may send") {
+  if (gyre_test::without_nvrtc()) return;
+  const auto actors = ActorSet::of<gyre_relay::Relay, gyre_relay::Sink>(gyre_relay_actors::sources);
+  CHECK(actors.most_sent() == gyre_relay::Relay::most);
+  for (const uint32_t block : {32u, 128u}) {
+    const cuda::CompiledKernel kernel = cuda::compile(actors, 90, block);
+    CHECK(kernel.log.empty());
+    check_description(kernel, actors.description());
+  }
+  const std::string problem = cuda::grid_problem(actors.grid_scoped(), {});
+  CHECK(problem.find("gyre::Sending") != problem.npos);
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {
