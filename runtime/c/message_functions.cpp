@@ -33,7 +33,7 @@ constexpr gyre_send_options default_send_options{
     sizeof(gyre_send_options), GYRE_BODY, GYRE_WHEN_FULL_WAIT, -1, 0, 0, 0};
 
 // What all messages are sent by.
-struct Sending {
+struct MessageToSend {
   Use<Runtimes> runtime;
   MessageNumbers numbers;
   Encoded content;
@@ -53,7 +53,7 @@ std::chrono::nanoseconds timeout_of(const Runtime& runtime) { return runtime.opt
 
 gyre_status read_sending(const char* doing, gyre_runtime runtime, const char* actor, uint64_t type,
                          const void* bytes, size_t bytes_size, const gyre_send_options* options,
-                         Sending& sending) {
+                         MessageToSend& sending) {
   GYRE_C_TRY(use<Runtimes>(doing, runtime, sending.runtime));
   std::string_view actor_name;
   GYRE_C_TRY(read_text(doing, "actor", actor, actor_name));
@@ -88,7 +88,7 @@ gyre_status send_ask(const char* doing, gyre_runtime runtime, const char* actor,
                      uint64_t request, const void* bytes, size_t bytes_size, const gyre_send_options* options,
                      gyre_call* call, Call& asked) {
   if (call == nullptr) return invalid(doing, "call is null");
-  Sending sending;
+  MessageToSend sending;
   GYRE_C_TRY(read_sending(doing, runtime, actor, request, bytes, bytes_size, options, sending));
   if (sending.options.expires_after_ns != 0) {
     return invalid(doing, "options->expires_after_ns is for tells; an ask expires with its timeout");
@@ -102,7 +102,7 @@ gyre_status send_ask(const char* doing, gyre_runtime runtime, const char* actor,
   return GYRE_OK;
 }
 
-gyre_status refuse_room_for_reply(const char* doing, const Sending& sending) {
+gyre_status refuse_room_for_reply(const char* doing, const MessageToSend& sending) {
   if (sending.options.max_reply_bytes == 0) return GYRE_OK;
   return invalid(doing, "options->max_reply_bytes is for asks; a tell has no reply");
 }
@@ -330,7 +330,7 @@ gyre_status gyre_tell(gyre_runtime runtime, const char* actor, uint64_t key, uin
                       const void* bytes, size_t bytes_size, const gyre_send_options* options) {
   const char* const doing = "gyre_tell";
   return guarded_on_message_path(doing, [&]() -> gyre_status {
-    Sending sending;
+    MessageToSend sending;
     GYRE_C_TRY(read_sending(doing, runtime, actor, message, bytes, bytes_size, options, sending));
     GYRE_C_TRY(refuse_room_for_reply(doing, sending));
     const TellOptions limits{sending.timeout, std::chrono::nanoseconds(sending.options.expires_after_ns)};
@@ -345,7 +345,7 @@ gyre_status gyre_tell_with_receipt(gyre_runtime runtime, const char* actor, uint
   const char* const doing = "gyre_tell_with_receipt";
   return guarded_on_message_path(doing, [&]() -> gyre_status {
     if (call == nullptr) return invalid(doing, "call is null");
-    Sending sending;
+    MessageToSend sending;
     GYRE_C_TRY(read_sending(doing, runtime, actor, message, bytes, bytes_size, options, sending));
     GYRE_C_TRY(refuse_room_for_reply(doing, sending));
     const ReceiptOptions limits{sending.timeout, std::chrono::nanoseconds(sending.options.expires_after_ns)};
