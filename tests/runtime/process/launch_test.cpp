@@ -131,7 +131,11 @@ TEST_CASE("a program without a free descriptor gets no pinned buffer, and its en
   const FakeEngineProcesses processes(GYRE_TEST_FAKE_ENGINE);
   {
     Runtime runtime = Runtime::launch(probe_actors(), in_a_process());
+    const auto answers = [&] {
+      return runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().has_value();
+    };
     // UndefinedBehaviorSanitizer opens a pipe to look at the first object of a type, and there is none below.
+    REQUIRE(answers());
     CHECK_THROWS_AS(runtime.allocate<float>(MemoryKind::pinned, uint64_t(1) << 50), Error);
     rlimit before{};
     REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -145,8 +149,7 @@ TEST_CASE("a program without a free descriptor gets no pinned buffer, and its en
     } catch (const Error& error) {
       why = error.what();
     }
-    const bool answered =
-        runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 4)).get().has_value();
+    const bool answered = answers();
     taken.clear();
     REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
     CHECK_THAT(why, containing("the system has no room for it") && containing("ulimit -n"));
