@@ -20,10 +20,11 @@ struct GatewayBooks {
   uint64_t asks_received = 0;
   uint64_t asks_answered = 0;       ///< with status `ok`
   uint64_t asks_error_replies = 0;  ///< an actor or the engine failed; answered with the status
-  uint64_t asks_refused = 0;        ///< not given to an actor; answered with the status
-  uint64_t asks_expired = 0;        ///< timed_out or expired; answered with the status
-  uint64_t asks_lost = 0;           ///< the reply was not sent: the connection or the lease was lost
-  uint64_t asks_forwarded = 0;      ///< held while their shard moved, then published again for its new owner
+  /// Not given to an actor; answered with the status, unless the reply subject begins with `$`.
+  uint64_t asks_refused = 0;
+  uint64_t asks_expired = 0;    ///< timed_out or expired; answered with the status
+  uint64_t asks_lost = 0;       ///< the reply was not sent: the connection or the lease was lost
+  uint64_t asks_forwarded = 0;  ///< held while their shard moved, then published again for its new owner
   /// Requests without a reply subject. Each is held while its shard moves, or counted once more by one of the
   /// next three members.
   uint64_t tells_received = 0;

@@ -16,6 +16,10 @@ constexpr std::array<std::byte, 16> empty_message{std::byte{0}, std::byte{0}, st
 // again. Waking another thread for the reply would take longer than a short handler.
 constexpr int64_t pause_ns = 50'000;
 
+// The server's own subjects, $KV and $JS.API among them, begin so. A node may publish to them, and a client
+// may not: without this test a client's reply subject could have the node delete the namespace's data.
+constexpr char first_of_server_subjects = '$';
+
 constexpr const char* no_such_node_reason =
     "this node does not own the shard, or its lease has ended; ask again after a second";
 
@@ -141,8 +145,12 @@ struct Requests::Ask {
 };
 
 void Requests::take(Shard& shard, Message message) {
-  const bool wants_reply = reply_subject_of(message.get()) != nullptr;
-  context_->counts.add(wants_reply ? &GatewayBooks::asks_received : &GatewayBooks::tells_received);
+  const char* const reply = reply_subject_of(message.get());
+  context_->counts.add(reply != nullptr ? &GatewayBooks::asks_received : &GatewayBooks::tells_received);
+  if (reply != nullptr && *reply == first_of_server_subjects) {
+    context_->counts.add(&GatewayBooks::asks_refused);
+    return;
+  }
   uint64_t revision = 0;
   {
     const std::lock_guard lock(shard.mutex);

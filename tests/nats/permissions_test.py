@@ -108,6 +108,22 @@ class Permissions(unittest.TestCase):
                 while client.next() is not None:
                     pass
 
+    def test_a_client_reaches_nothing_of_the_servers_by_the_reply_to_its_ask(self):
+        server = server_with_users()
+        node = processes.Node(GYRE_NATS, Users(server, "node:secret"), "--actors", ACTORS)
+        node.start()
+        self.assertEqual(self.ask(server, "averages::Average", 7, "Add", "(numbers = [2])", "--durable").returncode, 0)
+        with server.connect() as admin:
+            config = admin.get("gyre_test", "config")
+            with server.connect(**{"user": "client", "pass": "secret"}) as client:
+                for reply in ("$KV.gyre_test.config", "$KV.gyre_test.node.node1", "$JS.API.STREAM.DELETE.gyre_test_tells"):
+                    client.publish("gyre.test.averages_Average.5", reply=reply)
+                self.assertEqual(client.request("gyre.test.averages_Average.5").headers["Gyre-Status"], ["bad_header"])
+            self.assertEqual(admin.get("gyre_test", "config"), config)
+            admin.jet_stream("STREAM.INFO.gyre_test_tells")  # raises if there is none
+        self.assertEqual(self.ask(server, "averages::Average", 7, "Add", "(numbers = [2])").returncode, 0)
+        self.assertEqual(node.stop(), 0, node.output())
+
     def test_a_node_that_the_server_refuses_says_so_without_the_password(self):
         server = server_with_users()
         for user in ("node:wrong", "stranger:secret"):

@@ -134,6 +134,13 @@ class NatsClient {
   void send_ask(const std::string& subject, const std::string& body, const Headers& headers) {
     natsConnection_PublishMsg(connection_, make(subject, inbox_, body, headers).get());
   }
+  /// Sends an ask whose reply is to go to a subject of the caller's choice. Returns once the server has it.
+  bool send_ask_for(const std::string& reply_subject, const std::string& subject, const std::string& body,
+                    const Headers& headers) {
+    const Owned message = make(subject, reply_subject, body, headers);
+    return natsConnection_PublishMsg(connection_, message.get()) == NATS_OK &&
+           natsConnection_FlushTimeout(connection_, 60'000) == NATS_OK;
+  }
   std::optional<NatsReply> next_reply() {
     natsMsg* reply = nullptr;
     if (natsSubscription_NextMsg(&reply, replies_, 60'000) != NATS_OK) return std::nullopt;

@@ -199,6 +199,31 @@ TEST_CASE(
   CHECK(books.asks_received == books.asks_answered + books.asks_refused + books.asks_error_replies);
 }
 
+TEST_CASE("an ask whose reply would go to a subject of the server's own is refused without a reply") {
+  if (!has_server()) return;
+  Node node(options_for(shared_server().url(), "deputies"));
+  node.wait_for_all_shards();
+  Sender sender(shared_server().url(), "deputies");
+  const std::string config = sender.client.entry("gyre_deputies", "config");
+  REQUIRE_FALSE(config.empty());
+  for (const std::string reply_subject :
+       {"$KV.gyre_deputies.config", "$KV.gyre_deputies.node.node1",
+        "$JS.API.STREAM.DELETE.gyre_deputies_tells", "$JS.API.STREAM.PURGE.KV_gyre_deputies"}) {
+    // One that the node refuses by an empty reply, and one that an actor would answer.
+    REQUIRE(sender.client.send_ask_for(reply_subject, sender.subject(5), "", {}));
+    REQUIRE(sender.client.send_ask_for(reply_subject, sender.subject(5), ask_body(Action::ANSWER, 1),
+                                       Sender::headers(ask_type, 5)));
+  }
+  CHECK(sender.ask(5, ask_body(Action::ANSWER, 1)).status == "ok");  // all of the others came before
+  CHECK(sender.client.entry("gyre_deputies", "config") == config);
+  CHECK(sender.client.messages_in("gyre_deputies_tells") == 0);
+  const GatewayBooks books = node.balanced_books();
+  CHECK(books.asks_received == 9);
+  CHECK(books.asks_refused == 8);
+  CHECK(books.asks_answered == 1);
+  CHECK(books.leases_lost == 0);
+}
+
 TEST_CASE("a reply by NATS that is larger than the server takes fails by name, with the numbers") {
   if (!has_server()) return;
   const NatsServer server("max_payload: 32KB");
