@@ -206,6 +206,8 @@ void Requests::ask(Shard& shard, const ParsedRequest& request, const char* reply
     conclude(*ask, sent.value().get());
     return;
   }
+  // An ask that came during the wait is not alone: each of a burst would be waited for otherwise.
+  if (alone) asked_at_ns_.store(lease_clock_ns(), std::memory_order_relaxed);
   std::move(sent.value()).then([ask = std::move(ask)](Result<Reply<capnp::AnyPointer>> outcome) {
     ask->requests->conclude(*ask, outcome);
   });
