@@ -150,7 +150,8 @@ void DurableTells::take(Pull& pull, const natsSubscription* subscription, Messag
       // The reply to CONSUMER.INFO.
       const auto body = body_of(message.get());
       const std::string_view info(reinterpret_cast<const char*>(body.data()), body.size());
-      pull.held_back = pull.wanted != 0 && undelivered_in(info) != 0;
+      // A delivery may overtake the info that the consumer had it.
+      pull.held_back = pull.wanted != 0 && pull.silent && undelivered_in(info) != 0;
       return;
     }
     // The request ended: its time is over (408), JetStream is not there (503), the consumer is gone (409,
@@ -170,7 +171,7 @@ void DurableTells::take(Pull& pull, const natsSubscription* subscription, Messag
   {
     const std::lock_guard lock(mutex_);
     if (subscription == pull.subscription.get()) {
-      pull.held_back = false;
+      pull.silent = pull.held_back = false;
       if (pull.wanted > 0 && --pull.wanted == 0) due_.notify_all();
     }
   }
@@ -349,13 +350,14 @@ void DurableTells::pull_more(Pull& pull, int64_t now) {
   const uint32_t most = context_->options.durable_in_flight;
   if (pull.wanted != 0 && now < pull.expires_ns + pull_grace_ns) {
     const bool half_over = now >= pull.expires_ns - pull_expires_ns / 2;
-    if (half_over && !pull.asked_for_info) pull.asked_for_info = ask_jet_stream(pull, "CONSUMER.INFO", {});
+    if (half_over && !pull.asked_for_info)
+      pull.silent = pull.asked_for_info = ask_jet_stream(pull, "CONSUMER.INFO", {});
     return;
   }
   if (pull.in_hand > most / 2) return;
   pull.wanted = most - pull.in_hand;
   pull.expires_ns = now + pull_expires_ns;
-  pull.asked_for_info = pull.held_back = false;
+  pull.asked_for_info = pull.silent = pull.held_back = false;
   const std::string request = fmt::format("{{\"batch\": {}, \"expires\": {}}}", pull.wanted, pull_expires_ns);
   if (!ask_jet_stream(pull, "CONSUMER.MSG.NEXT", request)) {
     pull.wanted = 0;

@@ -52,7 +52,8 @@ class DurableTells : public std::enable_shared_from_this<DurableTells> {
     std::string inbox;
     bool has_consumer = false;
     bool asked_for_info = false;  // of the consumer, during this request
-    bool held_back = false;       // the consumer has tells, and has delivered none since it said so
+    bool silent = false;          // nothing was delivered since the info was asked for
+    bool held_back = false;       // the consumer has tells, and has delivered none since it was asked
     uint32_t wanted = 0;          // tells that the request in the server has still to bring
     uint32_t in_hand = 0;         // tells with actors
     int64_t expires_ns = 0;       // of the request
