@@ -54,6 +54,15 @@ DurableTells::DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Req
     : context_(std::move(context)),
       requests_(std::move(requests)),
       jet_stream_(context_->connection.jet_stream(request_timeout)) {
+  const natsStatus status = make_stream();
+  const std::string name = context_->subjects.stream();
+  if (status != NATS_OK &&
+      js_GetStreamInfo(nullptr, jet_stream_.get(), name.c_str(), nullptr, nullptr) != NATS_OK) {
+    require(status, fmt::format("creating the stream {}", name));
+  }
+}
+
+natsStatus DurableTells::make_stream() {
   const std::string name = context_->subjects.stream(), subject = context_->subjects.all_durable();
   const char* subjects[] = {subject.c_str()};
   jsStreamConfig config;
@@ -65,11 +74,7 @@ DurableTells::DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Req
   config.Replicas = context_->options.replicas;
   config.Duplicates = window_ns;
   jsErrCode error = jsErrCode(0);
-  const natsStatus status = js_AddStream(nullptr, jet_stream_.get(), &config, nullptr, &error);
-  if (status != NATS_OK &&
-      js_GetStreamInfo(nullptr, jet_stream_.get(), name.c_str(), nullptr, nullptr) != NATS_OK) {
-    require(status, fmt::format("creating the stream {}", name));
-  }
+  return js_AddStream(nullptr, jet_stream_.get(), &config, nullptr, &error);
 }
 
 DurableTells::~DurableTells() { stop(); }
@@ -393,6 +398,7 @@ bool DurableTells::make_consumer(const Pull& pull, bool renew) {
     context_->counts.add(&GatewayBooks::durable_consumers_renewed);
   if (js_AddConsumer(nullptr, jet_stream_.get(), stream.c_str(), &config, nullptr, &error) == NATS_OK)
     return true;
+  if (error == JSStreamNotFoundErr) make_stream();  // servers that have lost their data have lost it
   return js_GetConsumerInfo(nullptr, jet_stream_.get(), stream.c_str(), name.c_str(), nullptr, nullptr) ==
          NATS_OK;
 }

@@ -76,6 +76,7 @@ class DurableTells : public std::enable_shared_from_this<DurableTells> {
   void run();
   void pull_more(Pull& pull, int64_t now);
   bool ask_jet_stream(const Pull& pull, std::string_view what, std::string_view request);
+  natsStatus make_stream();
   bool make_consumer(const Pull& pull, bool renew);
   void report_progress(int64_t now);
   void forget_old(int64_t now);

@@ -71,7 +71,9 @@ Membership::Membership(std::shared_ptr<Context> context, std::shared_ptr<Request
       key_("node." + name_) {
   jet_stream_ = context_->connection.jet_stream(set_up_timeout);
   open_bucket();
-  agree_on_config();
+  const GatewayOptions& options = context_->options;
+  agree_on_config(
+      {options.shards, uint32_t(options.lease.count()), uint32_t(options.clock_error.count()), {}});
   // From here on a renewal that gets no answer is tried again before the lease ends.
   bucket_.reset();
   jet_stream_ = context_->connection.jet_stream(request_timeout());
@@ -108,14 +110,22 @@ void Membership::open_bucket() {
   bucket_.reset(bucket);
 }
 
-void Membership::agree_on_config() {
-  const GatewayOptions& options = context_->options;
-  NamespaceConfig wanted;
-  wanted.shards = options.shards != 0 ? options.shards : default_shards;
-  wanted.lease_ms = options.lease.count() != 0 ? uint32_t(options.lease.count()) : default_lease_ms;
-  wanted.clock_error_ms =
-      options.clock_error.count() != 0 ? uint32_t(options.clock_error.count()) : default_clock_error_ms;
-  wanted.actors = context_->actors.list();
+// Returns when the bucket was made, by the server's clock; 0: there is none; -1: the server did not say.
+int64_t Membership::bucket_made_ns() const {
+  jsStreamInfo* info = nullptr;
+  const std::string stream = "KV_" + context_->subjects.bucket();
+  const natsStatus status = js_GetStreamInfo(&info, jet_stream_.get(), stream.c_str(), nullptr, nullptr);
+  const std::unique_ptr<jsStreamInfo, Destroy<jsStreamInfo_Destroy>> owner(info);
+  if (status == NATS_NOT_FOUND) return 0;
+  return status == NATS_OK ? info->Created : -1;
+}
+
+// @param asked  what the namespace must have; 0: whatever it has
+void Membership::agree_on_config(const NamespaceConfig& asked) {
+  const auto or_default = [](uint32_t value, uint32_t otherwise) { return value != 0 ? value : otherwise; };
+  const NamespaceConfig wanted{
+      or_default(asked.shards, default_shards), or_default(asked.lease_ms, default_lease_ms),
+      or_default(asked.clock_error_ms, default_clock_error_ms), context_->actors.list()};
   uint64_t revision = 0;
   if (kvStore_CreateString(&revision, bucket_.get(), "config", wanted.text().c_str()) == NATS_OK) {
     config_ = wanted;
@@ -135,15 +145,15 @@ void Membership::agree_on_config() {
   const auto wrong = [&](const std::string& problem) {
     problems += (problems.empty() ? "" : "\n") + problem;
   };
-  const auto compare = [&](const char* what, uint32_t asked, uint32_t has) {
-    if (asked != 0 && asked != has) {
-      wrong(fmt::format("{} is {}, but the namespace {} has {}; leave the option out", what, asked,
+  const auto compare = [&](const char* what, uint32_t given, uint32_t has) {
+    if (given != 0 && given != has) {
+      wrong(fmt::format("{} is {}, but the namespace {} has {}; leave the option out", what, given,
                         context_->subjects.name(), has));
     }
   };
-  compare("the number of shards", options.shards, there->shards);
-  compare("the lease in ms", uint32_t(options.lease.count()), there->lease_ms);
-  compare("the clock error in ms", uint32_t(options.clock_error.count()), there->clock_error_ms);
+  compare("the number of shards", asked.shards, there->shards);
+  compare("the lease in ms", asked.lease_ms, there->lease_ms);
+  compare("the clock error in ms", asked.clock_error_ms, there->clock_error_ms);
   if (there->actors != wanted.actors) {
     wrong(fmt::format("this node has the actors {}, but the namespace {} serves {}; use another namespace",
                       wanted.actors, context_->subjects.name(), there->actors));
@@ -155,29 +165,57 @@ void Membership::agree_on_config() {
 // Begins the first life. A node of this name that died is waited for until its lease is over.
 void Membership::join() {
   engine_ = health_();
-  const int64_t wait_ns = (int64_t(config_.lease_ms) + config_.clock_error_ms) * ms;
-  uint64_t foreign_revision = 0;
-  int64_t since_ns = lease_clock_ns();
+  bucket_made_ns_ = bucket_made_ns();
   while (!try_to_begin_life()) {
     natsStatus status = NATS_OK;
-    const KeyValueEntry entry = entry_at(bucket_.get(), key_, status);
+    entry_at(bucket_.get(), key_, status);
     require(status, fmt::format("reading the entry {} of the bucket {}", key_, context_->subjects.bucket()));
-    const uint64_t revision = kvEntry_Revision(entry.get());
-    if (foreign_revision != 0 && revision > foreign_revision) {
-      const auto node = NodeEntry::read(value_of(entry.get()));
-      if (node && node->state != NodeEntry::State::gone) {
-        throw Error(
-            fmt::format("joining the namespace {}: a node named {} is alive; give this one another name",
-                        context_->subjects.name(), name_));
-      }
+    if (namesake_lives_) {
+      throw Error(
+          fmt::format("joining the namespace {}: a node named {} is alive; give this one another name",
+                      context_->subjects.name(), name_));
     }
-    if (foreign_revision != 0 && lease_clock_ns() - since_ns > wait_ns) {
-      NodeEntry gone;
-      uint64_t replaced = revision;
-      put(key_, gone.text(), replaced);
-    }
-    foreign_revision = revision;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// Begins a life after another one ended. Servers that have lost their data have lost the bucket: it is made
+// again with the numbers that the node has. If it has others by then, the node cannot serve.
+void Membership::join_again() {
+  const int64_t now = lease_clock_ns();
+  if (now - tried_ns_ < int64_t(config_.lease_ms) * ms / 30) return;
+  tried_ns_ = now;
+  if (!context_->connection.connected()) return;
+  int64_t made_ns = bucket_made_ns();
+  if (made_ns == 0 || (made_ns > 0 && made_ns != bucket_made_ns_)) {
+    watcher_.reset();
+    bucket_.reset();
+    open_bucket();
+    agree_on_config(config_);
+    made_ns = bucket_made_ns();
+    if (made_ns <= 0) return;
+    bucket_made_ns_ = made_ns;
+    nodes_.clear();  // revisions begin anew
+    for (Seat& seat : seats_) {
+      seat.entry.reset();
+      seat.revision = 0;
+    }
+    watch();
+  }
+  if (made_ns > 0 && try_to_begin_life()) tried_ns_ = 0;
+}
+
+// Writes that the life in the node's own entry is over if it is another process's, and was not renewed for as
+// long as a lease and the clock error.
+void Membership::wait_for_namesake(uint64_t revision) {
+  const int64_t now = lease_clock_ns();
+  if (revision != namesake_revision_) {
+    namesake_lives_ = namesake_revision_ != 0;
+    namesake_revision_ = revision;
+    namesake_seen_ns_ = now;
+  } else if (now - namesake_seen_ns_ > (int64_t(config_.lease_ms) + config_.clock_error_ms) * ms) {
+    const NodeEntry gone;
+    put(key_, gone.text(), revision);
   }
 }
 
@@ -209,8 +247,11 @@ bool Membership::try_to_begin_life() {
   if (status == NATS_OK) {
     const auto node = NodeEntry::read(value_of(there.get()));
     const bool free = !node || node->state == NodeEntry::State::gone || node->life == last_life_;
-    if (!free) return false;
     revision = kvEntry_Revision(there.get());
+    if (!free) {
+      wait_for_namesake(revision);
+      return false;
+    }
   } else if (status != NATS_NOT_FOUND) {
     return false;
   }
@@ -219,6 +260,7 @@ bool Membership::try_to_begin_life() {
   last_life_ = entry.life;  // also where the answer is lost: the entry is this process's then
   if (!put(key_, entry.text(), revision)) return false;
   own_revision_ = revision;
+  namesake_revision_ = 0;
   nodes_[name_] = {entry, revision, begun_ns};
   renewed_ns_ = own_seen_ns_ = begun_ns;
   context_->lease.set_life(entry.life);
@@ -261,7 +303,7 @@ void Membership::step() {
   }
   if (left) return;
   if (context_->lease.life() == 0) {
-    if (engine_.serves && !leaving) try_to_begin_life();
+    if (engine_.serves && !leaving) join_again();
   } else {
     renew_lease();
   }

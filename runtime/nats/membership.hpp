@@ -83,8 +83,11 @@ class Membership {
   };
 
   void open_bucket();
-  void agree_on_config();
+  int64_t bucket_made_ns() const;
+  void agree_on_config(const NamespaceConfig& asked);
   void join();
+  void join_again();
+  void wait_for_namesake(uint64_t revision);
   void run();
   void step();
   void watch();
@@ -131,6 +134,7 @@ class Membership {
   NamespaceConfig config_;
   JetStream jet_stream_;
   KeyValue bucket_;
+  int64_t bucket_made_ns_ = 0;  // by the server's clock
   KeyValueWatcher watcher_;
   bool up_to_date_ = false;  // the watcher has shown what was written before it began
   uint64_t reconnects_seen_ = 0;
@@ -139,6 +143,10 @@ class Membership {
   uint64_t own_revision_ = 0;  // of the node's entry
   int64_t renewed_ns_ = 0, tried_ns_ = 0;
   int64_t own_seen_ns_ = 0;  // when the watcher last showed the node's newest entry
+  // While the node's entry is of another process's life, which may be over.
+  uint64_t namesake_revision_ = 0;
+  int64_t namesake_seen_ns_ = 0;  // when this revision was seen first
+  bool namesake_lives_ = false;
   std::map<std::string, Node, std::less<>> nodes_;
   std::vector<Seat> seats_;
   struct Closure {

@@ -172,6 +172,10 @@ class NatsClient {
   bool delete_consumer(const std::string& stream, const std::string& consumer) {
     return js_DeleteConsumer(jet_stream_, stream.c_str(), consumer.c_str(), nullptr, nullptr) == NATS_OK;
   }
+  /// Deletes a stream with all that is in it. Returns false if there is none.
+  bool delete_stream(const std::string& stream) {
+    return js_DeleteStream(jet_stream_, stream.c_str(), nullptr, nullptr) == NATS_OK;
+  }
   /// Returns an entry of a bucket; empty if it is not there.
   std::string entry(const std::string& bucket, const std::string& key) {
     kvStore* store = nullptr;

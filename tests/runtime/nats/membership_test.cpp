@@ -166,6 +166,63 @@ TEST_CASE(
   CHECK(Sender(url, "same", 8).ask(1, ask_body(Action::ANSWER, 1)).status == "ok");
 }
 
+TEST_CASE("a node whose entry another process of its name took, and that then died, serves again") {
+  if (!has_server()) return;
+  const std::string url = shared_server().url();
+  Node node(with_short_lease(options_for(url, "namesakes")));
+  node.wait_for_all_shards();
+  Sender sender(url, "namesakes", 8);
+  REQUIRE(sender.client.put("gyre_namesakes", "node.node1", "life=0000000000000001 state=serving"));
+  wait_until([&] { return node.gateway->books().leases_lost == 1; });
+  CHECK(sender.client.entry("gyre_namesakes", "node.node1") == "life=0000000000000001 state=serving");
+  wait_until([&] { return sender.ask(1, ask_body(Action::ANSWER, 1)).status == "ok"; });
+  node.wait_for_all_shards();
+}
+
+TEST_CASE("a node makes its namespace again if the servers have lost it, with the same numbers") {
+  if (!has_server()) return;
+  const std::string url = shared_server().url();
+  auto first = std::make_unique<Node>(with_short_lease(options_for(url, "lost")));
+  Node second(options_for(url, "lost", "node2"));  // has the numbers from the namespace
+  wait_until(
+      [&] { return first->gateway->state().shards_owned + second.gateway->state().shards_owned == 8; });
+  Sender sender(url, "lost", 8);
+  const std::string config = sender.client.entry("gyre_lost", "config");
+  for (uint64_t losses = 1; losses <= 2; ++losses) {
+    REQUIRE(sender.client.delete_stream("KV_gyre_lost"));
+    REQUIRE(sender.client.delete_stream("gyre_lost_tells"));
+    wait_until([&] { return second.gateway->books().leases_lost == losses; });
+    if (losses == 1) REQUIRE(first->gateway->leave());
+    first.reset();
+    for (uint64_t key = 0; key < 20; ++key)
+      wait_until([&] { return sender.ask(key, ask_body(Action::ANSWER, 1)).status == "ok"; });
+    CHECK(sender.client.entry("gyre_lost", "config") == config);
+    wait_until([&] { return sender.store_note(7, "note-" + std::to_string(losses), 5).stored; });
+    sender.wait_until_stream_is_empty();
+    CHECK(sender.sum(7) == 5);  // the actor began anew
+  }
+}
+
+TEST_CASE("a node does not serve a namespace that came back with another number of shards") {
+  if (!has_server()) return;
+  const std::string url = shared_server().url();
+  Node node(with_short_lease(options_for(url, "renumbered")));
+  node.wait_for_all_shards();
+  NatsClient client(url);
+  REQUIRE(client.delete_stream("KV_gyre_renumbered"));
+  auto other = with_short_lease(options_for(url, "renumbered", "node2"));
+  other.shards = 4;
+  Node second(other);
+  second.wait_for_all_shards();
+  wait_until([&] { return node.gateway->books().leases_lost == 1; });
+  Sender sender(url, "renumbered", 4);
+  for (uint64_t key = 0; key < 20; ++key)
+    wait_until([&] { return sender.ask(key, ask_body(Action::ANSWER, 1)).status == "ok"; });
+  CHECK(node.gateway->state().shards_owned == 0);
+  CHECK_FALSE(node.gateway->state().leased);
+  CHECK(second.gateway->state().nodes == std::vector<std::string>{"node2"});
+}
+
 TEST_CASE("a node whose numbers or actors are not the namespace's is refused with both") {
   if (!has_server()) return;
   const std::string url = shared_server().url();
