@@ -79,6 +79,9 @@ class Connection {
 
   natsConnection* get() const { return connection_; }
   bool connected() const { return natsConnection_Status(connection_) == NATS_CONN_STATUS_CONNECTED; }
+  /// Returns true if the library has given up: it does so, apart from close(), if a server refuses the
+  /// credentials twice when it connects again.
+  bool closed() const { return natsConnection_IsClosed(connection_); }
   /// Returns the server's URL without a password; empty if not connected.
   std::string server() const;
   uint64_t max_payload() const { return uint64_t(natsConnection_GetMaxPayload(connection_)); }

@@ -144,9 +144,13 @@ class Gateway::Node {
   GatewayBooks books() { return context_->counts.books(); }
   GatewayState state() const {
     const auto& connection = context_->connection;
-    return {connection.connected(),     connection.server(),
-            context_->lease.valid(),    uint32_t(context_->shards.size()),
-            membership_.shards_owned(), requests_->in_flight(),
+    return {connection.connected(),
+            connection.closed(),
+            connection.server(),
+            context_->lease.valid(),
+            uint32_t(context_->shards.size()),
+            membership_.shards_owned(),
+            requests_->in_flight(),
             membership_.nodes()};
   }
 

@@ -83,6 +83,7 @@ std::span<const CountField> count_fields();
 /// Says what a gateway is doing.
 struct GatewayState {
   bool connected = false;          ///< to a server
+  bool closed = false;             ///< a server refused the credentials twice: the gateway serves no more
   std::string server;              ///< URL of that server, without a password; empty if not connected
   bool leased = false;             ///< the node's lease is valid
   uint32_t shards = 0;             ///< of the namespace

@@ -108,6 +108,19 @@ class Permissions(unittest.TestCase):
                 while client.next() is not None:
                     pass
 
+    def test_a_node_that_the_server_refuses_when_it_connects_again_ends(self):
+        def users(password):
+            return f'authorization {{ users: [ {{ user: "node", password: "{password}" }}, {{ user: "admin", password: "secret" }} ] }}'
+
+        server = processes.Server(users("secret"), user="admin:secret").start()
+        node = processes.Node(GYRE_NATS, Users(server, "node:secret"), "--actors", ACTORS).start()
+        server.kill()
+        server.config = users("other")
+        server.start()
+        self.assertEqual(node.process.wait(60), 1, node.output())
+        self.assertRegex(node.output(), r"connecting to NATS again \(nats://127\.0\.0\.1:\d+\): a server refused this node's credentials")
+        self.assertIn('"balanced":true', node.output())
+
     def test_a_client_reaches_nothing_of_the_servers_by_the_reply_to_its_ask(self):
         server = server_with_users()
         node = processes.Node(GYRE_NATS, Users(server, "node:secret"), "--actors", ACTORS)

@@ -117,11 +117,20 @@ int serve(NodeSettings& settings) {
   std::cerr << fmt::format("gyre-nats: node {} serves {} in the namespace {} ({} shards) on {}\n",
                            settings.gateway.node, runtime.actors().type_list(),
                            settings.gateway.namespace_name, joined.shards, joined.server);
+  bool refused = false;
   while (!interrupt_requested()) {
     if (runtime.state() == Lifecycle::failed && settings.options.restart.times == 0) break;
+    refused = gateway.state().closed;
+    if (refused) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   const bool failed = runtime.state() == Lifecycle::failed;
+  if (refused) {
+    std::cerr << fmt::format(
+        "gyre-nats: connecting to NATS again ({}): a server refused this node's credentials twice; start the "
+        "node again with credentials that it takes\n",
+        joined.server);
+  }
   if (failed) std::cerr << fmt::format("gyre-nats: the engine failed: {}\n", runtime.failure());
   const bool left = gateway.leave(std::chrono::milliseconds(int64_t(settings.leave_timeout_s * 1000)));
   runtime.terminate();
@@ -129,7 +138,7 @@ int serve(NodeSettings& settings) {
   const Json summary = summary_of(gateway, books, left);
   std::cerr << "gyre-nats: " << summary.text() << "\n";
   write_json(settings.json_file, summary);
-  return failed || !left ? case_failed : all_passed;
+  return failed || refused || !left ? case_failed : all_passed;
 }
 
 }  // namespace
