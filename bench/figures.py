@@ -25,7 +25,7 @@ RESULTS = "bench/results/current"
 FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar", "throughput-pinned", "sweep",
          "launch-bar", "launch-pinned", "payload", "inference", "inference-python", "workers", "idle", "sparse-cuda",
          "sparse-cpu", "rollback", "api",
-         "views", "frames", "soak", "gpu-test")
+         "views", "frames", "mailbox", "soak", "gpu-test")
 # Those that may be missing: the tables lack their lines then.
 OPTIONAL_FILES = ("nats-two-cpus", "nats-cpu", "nats-cuda")
 PAGES_WITHOUT_OTHER_FIGURES = ("README.md", "docs/performance.md")
@@ -300,6 +300,22 @@ def nats_rates(results):
     return table(["run", "bare, thousand a second", "gateway", "gateway / bare"], lines)
 
 
+def mailbox(results):
+    rates = results.documents["mailbox"]["rates"]
+    workers = list(dict.fromkeys(row["workers"] for row in rates))
+    lines = []
+    for load, allowance in dict.fromkeys((row["load"], row["allowance"]) for row in rates):
+        row_of = {row["workers"]: row for row in rates if (row["load"], row["allowance"]) == (load, allowance)}
+        lines.append([load, allowance, *(f"{row_of[count]['messages_per_s'] / 1e9:.2f}" for count in workers)])
+    return table(["load", "allowance", *(f"{count} workers" for count in workers)], lines)
+
+
+def mailbox_one_way(results):
+    return table(["one way", "p50 µs", "p99 µs", "p99.9 µs"],
+                 [[row["name"], *(us(row[f"one_way_{point}_ns"]) for point in ("p50", "p99", "p999"))]
+                  for row in results.documents["mailbox"]["latency"]])
+
+
 def soak(results):
     row = results.row("soak", name="soak")
     return f"{row['messages'] / 1e6:.0f} million messages, {row['workers']} workers, {row['threads']} threads: none " \
@@ -320,7 +336,8 @@ FIGURES = {
     "alternatives": alternatives, "cpu-engine": cpu_engine, "throughput": throughput, "launch": launch,
     "payload": payload, "bulk": bulk, "inference": inference, "inference-python": inference_python,
     "workers": workers, "idle": idle, "sparse": sparse, "rollback": rollback, "api": api,
-    "views": views, "frames": frames, "nats": nats, "nats-rates": nats_rates, "soak": soak, "gpu-test": gpu_test,
+    "views": views, "frames": frames, "nats": nats, "nats-rates": nats_rates,
+    "mailbox": mailbox, "mailbox-one-way": mailbox_one_way, "soak": soak, "gpu-test": gpu_test,
     "bar-us": single("rtt-bar", "gyre", "p50_ns", us), "bar-ratio": single("rtt-bar", "gyre", "p50_ratio", ratio),
     "pinned-us": single("rtt-pinned", "gyre", "p50_ns", us),
     "pinned-ratio": single("rtt-pinned", "gyre", "p50_ratio", ratio),
