@@ -198,7 +198,7 @@ class Context {
   GYRE_DEVICE uint64_t where() const { return where_; }
 
  protected:
-  // The first failure of the calling thread counts.
+  /// Notes the failure of a message's handler; the first one of the calling thread counts.
   GYRE_DEVICE void end(Status status, uint32_t detail, uint64_t where) {
     if (status_ != Status::ok) return;
     status_ = status;
