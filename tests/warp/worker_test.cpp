@@ -388,7 +388,7 @@ class WarpUnderTest {
     Envelope envelope;
     std::memcpy(&envelope, message, sizeof envelope);
     Answer answer{envelope.correlation, Status::ok, 0, Words(envelope.body_bytes / 8)};
-    std::memcpy(answer.body.data(), message + 8, envelope.body_bytes);
+    if (envelope.body_bytes != 0) std::memcpy(answer.body.data(), message + 8, envelope.body_bytes);
     if ((envelope.flags & envelope_flags::error) != 0) {
       ErrorBody error;
       std::memcpy(&error, message + 8, sizeof error);
