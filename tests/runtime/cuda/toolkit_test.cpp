@@ -100,24 +100,25 @@ std::string names_of(const std::vector<cuda::OutsideHeader>& headers) {
 
 }  // namespace
 
-TEST_CASE("actors that use cooperative groups compile, by a warp and by a block") {
+TEST_CASE("actors that use cooperative groups compile, by a warp and by a block", "[toolkit]") {
   if (without_headers()) return;
   check_compiles(grouped(), 90, 32);
   check_compiles(grouped(), 90, 128);
 }
 
-TEST_CASE("a grid-scoped actor that includes cooperative groups has their barrier, and not Gyre's") {
+TEST_CASE("a grid-scoped actor that includes cooperative groups has their barrier, and not Gyre's",
+          "[toolkit]") {
   if (without_headers()) return;
   CHECK(check_compiles(neighbours(), 90, 128).find("grid_arrivals") == std::string::npos);
 }
 
-TEST_CASE("actors that use half numbers and tensor cores compile") {
+TEST_CASE("actors that use half numbers and tensor cores compile", "[toolkit]") {
   if (without_headers()) return;
   check_compiles(halves(), 90, 32);
   check_compiles(matrices(), 90, 64);
 }
 
-TEST_CASE("an actor that uses CUB and libcu++ compiles") {
+TEST_CASE("an actor that uses CUB and libcu++ compiles", "[toolkit]") {
   if (without_headers()) return;
   check_compiles(sorted(), 90, 128);
 }
