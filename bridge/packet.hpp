@@ -152,6 +152,15 @@ struct ScopedDeviceMemory {
                 : "memory");
     return before;
   }
+  /// On failure `expected` holds the value found.
+  __device__ static bool compare_exchange(Word& word, uint64_t& expected, uint64_t desired) {
+    const uint64_t wanted = expected;
+    GYRE_SCOPED("atom.acq_rel", ".global.cas.b64 %0, [%1], %2, %3;",
+                : "=l"(expected)
+                : "l"(&word), "l"(wanted), "l"(desired)
+                : "memory");
+    return expected == wanted;
+  }
 #undef GYRE_SCOPED
 };
 using DeviceMemory = ScopedDeviceMemory<Scope::system>;

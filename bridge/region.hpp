@@ -73,10 +73,10 @@ struct alignas(128) WorkerLine {
   uint64_t heartbeat_ns;     ///< the worker's clock, stored each ms between messages, 20 asleep; 0: not yet
   uint64_t slot_pages;  ///< SlotPages::second of the H2D ring, where it has pages; stored before `started`
   // Of messages that actors send to each other; stored when the worker has nothing to do and when it stops.
-  uint64_t mail_sent;       ///< that its handlers sent and that were not refused
+  uint64_t mail_sent;       ///< that its handlers sent
   uint64_t mail_processed;  ///< that a handler took
   uint64_t mail_failed;     ///< that reached no handler, or whose handler failed
-  uint64_t mail_refused;    ///< that its handlers sent, and that there was no room for (mailbox_full)
+  uint64_t mail_refused;    ///< that it had no memory to keep (mailbox_full)
 };
 
 /// Names the message that a worker is handling or handled last; the host reads it after a fault. The worker
@@ -132,6 +132,7 @@ struct alignas(128) RegionHeader {
   uint64_t arena_bytes;
   uint64_t inbound_offset;  ///< bytes from the region's start
   uint64_t inbound_stride;  ///< bytes from one worker's inbound part to the next
+  uint64_t spill_chunks;    ///< of initialise_region()
 };
 static_assert(sizeof(HostLine) == 128 && sizeof(CommandLine) == 128 && sizeof(WorkerLine) == 128 &&
                   sizeof(LastWords) == 128 && sizeof(RegionHeader) == 128 && sizeof(RingShape) == 16 &&
@@ -266,6 +267,7 @@ struct Bridge {
   struct Place {
     uint32_t worker;
     uint32_t workers;
+    uint32_t spill_chunks;
   };
   /// Works it out from the region's header: reads across the bus, once at the start. It is no member, so that
   /// workers who need not know it stay as they are.
@@ -274,7 +276,7 @@ struct Bridge {
     const uint64_t types_bytes = (handlers * sizeof(HandlerTypes) + 127) / 128 * 128;
     const auto distance = uint64_t(reinterpret_cast<const char*>(host_line) -
                                    (reinterpret_cast<const char*>(handler_types) + types_bytes));
-    return {uint32_t(distance / header.worker_stride), header.workers};
+    return {uint32_t(distance / header.worker_stride), header.workers, uint32_t(header.spill_chunks)};
   }
 };
 
@@ -300,10 +302,13 @@ struct BarInbound {
 };
 
 /// Writes the header into a region of layout.region_bytes() bytes, zeroed up to the arena, aligned to 128.
-inline void initialise_region(void* region, const RegionLayout& layout) {
+/// @param spill_chunks  chunks in the engine's memory for messages between actors: see ChunkPool. Not of
+///                      RegionLayout: a kernel has that as its parameter
+inline void initialise_region(void* region, const RegionLayout& layout, uint32_t spill_chunks = 0) {
   *static_cast<RegionHeader*>(region) = RegionHeader{
       region_magic, region_version, layout.workers,     layout.region_bytes(), layout.worker_stride(),
-      layout.shape, layout.arena(), layout.arena_bytes, layout.inbound(),      layout.inbound_stride()};
+      layout.shape, layout.arena(), layout.arena_bytes, layout.inbound(),      layout.inbound_stride(),
+      spill_chunks};
 }
 #endif
 

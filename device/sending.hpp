@@ -45,10 +45,12 @@ class SendingContext : public Context {
 /// What holds of messages between actors:
 /// - They leave when the handler has ended well, before its reply does. A handler that fails sends none.
 /// - From one actor to another they arrive in the order in which they were sent, each once.
-/// - No send waits. Where the receiver's mailbox is full, messages wait at the sender's worker, up to 256. A
-///   message beyond those is refused (mailbox_full) and counted: it is lost.
+/// - No send waits. Where the receiver's mailbox is full, messages wait at the sender's worker, which handles
+///   no further ones while it has no room for what a handler may send. So senders wait for receivers.
+/// - Actors that send more than they receive fill the memory for messages that wait, Options::spill_bytes. A
+///   message that finds none is refused (mailbox_full) and counted: it is lost.
 /// - A message that its receiver refuses, or whose handler fails, is counted, and nobody is told.
-/// - Messages under way when the runtime ends are lost. Runtime::drain() does not wait for them.
+/// - Runtime::drain() waits for them. Those under way at terminate() are lost: Books::mail counts them.
 template <uint32_t most>
 class Sending : public detail::SendingContext {
   static_assert(most >= 1 && most <= 32, "gyre::Sending<N>: a handler may send 1 to 32 messages");

@@ -72,6 +72,10 @@ bool is_type_name(std::string_view name) {
   return identifier(name);
 }
 
+MailLayout mail_layout(const Options& options) {
+  return {options.workers, options.slot_bytes, options.spill_chunks()};
+}
+
 }  // namespace
 
 struct ActorSet::OwnedSources {
@@ -312,7 +316,12 @@ uint32_t ActorSet::most_sent() const {
 
 uint64_t ActorSet::mail_bytes(const Options& options) const {
   if (most_sent() == 0) return 0;
-  return MailLayout{options.workers, options.slot_bytes}.reserved_bytes();
+  return mail_layout(options).reserved_bytes();
+}
+
+uint64_t ActorSet::mail_bytes_not_zeroed(const Options& options) const {
+  if (most_sent() == 0) return 0;
+  return mail_bytes(options) - mail_layout(options).zeroed_bytes();
 }
 
 std::string ActorSet::problems(const Options& options) const {

@@ -158,6 +158,8 @@ class ActorSet {
   uint32_t most_sent() const;
   /// Returns the bytes of all workers' mailboxes; 0 if no handler sends.
   uint64_t mail_bytes(const Options& options) const;
+  /// Returns how many of these bytes, the last ones, the engine need not zero.
+  uint64_t mail_bytes_not_zeroed(const Options& options) const;
   /// Makes a CPU worker of these actors. Throws as require_cpu_worker().
   std::unique_ptr<CpuWorker> make_cpu_worker(const Bridge& bridge, const EngineMemory& memory,
                                              WaitPolicy wait) const {

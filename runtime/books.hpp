@@ -34,6 +34,25 @@ struct TellAccounts {
   uint64_t in_flight() const { return accepted - processed - dead_letters; }
 };
 
+/// Counts what became of the messages that actors sent to each other. Each was processed, failed, was
+/// refused, was lost, or is under way. As the workers published their counts: when they have nothing to do,
+/// when they are drained, and when they stop.
+struct MailAccounts {
+  uint64_t sent = 0;
+  uint64_t processed = 0;
+  uint64_t failed = 0;   ///< reached no handler, or its handler failed
+  uint64_t refused = 0;  ///< there was no memory to keep it: Options::spill_bytes
+  /// Were under way when the workers ended; by subtraction. After a fault, or where a worker did not stop,
+  /// the workers' last counts are old, and so is this number.
+  uint64_t lost = 0;
+
+  /// Returns the number of messages without an outcome; 0 while more outcomes were published than messages.
+  uint64_t under_way() const {
+    const uint64_t ended = processed + failed + refused + lost;
+    return sent > ended ? sent - ended : 0;
+  }
+};
+
 /// Counts what became of every message of a runtime. Exact once the runtime has terminated. While it runs,
 /// the counts lag: workers report theirs with their credits.
 ///
@@ -42,6 +61,7 @@ struct TellAccounts {
 struct Books {
   AskAccounts asks;
   TellAccounts tells;
+  MailAccounts mail;
   /// Dead letters and expired asks that the bounded log had no room for.
   uint64_t dead_letters_dropped = 0;
   uint64_t corrupt_slots = 0;  ///< slots that held no message; 0 unless memory was overwritten
@@ -60,6 +80,11 @@ struct Books {
     tells.processed += other.tells.processed;
     tells.dead_letters += other.tells.dead_letters;
     tells.inferred += other.tells.inferred;
+    mail.sent += other.mail.sent;
+    mail.processed += other.mail.processed;
+    mail.failed += other.mail.failed;
+    mail.refused += other.mail.refused;
+    mail.lost += other.mail.lost;
     dead_letters_dropped += other.dead_letters_dropped;
     corrupt_slots += other.corrupt_slots;
     return *this;
@@ -69,7 +94,7 @@ struct Books {
   /// Returns true if every message has its outcome, no slot was corrupt, and at most as many replies were
   /// late as asks were given up. One more late reply would be a duplicated reply.
   bool balanced() const {
-    return asks.in_flight() == 0 && tells.in_flight() == 0 && corrupt_slots == 0 &&
+    return asks.in_flight() == 0 && tells.in_flight() == 0 && mail.under_way() == 0 && corrupt_slots == 0 &&
            asks.late_replies <= asks.timed_out + asks.dead_letters + asks.cancelled;
   }
 };

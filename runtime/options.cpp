@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 #include <gyre/bridge/region.hpp>
+#include <gyre/device/worker/mail_memory.hpp>
 #include <gyre/runtime/options.hpp>
 
 #include <sched.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace gyre {
@@ -22,6 +24,11 @@ std::string_view name(TransportKind kind) { return name_in_table(kind); }
 std::string_view name(Isolation isolation) { return name_in_table(isolation); }
 std::string_view name(CudaContext context) { return name_in_table(context); }
 std::string_view name(WaitPolicy policy) { return name_in_table(policy); }
+
+uint32_t Options::spill_chunks() const {
+  const uint64_t most = 1u << 31;
+  return uint32_t(std::min(spill_bytes / MailLayout{workers, slot_bytes, 0}.chunk_bytes(), most));
+}
 
 std::string Options::problems() const {
   std::string problems;
@@ -75,6 +82,9 @@ std::string Options::problems() const {
   }
   if (actors_per_worker < 1 || actors_per_worker > 1u << 30) {
     wrong(fmt::format("--actors-per-worker {}: must be 1 to 2^30", actors_per_worker));
+  }
+  if (spill_bytes > uint64_t(1) << 40) {
+    wrong(fmt::format("--spill-bytes {}: must be at most 2^40", spill_bytes));
   }
   const uint32_t slot_body = slot_bytes_valid ? RingShape{2, slot_bytes, 1}.body_capacity() : 0;
   if (slot_bytes_valid && max_reply_bytes > slot_body && slot_body < sizeof(OutOfLine)) {

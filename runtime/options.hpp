@@ -134,6 +134,10 @@ struct Options {
   /// Actors with state that one worker has room for, per actor type. Each takes its state and 28 bytes of the
   /// engine's memory. Worker `key mod workers` runs the actor of a key.
   uint32_t actors_per_worker = 16384;
+  /// Bytes of the engine's memory, at most, for messages between actors that wait to be handled; sets whose
+  /// handlers do not send take none. The CPU engine takes them as they are needed. Each worker has room for
+  /// 64 such messages besides.
+  uint64_t spill_bytes = uint64_t(1) << 30;
   uint32_t max_buffers = 1024;  ///< buffers at one time, at most 65,535; each takes 24 bytes of engine memory
   uint64_t region_budget = uint64_t(1) << 30;  ///< limits the region, in bytes
   bool verbose = false;                        ///< logs launch parameters at every log level
@@ -154,6 +158,8 @@ struct Options {
   RegionLayout region_layout(size_t handlers) const {
     return RegionLayout{workers, ring_shape(), arena_bytes, uint32_t(handlers)};
   }
+  /// Returns how many chunks spill_bytes are: see ChunkPool. The options have no problems().
+  uint32_t spill_chunks() const;
   /// Lists everything that is wrong with these values, one line each with the value, the limit and its
   /// reason. Returns an empty string if all are valid.
   std::string problems() const;

@@ -99,8 +99,8 @@ class Runtime {
     return core()->buffers().ledger();
   }
 
-  /// Refuses new messages with Status::draining and waits until all accepted messages are done. Blocks at
-  /// most for the timeout. May be repeated after a timeout.
+  /// Refuses new messages with Status::draining and waits until all accepted messages are done, and all that
+  /// actors sent to each other for them. Blocks at most for the timeout. May be repeated after a timeout.
   /// @returns success, worker_stuck (the time is up), engine_failed, terminated or forked
   Result<void> drain(std::chrono::nanoseconds timeout = std::chrono::seconds(5));
   /// Ends the workers. Each worker finishes the message in hand; accepted messages behind it become dead

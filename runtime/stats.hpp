@@ -55,10 +55,10 @@ struct HandlerStats {
 /// Counts the messages between actors of one worker. All 0 in a set whose handlers do not send. Published
 /// when the worker has nothing to do, when it answers drain(), and when it stops.
 struct MailStats {
-  uint64_t sent = 0;       ///< messages that its handlers sent; excludes `refused`
+  uint64_t sent = 0;       ///< messages that its handlers sent
   uint64_t processed = 0;  ///< messages that one of its handlers took and that ended well
   uint64_t failed = 0;     ///< messages to its actors that failed; nobody is told
-  uint64_t refused = 0;    ///< messages of its handlers that found no room (mailbox_full): they are lost
+  uint64_t refused = 0;    ///< messages that it had no memory to keep (mailbox_full): they are lost
 };
 
 /// Counts one worker's messages.

@@ -1,54 +1,23 @@
 // The mail of one worker: messages between actors, out and in. Compiled only into sets with a handler that
 // sends.
 //
-//   staging     what the handler in hand builds; sent when it has ended well
-//   mailbox     what other workers sent (bridge/mailbox.hpp)
-//   to itself   messages to actors of this worker, in their order
-//   waiting     messages to other workers that no slot could be claimed for yet, in their order
+//   staging   what the handler in hand builds; sent when it has ended well
+//   mailbox   what other workers sent (bridge/mailbox.hpp)
+//   queue     messages to actors of this worker, and those that were moved out of the mailbox, in their order
+//   outbox    messages to other workers that no slot could be claimed for yet
 //
-// Nothing waits for anything but mailboxes, and a worker always takes its mail: so there is no deadlock. What
-// finds the waiting queue, or that to itself, full is refused and counted.
+// A worker whose outbox has no room for what one handler may send is held: it handles nothing until messages
+// have left. So senders wait for receivers, and nothing is lost. But there is no deadlock: a worker that is
+// held for long moves its mailbox to its queue, by which others can send to it. Outboxes wait for mailboxes,
+// and mailboxes wait for nothing. Only where the memory for queues is used up messages are refused, and
+// counted.
 #pragma once
 
 #include <gyre/device/platform.hpp>
-#include <gyre/device/worker/mail_memory.hpp>
+#include <gyre/device/worker/mail_queues.hpp>
 #include <gyre/device/worker/staging.hpp>
 
 namespace gyre {
-
-/// Messages of one worker, first in, first out, in memory that it alone uses. Collective over PollGroup.
-class MessageQueue {
- public:
-  enum : uint32_t { capacity = MailLayout::most_held };
-
-  /// @param stride  words from one message to the next
-  GYRE_DEVICE MessageQueue(uint8_t* memory, uint32_t stride)
-      : words_(reinterpret_cast<uint32_t*>(memory)), stride_(stride) {}
-
-  GYRE_DEVICE uint32_t count() const { return end_ - begin_; }
-  GYRE_DEVICE bool full() const { return count() == capacity; }
-  /// Message `n` from the front, below count().
-  GYRE_DEVICE uint32_t* message(uint32_t n) const {
-    return words_ + uint64_t((begin_ + n) % capacity) * stride_;
-  }
-  /// Appends a copy. Not if full().
-  GYRE_DEVICE void push(const uint32_t* message, uint32_t body_bytes) {
-    copy(this->message(count()), message, body_bytes);
-    ++end_;
-  }
-  GYRE_DEVICE void pop(uint32_t n) { begin_ += n; }
-  /// Copies a message to `to`, 16-aligned.
-  GYRE_DEVICE static void copy(uint32_t* to, const uint32_t* from, uint32_t body_bytes) {
-    const uint32_t words = uint32_t(sizeof(Envelope) + body_bytes) / sizeof(uint32_t);
-    for (uint32_t i = PollGroup::rank(); i < words; i += PollGroup::size()) to[i] = from[i];
-    PollGroup::sync();
-  }
-
- private:
-  uint32_t* words_;
-  uint32_t stride_;
-  uint32_t begin_ = 0, end_ = 0;  // wrap
-};
 
 /// One worker's mail. The polling threads' alone, each with an object of its own and equal members. Refers to
 /// memory of the engine and of the group; stays where it is.
@@ -74,6 +43,7 @@ class Mail {
   GYRE_DEVICE void start() {
     producer_.start(PollGroup{});
     consumer_.start(PollGroup{});
+    outbox_.start();
   }
 
   // ---- Messages in
@@ -91,20 +61,28 @@ class Mail {
   GYRE_DEVICE uint32_t empty_polls() const { return empty_polls_; }
 
   /// Takes the next message, if one comes before the host's; sends what waits, and gives slots back. The
-  /// host's ring is polled where it says no.
+  /// host's ring is polled where it says no, unless the worker is held.
   GYRE_DEVICE bool next() {
-    if (waiting_.count() != 0) send_waiting();
+    const bool waited = outbox_.count() != 0, progressed = waited && send_waiting() != 0;
+    if (is_held()) {
+      passes_held_ = progressed ? 0 : passes_held_ + 1;
+      if (passes_held_ >= passes_before_spill) empty_mailbox();
+      return poll_is_empty();
+    }
+    passes_held_ = 0;
     const bool ends_row = in_row_ >= most_in_a_row;
     if (ends_row && source_ != Source::mailbox) load();
-    if (to_itself_.count() != 0 && !(ends_row && source_ == Source::itself)) return take_from_itself();
+    if (!queue_.empty() && !(ends_row && source_ == Source::queue)) return take_from_queue();
     const bool there = found();
-    if (there && !(ends_row && source_ == Source::mailbox) && take_from_mailbox()) return true;
+    // Messages that were moved out of the mailbox come before those that are in it.
+    const bool is_next = there && moved_ == 0 && !(ends_row && source_ == Source::mailbox);
+    if (is_next && take_from_mailbox()) return true;
     if (!there || taken_since_ >= most_in_a_row) give_back();
     if (ends_row) in_row_ = 0;
-    if (empty_polls_ == empty_polls_before_publication) publish_counts();
-    ++empty_polls_;
-    return false;
+    return poll_is_empty();
   }
+  /// Whether the outbox has no room for what a handler may send: no message is handled then.
+  GYRE_DEVICE bool is_held() const { return outbox_.room() < staging_.layout.most_sent; }
   /// The message that next() took.
   GYRE_DEVICE const uint32_t* message() const { return staging_.memory + staging_.layout.mail(); }
   /// The message was handled.
@@ -126,24 +104,29 @@ class Mail {
       const uint32_t left = staged - first, n = left < PollGroup::size() ? left : PollGroup::size();
       const bool has_one = PollGroup::rank() < n;
       const uint32_t to = has_one ? worker_of(staging_.message(first + PollGroup::rank())) : me_;
-      const bool may_go = has_one && to != me_ && waiting_.count() == 0;
+      const bool may_go = has_one && to != me_ && !outbox_.has_one_for(to);
       const Claims claims = claim(may_go, to);
       publish(claims, to, [&](uint32_t k) { return staging_.message(first + k); });
       const uint32_t to_itself = PollGroup::ballot(has_one && to == me_);
-      const uint32_t waits = PollGroup::ballot(has_one && to != me_) & ~claims.claimed;
-      counts_.sent += detail::count_bits(claims.claimed);
       for (uint32_t k = 0; k < n; ++k) {
-        if ((to_itself >> k & 1) != 0) hold(to_itself_, staging_.message(first + k));
-        if ((waits >> k & 1) != 0) hold(waiting_, staging_.message(first + k));
+        if ((claims.claimed >> k & 1) != 0) continue;
+        const uint32_t* const message = staging_.message(first + k);
+        const uint32_t body_bytes = MailHead::body_bytes(body_bytes_in(message));
+        if ((to_itself >> k & 1) == 0) {
+          outbox_.push(PollGroup::broadcast_from(to, k), message, body_bytes);
+        } else if (!queue_.push(message, body_bytes)) {
+          ++counts_.refused;
+        }
       }
     }
+    counts_.sent += staged;
     PollGroup::sync();
     const uint32_t words = staged * staging_.layout.message_words;
     for (uint32_t i = PollGroup::rank(); i < words; i += PollGroup::size()) staging_.message(0)[i] = 0;
     PollGroup::sync();
   }
   /// Whether messages wait for slots: the worker must go on, for nobody wakes it when there are some.
-  GYRE_DEVICE bool has_waiting() const { return waiting_.count() != 0; }
+  GYRE_DEVICE bool has_waiting() const { return outbox_.count() != 0; }
 #if !defined(__CUDACC_RTC__)
   /// Calls `visit(worker)` for each worker that messages were published to since the last call.
   template <class Visit>
@@ -172,10 +155,12 @@ class Mail {
   }
 
  private:
-  enum class Source : uint32_t { host, itself, mailbox };
+  enum class Source : uint32_t { host, queue, mailbox };
   enum : uint32_t {
     empty_polls_before_publication = 8,
-    gone = 0xffffffff  // as the size of a waiting message: it was sent
+    // Before a worker that is held, and whose outbox stays as it is, empties its mailbox. A matter of speed:
+    // most outboxes have room again before.
+    passes_before_spill = 8
   };
 
   // What claim() gave the threads that have a message.
@@ -186,7 +171,7 @@ class Mail {
 
   GYRE_DEVICE Mail(const Bridge& bridge, Bridge::Place place, const EngineMemory& memory,
                    const Staging& staging)
-      : layout_{place.workers, bridge.shape.slot_bytes},
+      : layout_{place.workers, bridge.shape.slot_bytes, place.spill_chunks},
         begin_(MailLayout::begin(memory, place.worker, place.workers)),
         own_(begin_ + layout_.own(place.worker)),
         shape_(layout_.shape()),
@@ -201,16 +186,30 @@ class Mail {
         producer_(mailboxes_, me_, own<MailLayout::Producer::Peer>(layout_.producer_peers())),
         consumer_(mailboxes_, me_, own<MailLayout::Consumer::Peer>(layout_.consumer_peers()),
                   own<uint32_t>(layout_.owed()), *own<uint32_t>(layout_.spare())),
-        to_itself_(own_ + layout_.to_itself(), layout_.queue_stride()),
-        waiting_(own_ + layout_.waiting(), layout_.queue_stride()),
+        queue_(own_ + layout_.queue(), begin_ + layout_.pool_chunks(), whole<uint32_t>(layout_.pool_next()),
+               {whole<WorkersMemory::Word>(layout_.pool_state()),
+                whole<WorkersMemory::Word>(layout_.pool_links()), layout_.chunks},
+               layout_.queue_stride()),
+        outbox_(own_ + layout_.outbox(), layout_),
         next_slot_(mailboxes_.rings.ring(me_), shape_) {}
 
   template <class T>
   GYRE_DEVICE T* own(uint64_t offset) const {
     return reinterpret_cast<T*>(own_ + offset);
   }
+  // Of what all workers share.
+  template <class T>
+  GYRE_DEVICE T* whole(uint64_t offset) const {
+    return reinterpret_cast<T*>(begin_ + offset);
+  }
   GYRE_DEVICE uint32_t worker_of(const uint32_t* message) const {
     return uint32_t((message[4] | uint64_t(message[5]) << 32) % layout_.workers);
+  }
+  // Returns false.
+  GYRE_DEVICE bool poll_is_empty() {
+    if (empty_polls_ == empty_polls_before_publication) publish_counts();
+    ++empty_polls_;
+    return false;
   }
   GYRE_DEVICE void note(Source source) {
     in_row_ = source == source_ ? in_row_ + 1 : 1;
@@ -246,48 +245,45 @@ class Mail {
     own<uint32_t>(layout_.reached())[worker / 32] |= 1u << worker % 32;
 #endif
   }
-  // Appends a message to a queue of this worker, or refuses it.
-  GYRE_DEVICE void hold(MessageQueue& queue, const uint32_t* message) {
-    if (queue.full()) {
-      ++counts_.refused;
-      return;
-    }
-    queue.push(message, MailHead::body_bytes(body_bytes_in(message)));
-    ++counts_.sent;
+  // Sends of the outbox what can be sent now; returns how many messages.
+  GYRE_DEVICE uint32_t send_waiting() {
+    return outbox_.send_each([&](const uint32_t* message) { return worker_of(message); },
+                             [&](bool has_one, uint32_t to, Outbox::MessageOf message_of) {
+                               const Claims claims = claim(has_one, to);
+                               publish(claims, to, message_of);
+                               return claims.claimed;
+                             });
   }
-  // Sends of the oldest waiting messages what can be sent now. Those to one worker stay in their order: a
-  // warp claims for all of them at once, and one thread stops at the first that has to wait.
-  GYRE_DEVICE void send_waiting() {
-    for (uint32_t tries = most_in_a_row / PollGroup::size(); tries != 0; --tries) {
-      const uint32_t count = waiting_.count(), n = count < PollGroup::size() ? count : PollGroup::size();
-      uint32_t* const mine = waiting_.message(PollGroup::rank());
-      const bool has_one = PollGroup::rank() < n && mine[MailHead::size_word] != gone;
-      const uint32_t to = has_one ? worker_of(mine) : me_;
-      const Claims claims = claim(has_one, to);
-      publish(claims, to, [&](uint32_t k) { return waiting_.message(k); });
-      PollGroup::sync();
-      if ((claims.claimed >> PollGroup::rank() & 1) != 0) mine[MailHead::size_word] = gone;
-      const uint32_t sent = PollGroup::leading(PollGroup::rank() < n &&
-                                               ((claims.claimed >> PollGroup::rank() & 1) != 0 || !has_one));
-      PollGroup::sync();
-      waiting_.pop(sent);
-      if (sent == 0 || waiting_.count() == 0) return;
+  // Moves up to a row of messages from the mailbox to the queue, so that others can send. Where there is no
+  // memory for them they are refused: without that two workers might wait for each other for ever.
+  GYRE_DEVICE void empty_mailbox() {
+    for (uint32_t n = 0; n < most_in_a_row && found() && take_from_mailbox(); ++n) {
+      if (queue_.push(message(), body_bytes_in(message()))) {
+        ++moved_;
+      } else {
+        ++counts_.refused;
+      }
+      finish();
     }
+    give_back();
   }
 
-  GYRE_DEVICE bool take_from_itself() {
+  GYRE_DEVICE bool take_from_queue() {
     uint32_t* const message = staging_.memory + staging_.layout.mail();
-    const uint32_t* const front = to_itself_.message(0);
+    const uint32_t* const front = queue_.front();
     PollGroup::sync();
-    MessageQueue::copy(message, front, MailHead::body_bytes(body_bytes_in(front)));
+    copy_message(message, front, MailHead::body_bytes(body_bytes_in(front)));
+    // Those that were moved have no sender any more.
+    if ((message[MailHead::origin_word] & MailHead::origin_mask) == 0) --moved_;
+    PollGroup::sync();
     if (PollGroup::rank() == 0) {
       message[MailHead::size_word] &= MailHead::size_mask;
       message[MailHead::origin_word] &= ~MailHead::origin_mask;
     }
     PollGroup::sync();
-    to_itself_.pop(1);
+    queue_.pop();
     from_ = me_;
-    note(Source::itself);
+    note(Source::queue);
     return true;
   }
   // Takes the message whose begin found() saw, if it is whole, and begins to load the one behind it.
@@ -347,11 +343,13 @@ class Mail {
   Mailboxes<WorkersMemory> mailboxes_;
   MailLayout::Producer producer_;
   MailLayout::Consumer consumer_;
-  MessageQueue to_itself_;
-  MessageQueue waiting_;
+  MailQueue queue_;
+  Outbox outbox_;
   RingCursor<WorkersMemory> next_slot_;
   Packet packet_{};  // of the next slot, that this thread has loaded
   Source source_ = Source::host;
+  uint32_t moved_ = 0;        // messages in the queue that were moved out of the mailbox
+  uint32_t passes_held_ = 0;  // that the worker is held and could send nothing
   uint32_t in_row_ = 0;       // messages of `source_`, one after the other
   uint32_t from_ = 0;         // the worker that the message in hand came from
   uint32_t taken_since_ = 0;  // messages of the mailbox since limits were raised

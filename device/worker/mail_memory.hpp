@@ -7,13 +7,15 @@
 
 namespace gyre {
 
-/// That memory's parts, in bytes from its begin, which is a multiple of 128; zeroed at first. A value, the
-/// same on both sides. It grows with the square of the workers: each mailbox has slots for all of them.
+/// That memory's parts, in bytes from its begin, which is a multiple of 128; zeroed at first but for the
+/// chunks. A value, the same on both sides. It grows with the square of the workers: each mailbox has slots
+/// for all of them.
 struct MailLayout {
   enum : uint32_t {
     allowance = 2,     ///< messages under way from one worker to another, at first
     least_slots = 64,  ///< of a mailbox
-    most_held = 256,   ///< messages in each queue of a worker; a power of two
+    outbox_messages = 256,
+    messages_a_chunk = 64,  ///< also in the ring of each worker's queue
     alignment = 128
   };
 
@@ -23,6 +25,7 @@ struct MailLayout {
 
   uint32_t workers;
   uint32_t slot_bytes;
+  uint32_t chunks;  ///< that all workers share: see ChunkPool
 
   /// A mailbox: slots for all that workers are granted, and as many again or fewer to spare.
   GYRE_DEVICE constexpr RingShape shape() const {
@@ -42,7 +45,21 @@ struct MailLayout {
     return rounded(limits() + uint64_t(workers) * workers * sizeof(WorkersMemory::Word32)) +
            worker * own_bytes();
   }
-  GYRE_DEVICE constexpr uint64_t bytes() const { return own(workers); }
+  /// Of the pool of chunks: its state, a list of the free ones, the links of queues, and the chunks.
+  GYRE_DEVICE constexpr uint64_t pool_state() const { return own(workers); }
+  GYRE_DEVICE constexpr uint64_t pool_links() const { return pool_state() + alignment; }
+  GYRE_DEVICE constexpr uint64_t pool_next() const {
+    return rounded(pool_links() + uint64_t(chunks) * sizeof(WorkersMemory::Word));
+  }
+  GYRE_DEVICE constexpr uint64_t pool_chunks() const {
+    return rounded(pool_next() + uint64_t(chunks) * sizeof(uint32_t));
+  }
+  GYRE_DEVICE constexpr uint64_t bytes() const { return pool_chunks() + chunks * chunk_bytes(); }
+  /// Chunks need not be zeroed.
+  GYRE_DEVICE constexpr uint64_t zeroed_bytes() const { return pool_chunks() + alignment; }
+  GYRE_DEVICE constexpr uint64_t chunk_bytes() const {
+    return uint64_t(messages_a_chunk) * queue_stride() * sizeof(uint32_t);
+  }
 
   // From own() on.
   GYRE_DEVICE constexpr uint64_t producer_peers() const { return 0; }
@@ -57,16 +74,24 @@ struct MailLayout {
   }
   /// A bitmap of workers that were sent to, for an engine whose workers sleep.
   GYRE_DEVICE constexpr uint64_t reached() const { return spare() + alignment; }
-  GYRE_DEVICE constexpr uint64_t to_itself() const {
+  GYRE_DEVICE constexpr uint64_t queue() const {
     return rounded(reached() + Consumer::owed_words(workers) * sizeof(uint32_t));
   }
-  GYRE_DEVICE constexpr uint64_t waiting() const { return to_itself() + queue_bytes(); }
-  GYRE_DEVICE constexpr uint64_t own_bytes() const { return waiting() + queue_bytes(); }
+  GYRE_DEVICE constexpr uint64_t outbox() const { return rounded(queue() + chunk_bytes()); }
+  GYRE_DEVICE constexpr uint64_t own_bytes() const { return rounded(outbox() + outbox_bytes()); }
+
+  // From outbox() on.
+  GYRE_DEVICE constexpr uint64_t outbox_waits() const { return 2 * outbox_messages * sizeof(uint16_t); }
+  GYRE_DEVICE constexpr uint64_t outbox_begin() const {
+    return rounded(outbox_waits() + Consumer::owed_words(workers) * sizeof(uint32_t));
+  }
+  GYRE_DEVICE constexpr uint64_t outbox_bytes() const {
+    return outbox_begin() + uint64_t(outbox_messages) * queue_stride() * sizeof(uint32_t);
+  }
 
   /// Words from one message of a queue to the next.
-  GYRE_DEVICE constexpr uint32_t queue_stride() const { return (shape().payload_bytes() + 15) / 16 * 4; }
-  GYRE_DEVICE constexpr uint64_t queue_bytes() const {
-    return rounded(uint64_t(most_held) * queue_stride() * sizeof(uint32_t));
+  GYRE_DEVICE constexpr uint32_t queue_stride() const {
+    return (RingShape{2, slot_bytes, 1}.payload_bytes() + 15) / 16 * 4;
   }
 
   /// Where it begins, behind the counts of `workers` workers.

@@ -30,30 +30,34 @@ GYRE_DEVICE bool Worker<Actors...>::next_mail() {
   return !stop_seen_ && command_.command() != Command::stop && mail_.next();
 }
 
-// Handles a message of an actor, if it is its turn. In a group in which all threads poll.
+// Makes a message of an actor the one in hand, if it is its turn: admit_mail(), handle_message() and
+// end_mail() follow. In a group in which all threads poll.
 template <class... Actors>
-GYRE_DEVICE bool Worker<Actors...>::handle_mail() {
-  if (!assert_warp_uniform(next_mail())) return false;
-  requests_.read_clock_again();  // the handler's time begins
-  request_ = mail_.message();
-  head_ = RequestHead::load(request_);
-  mail_.is_in_hand = true;
-  handle_mail_in_hand();
-  return true;
+GYRE_DEVICE bool Worker<Actors...>::begin_mail() {
+  if constexpr (sends()) {
+    if (!assert_warp_uniform(next_mail())) return false;
+    requests_.read_clock_again();  // the handler's time begins
+    request_ = mail_.message();
+    head_ = RequestHead::load(request_);
+    return mail_.is_in_hand = true;
+  }
+  return false;
 }
-// By every thread.
+// After the message was handled. Every thread.
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::handle_mail_in_hand() {
-  swap_expected();
-  handle_message(admit_mail());
-  swap_expected();
-  mail_.is_in_hand = false;
+GYRE_DEVICE void Worker<Actors...>::end_mail() {
+  if constexpr (sends()) {
+    if (!mail_.is_in_hand) return;
+    swap_expected();
+    mail_.is_in_hand = false;
+  }
 }
 
-// Says whether the message in hand may take the fast path. Other than with the host's, of which packets are
-// compared, each message's root and lists are looked at.
+// Says whether the message in hand, which is mail, may take the fast path. Other than with the host's, of
+// which packets are compared, each message's root and lists are looked at.
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::admit_mail() {
+  swap_expected();
   if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
   const bool same_actor = head().types() == expected_.head.types() && head().key() == expected_.head.key();
   if (!same_actor && !expect_actor()) return false;

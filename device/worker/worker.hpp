@@ -220,13 +220,15 @@ class Worker {
     if constexpr (compares_packets) return warp_turn(pause);
     PollOutcome outcome = PollOutcome::nothing;
     if constexpr (HandlerGroup::all_threads_poll()) {
-      if constexpr (sends()) {
-        if (handle_mail()) return PollOutcome::message;
-      }
-      outcome = poll_requests();
-      if constexpr (sends()) {
-        if (outcome == PollOutcome::nothing && mail_.found() && handle_mail()) return PollOutcome::message;
-        if (outcome == PollOutcome::message) begin_host_message();
+      if (begin_mail()) {
+        outcome = PollOutcome::message;
+      } else {
+        outcome = poll_requests();
+        if constexpr (sends()) {
+          if (outcome == PollOutcome::message) begin_host_message();
+          if (outcome == PollOutcome::nothing && mail_.found() && begin_mail())
+            outcome = PollOutcome::message;
+        }
       }
     } else {
       [[maybe_unused]] bool from_mail = false;
@@ -246,14 +248,16 @@ class Worker {
         }
       }
       outcome = share_outcome(outcome, from_mail);
-      if constexpr (sends()) {
-        if (mail_.is_in_hand) {
-          handle_mail_in_hand();
-          return PollOutcome::message;
-        }
-      }
     }
-    if (outcome == PollOutcome::message) handle_message(expected_mismatch() == 0 || admit_to_fast_path());
+    if (outcome == PollOutcome::message) {
+      bool fast = false;
+      if constexpr (sends()) {
+        if (is_mail()) fast = admit_mail();
+      }
+      if (!is_mail()) fast = expected_mismatch() == 0 || admit_to_fast_path();
+      handle_message(fast);
+      end_mail();
+    }
     if (outcome == PollOutcome::corrupt) skip();
     if (outcome == PollOutcome::nothing) pause(requests_.empty_polls());
     return outcome;
@@ -265,13 +269,11 @@ class Worker {
   template <class Pause>
   GYRE_DEVICE PollOutcome warp_turn(Pause pause) {
     if (take_command()) return PollOutcome::stop;
-    if constexpr (sends()) {
-      if (handle_mail()) return PollOutcome::message;
-    }
+    if constexpr (sends()) begin_mail();
     const uint32_t mismatch = poll_ring();
     Prefetch<1> next;
     bool fast = true;
-    if ((mismatch | uint32_t(requests_.in_stream())) != 0) {
+    if ((mismatch | uint32_t(requests_.in_stream())) != 0 && !is_mail()) {
       if (mismatch == 0) {
         if (try_batch()) return PollOutcome::message;
         if (!takes_batches()) next = requests_.prefetch<1>(1);  // crosses the bus while the handler runs
@@ -283,9 +285,14 @@ class Worker {
       }
     }
     if constexpr (sends()) {
-      if (fast) begin_host_message();
+      if (is_mail()) {
+        fast = admit_mail();
+      } else if (fast) {
+        begin_host_message();
+      }
     }
     handle_message(fast);
+    if constexpr (sends()) end_mail();
     requests_.adopt(next);
     return PollOutcome::message;
   }
@@ -331,7 +338,9 @@ class Worker {
   }
   // Polls the ring, and the mailbox beside it.
   GYRE_DEVICE uint32_t poll_ring() {
-    if constexpr (sends()) return requests_.poll(replies_.has_room(), mail_);
+    if constexpr (sends()) {
+      return is_mail() ? 0 : requests_.poll(replies_.has_room() && !mail_.is_held(), mail_);
+    }
     return requests_.poll(replies_.has_room());
   }
   // Polls since the last message from anywhere.
@@ -360,6 +369,9 @@ class Worker {
       const bool other = command_.word != watch.command().word;
       command_ = watch.command();
       if (command_.command() != Command::run) requests_.forget();
+      if constexpr (sends()) {
+        if (other) mail_.publish_counts();
+      }
       if (other && PollGroup::rank() == 0) report_.acknowledge_command(command_);
       report_.publish_if_due(*shared_, watch.now_us(), requests_.ticket());
       // Handler time excludes this work.
@@ -453,8 +465,8 @@ class Worker {
   }
   GYRE_DEVICE void begin_host_message();
   GYRE_DEVICE bool next_mail();
-  GYRE_DEVICE bool handle_mail();
-  GYRE_DEVICE void handle_mail_in_hand();
+  GYRE_DEVICE bool begin_mail();
+  GYRE_DEVICE void end_mail();
   GYRE_DEVICE bool admit_mail();
   GYRE_DEVICE void swap_expected();
   GYRE_DEVICE void name_last_words_if_stale();

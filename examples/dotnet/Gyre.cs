@@ -47,6 +47,7 @@ namespace Gyre
         public int Context;
         public int Reserved;
         public long StallAfterMs;
+        public ulong SpillBytes;
     }
 
     [StructLayout(LayoutKind.Sequential)]

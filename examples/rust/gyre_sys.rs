@@ -47,6 +47,7 @@ pub struct gyre_options {
     pub context: i32,
     pub reserved: i32,
     pub stall_after_ms: i64,
+    pub spill_bytes: u64,
 }
 
 #[repr(C)]

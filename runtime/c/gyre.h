@@ -306,6 +306,8 @@ typedef struct gyre_options {
   int32_t reserved; /**< 0 */
   /** An engine process with a worker that is in one handler for so long is killed; milliseconds, 0: never. */
   int64_t stall_after_ms;
+  /** Bytes, at most, for messages between actors that wait to be handled; actors that do not send take none. */
+  uint64_t spill_bytes;
 } gyre_options;
 /** Fills in the defaults. `struct_size` is the caller's sizeof(gyre_options). */
 GYRE_API gyre_status gyre_options_init(gyre_options* options, size_t struct_size);

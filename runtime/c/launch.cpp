@@ -46,6 +46,7 @@ gyre_options defaults() {
   options.slot_bytes = standard.slot_bytes;
   options.max_reply_bytes = standard.max_reply_bytes;
   options.actors_per_worker = standard.actors_per_worker;
+  options.spill_bytes = standard.spill_bytes;
   options.max_buffers = standard.max_buffers;
   options.verbose = standard.verbose;
   options.cache = standard.cache;
@@ -96,6 +97,7 @@ gyre_status read_options(const char* doing, const gyre_options& given, Options& 
   options.slot_bytes = given.slot_bytes;
   options.max_reply_bytes = given.max_reply_bytes;
   options.actors_per_worker = given.actors_per_worker;
+  options.spill_bytes = given.spill_bytes;
   options.max_buffers = given.max_buffers;
   options.verbose = given.verbose != 0;
   options.cache = given.cache != 0;

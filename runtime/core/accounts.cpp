@@ -31,10 +31,26 @@ Books Accounts::books() const {
     books.tells.dead_letters += Memory::load_relaxed(line.tells_failed);
     books.corrupt_slots += Memory::load_relaxed(line.corrupt);
   }
+  books.mail = mail();
   books.asks.accepted = counts_.sum(Count::asks_accepted);
   books.tells.accepted = counts_.sum(Count::tells_accepted);
   books.dead_letters_dropped = dead_letters_.dropped();
   return books;
+}
+
+MailAccounts Accounts::mail() const {
+  MailAccounts mail;
+  // Outcomes before messages, as above.
+  for (const HostBridge& bridge : host_.bridges) {
+    const WorkerLine& line = *bridge.bridge().worker_line;
+    mail.processed += Memory::load_relaxed(line.mail_processed);
+    mail.failed += Memory::load_relaxed(line.mail_failed);
+    mail.refused += Memory::load_relaxed(line.mail_refused);
+  }
+  for (const HostBridge& bridge : host_.bridges) {
+    mail.sent += Memory::load_relaxed(bridge.bridge().worker_line->mail_sent);
+  }
+  return mail;
 }
 
 void Accounts::add_unprocessed(uint32_t worker, const Envelope& envelope, const uint32_t* payload,

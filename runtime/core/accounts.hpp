@@ -60,6 +60,8 @@ class Accounts {
 
   /// Adds up the books now.
   Books books() const;
+  /// Adds up the workers' counts of messages between actors, as they were published last.
+  MailAccounts mail() const;
 
   /// Counts a message that a worker never took, and keeps it as a dead letter. `payload`: envelope and body.
   void add_unprocessed(uint32_t worker, const Envelope& envelope, const uint32_t* payload, Status reason);

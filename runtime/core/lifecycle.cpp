@@ -137,6 +137,11 @@ Result<void> WorkerControl::set_active(bool active, std::chrono::nanoseconds tim
     for (HostBridge& bridge : host_.bridges)
       words.push_back(bridge.commands().command(active ? Command::run : Command::inactive));
   }
+  return wait_until_obeyed(words, deadline_ns, timeout);
+}
+
+Result<void> WorkerControl::wait_until_obeyed(const std::vector<CommandWord>& words, int64_t deadline_ns,
+                                              std::chrono::nanoseconds timeout) {
   uint32_t obeying = 0;
   const auto all_obey = [&] {
     while (obeying < host_.layout.workers && host_.bridges[obeying].commands().obeys(words[obeying]))
@@ -156,7 +161,28 @@ Result<void> WorkerControl::drain(std::chrono::nanoseconds timeout) {
     send_drain_messages();
     return false;
   };
-  return wait_until(all_drained, deadline_ns, timeout, Terminating::ends_the_wait);
+  const auto drained = wait_until(all_drained, deadline_ns, timeout, Terminating::ends_the_wait);
+  if (!drained || host_.actors.most_sent() == 0) return drained;
+  return drain_mail(deadline_ns, timeout);
+}
+
+// Waits until no message between actors is under way. Counts that are read one after the other say so where
+// as many messages were sent at the end of a wave as had ended at the end of the one before (Mattern,
+// "Algorithms for distributed termination detection", Distributed Computing 2, 1987: the four counter
+// method). By then the host sends nothing.
+Result<void> WorkerControl::drain_mail(int64_t deadline_ns, std::chrono::nanoseconds timeout) {
+  std::vector<CommandWord> words(host_.layout.workers);
+  for (uint64_t ended = ~uint64_t(0);;) {
+    for (uint32_t worker = 0; worker < host_.layout.workers; ++worker) {
+      words[worker] = host_.bridges[worker].commands().command_again();
+    }
+    // A worker publishes its counts before it acknowledges a command.
+    if (const auto obeyed = wait_until_obeyed(words, deadline_ns, timeout); !obeyed) return obeyed;
+    const MailAccounts mail = accounts_.mail();
+    if (mail.sent == ended) return success();
+    ended = mail.processed + mail.failed + mail.refused;
+    if (host_now_ns() >= deadline_ns) return late(timeout);
+  }
 }
 
 // Sends one to each worker, as soon as its ring has room.

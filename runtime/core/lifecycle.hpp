@@ -28,7 +28,8 @@ class WorkerControl {
 
   /// Commands the workers to take messages or to answer `inactive`, and waits until all obey.
   Result<void> set_active(bool active, std::chrono::nanoseconds timeout);
-  /// Closes the rings, and waits until the workers have done all they accepted.
+  /// Closes the rings, and waits until the workers have done all they accepted, and what their actors sent to
+  /// each other for it.
   Result<void> drain(std::chrono::nanoseconds timeout);
   /// Waits until every worker is done with all messages sent before the call.
   Result<void> wait_for_workers(const Buffers& buffers, std::chrono::nanoseconds timeout);
@@ -41,6 +42,10 @@ class WorkerControl {
                           Terminating terminating);
   void wait_until_started();
   void send_drain_messages();
+  Result<void> drain_mail(int64_t deadline_ns, std::chrono::nanoseconds timeout);
+  // `words`: the workers' commands.
+  Result<void> wait_until_obeyed(const std::vector<CommandWord>& words, int64_t deadline_ns,
+                                 std::chrono::nanoseconds timeout);
 
   HostSide& host_;
   State& state_;

@@ -115,6 +115,7 @@ void Terminator::settle(Termination& report, int64_t deadline_ns) {
   if (!host_.calls.wait_for_begun_outcomes(late)) report.reader_stuck = true;
   accounts_.collect_failed_tells_until(deadline_ns);
   report.books = accounts_.books();
+  report.books.mail.lost = report.books.mail.under_way();
   if (failed || report.worker_stuck || report.sender_stuck || report.reader_stuck)
     infer_outcomes(report.books);
 }

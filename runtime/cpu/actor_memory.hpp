@@ -20,10 +20,16 @@ class ActorMemory {
         actors_per_worker_(options.actors_per_worker),
         counts_per_worker_(uint32_t(actors.handlers().size()) + 1),
         mail_bytes_(actors.mail_bytes(options)),
-        counts_(std::make_unique<HandlerCounts[]>(size_t(options.workers) * counts_per_worker_ +
-                                                  (mail_bytes_ + sizeof(HandlerCounts) - 1) /
-                                                      sizeof(HandlerCounts))),
+        counts_(allocate(counts_per_worker_ * sizeof(HandlerCounts) +
+                             (mail_bytes_ + options.workers - 1) / options.workers,
+                         options.workers)),
         memory_(allocate(bytes_a_worker_, options.workers)) {
+    if (!counts_) {
+      throw BadOptions("allocating memory for the messages between actors of " + std::to_string(workers_) +
+                       " workers: there are no " + std::to_string(mail_bytes_) +
+                       " bytes; launch with fewer --workers, or less --spill-bytes (" +
+                       std::to_string(options.spill_bytes) + ")");
+    }
     if (!memory_) {
       throw BadOptions("allocating memory for the actors of " + std::to_string(options.workers) +
                        " workers: there are no " + std::to_string(bytes_a_worker_) +
@@ -36,7 +42,7 @@ class ActorMemory {
     memory.actors = memory_.get();
     memory.actor_bytes = bytes_a_worker_;
     memory.actors_per_worker = actors_per_worker_;
-    memory.counts = counts_.get();
+    memory.counts = reinterpret_cast<HandlerCounts*>(counts_.get());
     memory.counts_per_worker = counts_per_worker_;
   }
   /// Returns the bytes of all workers.
@@ -63,7 +69,7 @@ class ActorMemory {
   uint32_t actors_per_worker_;
   uint32_t counts_per_worker_;
   uint64_t mail_bytes_;
-  std::unique_ptr<HandlerCounts[]> counts_;  // and behind them the mailboxes: see MailLayout
+  std::unique_ptr<uint8_t, Free> counts_;  // and behind them the mailboxes: see MailLayout
   std::unique_ptr<uint8_t, Free> memory_;
 };
 

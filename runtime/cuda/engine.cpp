@@ -213,6 +213,7 @@ CudaEngine::CudaEngine(const ActorSet& actors, const Options& options, uint32_t 
   buffer_memory_ = std::make_unique<CudaBufferMemory>(context_, options.max_buffers, served_runtime_);
   buffer_memory_->describe(memory_);
   memory_.actor_bytes = described.actor_bytes(options.actors_per_worker);
+  zeroed_bytes_ = request_.device_bytes - described.mail_bytes_not_zeroed(options);
   memory_.actors_per_worker = options.actors_per_worker;
   try {
     driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating the kernel's stream");
@@ -273,7 +274,7 @@ void CudaEngine::allocate_actors() {
       fmt::format("allocating {} bytes of device memory for {} actors of each type on each of {} workers "
                   "(--actors-per-worker)",
                   request_.device_bytes, memory_.actors_per_worker, layout_.workers));
-  driver_.check(driver_.cuMemsetD8Async(actor_memory_, 0, request_.device_bytes, stream_),
+  driver_.check(driver_.cuMemsetD8Async(actor_memory_, 0, zeroed_bytes_, stream_),
                 "zeroing the actors' memory");
   memory_.actors = reinterpret_cast<uint8_t*>(actor_memory_);
   uint8_t* const counts = memory_.actors + memory_.actor_bytes * layout_.workers;  // 256-aligned

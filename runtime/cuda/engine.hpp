@@ -92,6 +92,7 @@ class CudaEngine final : public Engine {
   const ForkGuard fork_;
   EngineMemory memory_{};
   CUdeviceptr actor_memory_ = 0;
+  uint64_t zeroed_bytes_ = 0;  // of it
   Driver driver_;
   DeviceLease lease_;
   DeviceLimits limits_;

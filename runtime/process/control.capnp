@@ -5,7 +5,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("gyre::process::control");
 
-const version :UInt32 = 2;
+const version :UInt32 = 3;
 # Of this file. Both sides come from one Gyre; another version is refused by name.
 
 struct ToEngine {
@@ -98,6 +98,7 @@ struct LaunchOptions {
   keepProgram @12 :Text;
   firstLap @13 :UInt64;
   logLevel @14 :UInt32;
+  spillBytes @15 :UInt64;
 }
 
 struct Launched {

@@ -67,6 +67,7 @@ void write_launch(control::Launch::Builder message, const ActorSet& actors, cons
   to.setSlotBytes(options.slot_bytes);
   to.setArenaBytes(options.arena_bytes);
   to.setActorsPerWorker(options.actors_per_worker);
+  to.setSpillBytes(options.spill_bytes);
   to.setMaxBuffers(options.max_buffers);
   to.setRegionBudget(options.region_budget);
   to.setVerbose(options.verbose);
@@ -115,6 +116,7 @@ Options options_of(control::Launch::Reader message) {
   options.slot_bytes = from.getSlotBytes();
   options.arena_bytes = from.getArenaBytes();
   options.actors_per_worker = from.getActorsPerWorker();
+  options.spill_bytes = from.getSpillBytes();
   options.max_buffers = from.getMaxBuffers();
   options.region_budget = from.getRegionBudget();
   options.verbose = from.getVerbose();

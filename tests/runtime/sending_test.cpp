@@ -18,7 +18,7 @@ using namespace gyre_relay;
 
 namespace {
 
-ActorSet relays() { return ActorSet::of<Relay, Sink>(gyre_relay_actors::sources); }
+ActorSet relays() { return ActorSet::of<Relay, Sink, Node>(gyre_relay_actors::sources); }
 
 // On CUDA by one warp, which has paths of its own, and by several.
 std::vector<uint32_t> relay_blocks() {
@@ -146,5 +146,81 @@ TEST_CASE("messages travel chains across workers and within one", "[gpu][unified
       }
     }
     CHECK(runtime.terminate().books.balanced());
+  }
+}
+
+TEST_CASE("drain() waits for messages between actors, and what is under way at the end is counted as lost",
+          "[gpu][unified][sending]") {
+  const auto hop = [](uint32_t stride, uint32_t hops) {
+    return [=](Hop::Builder hop) {
+      hop.setSink(2);
+      hop.setStride(stride);
+      hop.setHops(hops);
+    };
+  };
+  for (const uint32_t block : relay_blocks()) {
+    {
+      Runtime runtime = Runtime::launch(relays(), on_this_engine({.workers = 3, .block = block}));
+      for (const uint64_t relay : {0, 1, 2}) {
+        REQUIRE(runtime.client().tell<Hop>(Address<Relay>{relay}, hop(1, 5000)));
+      }
+      REQUIRE(runtime.drain(std::chrono::minutes(1)));
+      const Books books = runtime.terminate().books;
+      CHECK(books.balanced());
+      CHECK(books.mail.sent == 3 * 5001);
+      CHECK(books.mail.processed == 3 * 5001);
+      CHECK(books.mail.lost == 0);
+    }
+    Runtime runtime = Runtime::launch(relays(), on_this_engine({.workers = 3, .block = block}));
+    // One message that never ends: in one mailbox or another, or in its worker's own queue.
+    REQUIRE(runtime.client().tell<Hop>(Address<Relay>{0}, hop(1, 4'000'000'000)));
+    const auto drained = runtime.drain(std::chrono::milliseconds(50));
+    REQUIRE_FALSE(drained);
+    CHECK(drained.error().status == Status::worker_stuck);
+    const Books books = runtime.terminate().books;
+    CHECK(books.balanced());
+    CHECK(books.mail.sent == books.mail.processed + 1);
+    CHECK(books.mail.lost == 1);
+  }
+}
+
+TEST_CASE("actors that send more than they receive come to an end, on workers that run at once",
+          "[gpu][unified][sending]") {
+  constexpr uint32_t copies = 3, hops = 6, nodes = Node::most;
+  uint64_t visits_of_each = 0, of_hop = 1;
+  for (uint32_t hop = 0; hop <= hops; ++hop, of_hop *= copies) visits_of_each += of_hop;
+  for (const uint32_t block : relay_blocks()) {
+    for (const Graph graph : {Graph::RING, Graph::STAR, Graph::ALL_TO_ALL, Graph::RANDOM, Graph::ITSELF}) {
+      INFO("graph " << int(graph));
+      Runtime runtime = Runtime::launch(
+          relays(), on_this_engine({.workers = 3, .block = block, .spill_bytes = uint64_t(64) << 20}));
+      Client client = runtime.client();
+      for (uint64_t node = 0; node < nodes; ++node) {
+        REQUIRE(client.tell<Spread>(Address<Node>{node}, [&](Spread::Builder spread) {
+          spread.setFrom(nodes);
+          spread.setHops(hops);
+          spread.setCopies(copies);
+          spread.setNodes(nodes);
+          spread.setGraph(graph);
+        }));
+      }
+      const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+      uint64_t visits = 0;
+      while (visits < nodes * visits_of_each && std::chrono::steady_clock::now() < end) {
+        visits = 0;
+        for (uint64_t node = 0; node < nodes; ++node) {
+          const auto reply = client.ask<Count>(Address<Node>{node}, [](Count::Builder) {}).get();
+          REQUIRE(reply);
+          visits += reply.value()->getVisits();
+          CHECK(reply.value()->getWrong() + reply.value()->getMissing() == 0);
+        }
+      }
+      CHECK(visits == nodes * visits_of_each);
+      REQUIRE(runtime.drain(std::chrono::minutes(1)));
+      const Books books = runtime.terminate().books;
+      CHECK(books.balanced());
+      CHECK(books.mail.sent == nodes * (visits_of_each - 1));
+      CHECK(books.mail.processed == books.mail.sent);
+    }
   }
 }

@@ -85,13 +85,14 @@ class SendingWarp {
     layout.workers = 2;
     layout.shape = shape;
     layout.handlers = 2;
-    initialise_region(aligned(region_), layout);
+    constexpr uint32_t spill_chunks = 8;
+    initialise_region(aligned(region_), layout, spill_chunks);
     auto* const types =
         reinterpret_cast<HandlerTypes*>(reinterpret_cast<char*>(aligned(region_)) + layout.handler_types());
     types[0] = {Letter::type_id, Letter::type_id};
     types[1] = {Letter::type_id, 0};
     bridge_ = Bridge::of(aligned(region_), layout, 0);
-    const MailLayout mail{2, shape.slot_bytes};
+    const MailLayout mail{2, shape.slot_bytes, spill_chunks};
     counts_.resize(2 * 3 + mail.reserved_bytes() / sizeof(HandlerCounts) + 1);
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
     memory_.actors_per_worker = 16;

@@ -94,6 +94,10 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
                   "actors with state, of each type, that a worker has room for")
       .show_default();
   command
+      .add_option("--spill-bytes", options.spill_bytes,
+                  "memory, at most, for messages between actors that wait to be handled")
+      .show_default();
+  command
       .add_option(
           "--timeout", [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); },
           "milliseconds an ask may take (default " + std::to_string(options.timeout.count()) + ")")

@@ -74,6 +74,7 @@ class Options(_Struct):
         ("context", c_int32),
         ("reserved", c_int32),
         ("stall_after_ms", c_int64),
+        ("spill_bytes", c_uint64),
     ]
 
 

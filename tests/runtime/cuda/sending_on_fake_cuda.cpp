@@ -17,8 +17,8 @@ int main(int argc, char** argv) {
     std::puts("skipped: NVRTC is not installed");
     return 77;
   }
-  const gyre_test::FakeDriver fake(
-      {gyre::ActorSet::of<gyre_relay::Relay, gyre_relay::Sink>(gyre_relay_actors::sources)});
+  const gyre_test::FakeDriver fake({gyre::ActorSet::of<gyre_relay::Relay, gyre_relay::Sink, gyre_relay::Node>(
+      gyre_relay_actors::sources)});
   const int result = gyre_test::run_tests(argc, argv);
   const bool clean = fake.misuse().empty() && fake.live() == gyre_test::FakeDriver::Live{};
   if (!clean) std::printf("left behind: %s\n%s", fake.live().text().c_str(), fake.misuse().c_str());

@@ -39,10 +39,32 @@ struct Note {
   filler @2 :List(UInt64);
 }
 
+# Goes from node to node of a graph: each node sends `copies` on, until `hops` is 0.
+struct Spread {
+  from @0 :UInt64;    # the node that sent it; the number of nodes: the host
+  number @1 :UInt64;  # of messages from there to this node
+  hops @2 :UInt32;
+  copies @3 :UInt32;
+  nodes @4 :UInt32;   # keys 0 to nodes - 1
+  graph @5 :Graph;
+}
+enum Graph {
+  ring @0;      # each to the next
+  star @1;      # all to node 0, which sends to each of the others
+  allToAll @2;  # each to each
+  random @3;    # each to four that its key chooses
+  itself @4;
+}
+
 struct Count {
 }
 struct Counted {
   notes @0 :UInt64;
   wrong @1 :UInt64;   # notes of another number than the next, or of other content
   fillers @2 :UInt64; # numbers in all notes
+}
+struct Visited {
+  visits @0 :UInt64;
+  wrong @1 :UInt64;    # messages that came before an earlier one of their sender, or twice
+  missing @2 :UInt64;  # messages that never came before a later one of their sender
 }

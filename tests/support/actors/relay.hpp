@@ -41,6 +41,70 @@ struct Sink {
   }
 };
 
+/// A node of a graph, of at most `most` nodes.
+struct Node {
+  using Handles = gyre::Handles<view::Spread, view::Count>;
+  static constexpr uint32_t most = 24, most_copies = 4;
+
+  uint64_t next[most + 1] = {}, sent[most] = {};  // numbers, by the other node
+  uint64_t visits = 0, wrong = 0, missing = 0, turn = 0;
+
+  GYRE_DEVICE void on(gyre::Sending<most_copies>& ctx, view::Spread::Reader in) {
+    ctx.sync();
+    if (ctx.rank() == 0) note(in.getFrom(), in.getNumber());
+    ctx.sync();
+    for (uint32_t i = 0; in.getHops() != 0 && i < in.getCopies(); ++i) {
+      const uint64_t to = receiver(in.getGraph(), ctx.key(), in.getNodes(), turn + i);
+      const uint64_t number = sent[to];
+      ctx.sync();
+      if (ctx.rank() == 0) sent[to] = number + 1;
+      ctx.tell<view::Spread>(gyre::Address<Node>{to}, [&](view::Spread::Builder spread) {
+        spread.setFrom(ctx.key());
+        spread.setNumber(number);
+        spread.setHops(in.getHops() - 1);
+        spread.setCopies(in.getCopies());
+        spread.setNodes(in.getNodes());
+        spread.setGraph(in.getGraph());
+      });
+      ctx.sync();
+    }
+    if (ctx.rank() == 0) turn += in.getCopies();
+    ctx.sync();
+  }
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Count::Reader, view::Visited::Builder out) {
+    out.setVisits(visits);
+    out.setWrong(wrong);
+    out.setMissing(missing);
+    ctx.sync();
+  }
+
+ private:
+  GYRE_DEVICE void note(uint64_t from, uint64_t number) {
+    ++visits;
+    uint64_t& expected = next[from <= most ? from : most];
+    if (number < expected) {
+      ++wrong;
+      return;
+    }
+    missing += number - expected;
+    expected = number + 1;
+  }
+  GYRE_DEVICE static uint64_t receiver(view::Graph graph, uint64_t key, uint64_t nodes, uint64_t turn) {
+    switch (graph) {
+      case view::Graph::RING:
+        return (key + 1) % nodes;
+      case view::Graph::STAR:
+        return key != 0 || nodes == 1 ? 0 : 1 + turn % (nodes - 1);
+      case view::Graph::ALL_TO_ALL:
+        return (key + turn) % nodes;
+      case view::Graph::RANDOM:
+        return ((key + 1) * 0x9e3779b97f4a7c15u >> 8 * (turn % 4 + 2)) % nodes;
+      default:
+        return key;
+    }
+  }
+};
+
 /// Is in no set.
 struct Stranger {
   GYRE_DEVICE void on(gyre::Context&, view::Note::Reader) {}

@@ -1,0 +1,251 @@
+// Where messages between actors wait: the outbox of a worker, and its queue of messages to handle, which
+// grows by chunks that all workers share.
+#pragma once
+
+#include <gyre/device/platform.hpp>
+#include <gyre/device/worker/mail_memory.hpp>
+#include <gyre/device/worker/staging.hpp>
+
+namespace gyre {
+
+/// Copies a message to `to`; both are 16-aligned. Collective over PollGroup.
+GYRE_DEVICE inline void copy_message(uint32_t* to, const uint32_t* from, uint32_t body_bytes) {
+  const uint32_t words = uint32_t(sizeof(Envelope) + body_bytes) / sizeof(uint32_t);
+  for (uint32_t i = PollGroup::rank(); i < words; i += PollGroup::size()) to[i] = from[i];
+  PollGroup::sync();
+}
+
+/// Chunks of messages that all workers share: a worker takes one when its queue is full, and gives it back
+/// when it has handled what is in it. A value, the same for every worker; refers to the engine's memory.
+///
+/// The free list is Treiber's stack ("Systems Programming: Coping with Parallelism", IBM RJ 5118, 1986). The
+/// upper half of its head counts the changes, so that a head that was away and is back is not taken for the
+/// same. Chunks that were never taken are not in the list: a count says which is the next.
+template <class Memory>
+class ChunkPool {
+ public:
+  using Word = typename Memory::Word;
+  enum : uint32_t { no_chunk = 0xffffffff };
+
+  /// @param state   two words, zeroed: the list's head, and how many chunks were taken for the first time
+  /// @param links   a word for each chunk
+  /// @param chunks  how many there are
+  GYRE_DEVICE ChunkPool(Word* state, Word* links, uint32_t chunks)
+      : state_(state), links_(links), chunks_(chunks) {}
+
+  /// Takes a chunk, whose content is whatever was in it. Never waits for another thread. One thread.
+  /// @returns no_chunk if there is none
+  GYRE_DEVICE uint32_t take() const {
+    // Pairs with give(): what the chunk's last owner read of it comes before what the next one writes.
+    uint64_t head = Memory::load_acquire(state_[0]);
+    while (uint32_t(head) != 0) {
+      const uint32_t chunk = uint32_t(head) - 1;
+      // Another thread may have taken the chunk, and may be changing its link: the exchange fails then.
+      const uint64_t below = Memory::load_relaxed(links_[chunk]);
+      if (Memory::compare_exchange(state_[0], head, changed(head) | below)) return chunk;
+    }
+    if (Memory::load_relaxed(state_[1]) >= chunks_) return no_chunk;
+    const uint64_t fresh = Memory::fetch_add(state_[1], 1);
+    return fresh < chunks_ ? uint32_t(fresh) : uint32_t(no_chunk);
+  }
+  /// Gives back a chunk that take() returned. All threads of the group have read it, and met at a barrier
+  /// since. One thread.
+  GYRE_DEVICE void give(uint32_t chunk) const {
+    uint64_t head = Memory::load_relaxed(state_[0]);
+    do {
+      Memory::store_relaxed(links_[chunk], uint32_t(head));
+    } while (!Memory::compare_exchange(state_[0], head, changed(head) | (chunk + 1)));
+  }
+
+ private:
+  // The upper half of a head that replaces `head`.
+  GYRE_DEVICE static uint64_t changed(uint64_t head) { return ((head >> 32) + 1) << 32; }
+
+  Word* state_;
+  Word* links_;
+  uint32_t chunks_;
+};
+
+/// Messages that one worker is to handle, first in, first out: those to its own actors, and those that it
+/// moved out of its mailbox. Has a ring of its own; what finds that full lies in chunks of the pool, until
+/// they are empty again. Collective over PollGroup; each thread has an object of its own with equal members.
+class MailQueue {
+ public:
+  using Pool = ChunkPool<WorkersMemory>;
+  enum : uint32_t { messages_a_chunk = MailLayout::messages_a_chunk, capacity = messages_a_chunk };
+
+  /// @param ring    of this worker, for `capacity` messages
+  /// @param chunks  the pool's
+  /// @param next    a word for each chunk: the one behind it in a queue
+  /// @param stride  words from one message to the next
+  GYRE_DEVICE MailQueue(uint8_t* ring, uint8_t* chunks, uint32_t* next, const Pool& pool, uint32_t stride)
+      : ring_(reinterpret_cast<uint32_t*>(ring)),
+        chunks_(reinterpret_cast<uint32_t*>(chunks)),
+        next_(next),
+        pool_(pool),
+        stride_(stride) {}
+
+  GYRE_DEVICE bool empty() const { return in_ring_ == 0 && last_ == Pool::no_chunk; }
+  /// The oldest message. Not if empty().
+  GYRE_DEVICE const uint32_t* front() const {
+    return in_ring_ != 0 ? ring_ + ring_begin_ * stride_ : of_chunk(first_, begin_);
+  }
+  /// Appends a copy.
+  /// @returns false if there is no memory for it
+  GYRE_DEVICE bool push(const uint32_t* message, uint32_t body_bytes) {
+    if (last_ == Pool::no_chunk && in_ring_ < capacity) {
+      copy_message(ring_ + (ring_begin_ + in_ring_) % capacity * stride_, message, body_bytes);
+      ++in_ring_;
+      return true;
+    }
+    if ((last_ == Pool::no_chunk || end_ == messages_a_chunk) && !append_chunk()) return false;
+    copy_message(of_chunk(last_, end_), message, body_bytes);
+    ++end_;
+    return true;
+  }
+  /// Removes the oldest message, which every thread has read. Not if empty().
+  GYRE_DEVICE void pop() {
+    if (in_ring_ != 0) {
+      ring_begin_ = (ring_begin_ + 1) % capacity;
+      --in_ring_;
+      return;
+    }
+    ++begin_;
+    if (first_ == last_ ? begin_ == end_ : begin_ == messages_a_chunk) remove_chunk();
+  }
+
+ private:
+  GYRE_DEVICE uint32_t* of_chunk(uint32_t chunk, uint32_t n) const {
+    return chunks_ + (uint64_t(chunk) * messages_a_chunk + n) * stride_;
+  }
+  GYRE_DEVICE bool append_chunk() {
+    uint32_t chunk = Pool::no_chunk;
+    if (PollGroup::rank() == 0) {
+      chunk = pool_.take();
+      if (chunk != Pool::no_chunk && last_ != Pool::no_chunk) next_[last_] = chunk;
+    }
+    chunk = PollGroup::broadcast(chunk);
+    if (chunk == Pool::no_chunk) return false;
+    if (last_ == Pool::no_chunk) {
+      first_ = chunk;
+      begin_ = 0;
+    }
+    last_ = chunk;
+    end_ = 0;
+    return true;
+  }
+  GYRE_DEVICE void remove_chunk() {
+    const uint32_t done = first_;
+    begin_ = 0;
+    uint32_t next = Pool::no_chunk;
+    PollGroup::sync();  // every thread has read the chunk
+    if (PollGroup::rank() == 0) {
+      if (done != last_) next = next_[done];
+      pool_.give(done);
+    }
+    first_ = PollGroup::broadcast(next);
+    if (done == last_) last_ = Pool::no_chunk;
+  }
+
+  uint32_t* ring_;
+  uint32_t* chunks_;
+  uint32_t* next_;
+  Pool pool_;
+  uint32_t stride_;
+  uint32_t ring_begin_ = 0, in_ring_ = 0;                    // messages
+  uint32_t first_ = Pool::no_chunk, last_ = Pool::no_chunk;  // chunks; both are no_chunk, or neither is
+  uint32_t begin_ = 0, end_ = 0;                             // messages in the first and in the last chunk
+};
+
+/// Messages of one worker to others that no slot could be claimed for yet. Those to one worker stay in their
+/// order; those to different workers do not wait for each other. Collective over PollGroup; each thread has
+/// an object of its own with equal members.
+class Outbox {
+ public:
+  enum : uint32_t { capacity = MailLayout::outbox_messages };
+
+  /// The messages of the threads of a group.
+  struct MessageOf {
+    const uint32_t* messages;
+    const uint16_t* order;
+    uint32_t stride;
+    GYRE_DEVICE const uint32_t* operator()(uint32_t thread) const {
+      return messages + order[thread] * stride;
+    }
+  };
+
+  /// @param memory  of this worker: MailLayout::outbox_bytes()
+  GYRE_DEVICE Outbox(uint8_t* memory, const MailLayout& layout)
+      : order_(reinterpret_cast<uint16_t*>(memory)),
+        left_(order_ + capacity),
+        waits_(reinterpret_cast<uint32_t*>(memory + layout.outbox_waits())),
+        messages_(reinterpret_cast<uint32_t*>(memory + layout.outbox_begin())),
+        stride_(layout.queue_stride()),
+        wait_words_(MailLayout::Consumer::owed_words(layout.workers)) {}
+  /// Before the first message.
+  GYRE_DEVICE void start() {
+    for (uint32_t i = PollGroup::rank(); i < capacity; i += PollGroup::size()) order_[i] = uint16_t(i);
+    PollGroup::sync();
+  }
+
+  GYRE_DEVICE uint32_t count() const { return count_; }
+  GYRE_DEVICE uint32_t room() const { return capacity - count_; }
+  /// Whether a message to `worker` waits: later ones must wait behind it. Any thread.
+  GYRE_DEVICE bool has_one_for(uint32_t worker) const {
+    return (waits_[worker / 32] >> worker % 32 & 1) != 0;
+  }
+  /// Appends a copy of a message to `worker`. There must be room().
+  GYRE_DEVICE void push(uint32_t worker, const uint32_t* message, uint32_t body_bytes) {
+    if (PollGroup::rank() == 0) waits_[worker / 32] |= 1u << worker % 32;
+    copy_message(messages_ + order_[count_] * stride_, message, body_bytes);
+    ++count_;
+  }
+  /// Sends what can be sent, oldest first, up to as many at once as the group has threads.
+  /// @param worker_of  worker_of(message): where a message goes
+  /// @param send  send(has_one, to, MessageOf): whether this thread has a message, and to which worker; and
+  ///              where the threads' messages are. Returns a mask of the threads whose message was sent: of
+  ///              those to one worker, the first ones
+  /// @returns how many were sent
+  template <class WorkerOf, class Send>
+  GYRE_DEVICE uint32_t send_each(WorkerOf&& worker_of, Send&& send) {
+    for (uint32_t i = PollGroup::rank(); i < wait_words_; i += PollGroup::size()) waits_[i] = 0;
+    PollGroup::sync();
+    uint32_t kept = 0, sent = 0;
+    for (uint32_t first = 0; first < count_; first += PollGroup::size()) {
+      const bool has_one = first + PollGroup::rank() < count_;
+      const uint16_t place = order_[has_one ? first + PollGroup::rank() : 0];
+      const uint32_t to = worker_of(messages_ + place * stride_);
+      const bool may_go = has_one && !has_one_for(to);
+      uint32_t sent_now = 0;
+      if (PollGroup::any(may_go)) {
+        sent_now = send(may_go, to, MessageOf{messages_, order_ + first, stride_});
+      }
+      const bool stays = has_one && (sent_now >> PollGroup::rank() & 1) == 0;
+      const uint32_t staying = PollGroup::ballot(stays), below = (1u << PollGroup::rank()) - 1;
+      PollGroup::sync();  // every thread has read its place, and whether it may go
+      if (stays) {
+        detail::set_bits_in_group(waits_[to / 32], 1u << to % 32);
+        order_[kept + detail::count_bits(staying & below)] = place;
+      } else if (has_one) {
+        left_[sent + detail::count_bits(sent_now & below)] = place;
+      }
+      kept += detail::count_bits(staying);
+      sent += detail::count_bits(sent_now);
+      PollGroup::sync();
+    }
+    for (uint32_t i = PollGroup::rank(); i < sent; i += PollGroup::size()) order_[kept + i] = left_[i];
+    count_ = kept;
+    PollGroup::sync();
+    return sent;
+  }
+
+ private:
+  uint16_t* order_;  // a permutation of the places: of the messages in their order, then the free ones
+  uint16_t* left_;   // places that a pass over the messages freed
+  uint32_t* waits_;  // a bitmap of the workers that messages wait for
+  uint32_t* messages_;
+  uint32_t stride_, wait_words_;
+  uint32_t count_ = 0;
+};
+
+}  // namespace gyre
