@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   Program program("Measures Gyre beside its alternatives, in one run.", "gyre-bench");
   std::function<int()> chosen;
   gyre::bench::add_rtt(program.command(), chosen);
+  gyre::bench::add_actors(program.command(), chosen);
   gyre::bench::add_api(program.command(), chosen);
   gyre::bench::add_frames(program.command(), chosen);
   gyre::bench::add_idle(program.command(), chosen);

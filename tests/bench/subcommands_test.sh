@@ -103,6 +103,16 @@ for row in rows:
     assert 0 < row["p50_ns"] <= row["p99_ns"] <= row["p999_ns"] <= row["max_ns"] and row["p50_ratio"] > 0, row
 CHECK
 
+measures actors --messages 300 --passes 1000 --floods 500 --counters 50 --workers 3 --interleave 2 <<'CHECK'
+assert [row["name"] for row in rows] == ["no actor sends", "actors send"], rows
+for row in rows:
+    assert row["messages"] == 300 and len(row["rounds"]) == 2 and row["checked"], row
+    assert 0 < row["p50_ns"] <= row["p99_ns"] and row["p50_ratio"] > 0, row
+assert document["passes"] == 1000 and document["messages"] == 3 * (2 * 500 - 1), document
+for name in ("between_workers_ns", "within_a_worker_ns", "messages_per_s"):
+    assert len(document[name]) == 2 and min(document[name]) > 0, document
+CHECK
+
 measures rollback --messages 300 --interleave 2 <<'CHECK'
 names = ["64", "64 undone", "1024", "1024 undone", "64 fails", "64 undone, fails", "1024 fails", "1024 undone, fails"]
 assert [row["name"] for row in rows] == names, rows
@@ -182,7 +192,8 @@ exits_with 2 "--packets 2-4: must be a number or a range, 3 to 32" soak --engine
 exits_with 2 "--packets 5-4: must be" soak --engine cpu --packets 5-4
 exits_with 2 "--seconds" idle --engine cpu --seconds 0
 exits_with 2 "--frames" frames --engine cpu --frames 0
-for command in api throughput payload inference launch frames workers rollback sparse sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
+exits_with 2 "two workers are needed" actors --workers 1
+for command in actors api throughput payload inference launch frames workers rollback sparse sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
 status=0
 "$bench" --help | grep -q sample && status=1
 [ "$status" = 0 ] || { echo "gyre-bench --help shows what is not for users"; exit 1; }
