@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """clients_test.py SOURCE_DIR FOLDER LANGUAGE NODE ACTORS: the client of examples/nats in that language finds every reply that
-is wrong. It asks a node for GYRE_TEST_ASKS means (100000), of which none is.
+is wrong. It asks a node for GYRE_TEST_ASKS means (10000), of which none is.
 
 FOLDER: where the client is built, or its packages are installed. LANGUAGE: c, go, or python. NODE: gyre-nats. ACTORS: the
 shared object with averages::Average."""
@@ -106,7 +106,7 @@ class Client(unittest.TestCase):
         self.assertEqual(summary, {"asked": 5000, "answered": 5000, "wrong": 0, "attempts": 5000})
 
     def test_many_asks_to_a_node_are_all_answered_rightly(self):
-        asks = int(os.environ.get("GYRE_TEST_ASKS", 100000))
+        asks = int(os.environ.get("GYRE_TEST_ASKS", 10000))
         server = processes.Server().start()
         node = processes.Node(NODE, server, "--actors", ACTORS).start()
         summary, _ = self.ask("--asks", asks, "--keys", 1000, "--in-flight", 64, server=server)
