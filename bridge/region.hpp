@@ -72,11 +72,12 @@ struct alignas(128) WorkerLine {
   uint64_t clock_ns;         ///< the worker's clock when it read the command; stored before `acknowledged`
   uint64_t heartbeat_ns;     ///< the worker's clock, stored each ms between messages, 20 asleep; 0: not yet
   uint64_t slot_pages;  ///< SlotPages::second of the H2D ring, where it has pages; stored before `started`
-  // Of messages that actors send to each other; stored when the worker has nothing to do and when it stops.
+  // Of messages that actors send to each other; stored when the worker has nothing to do, before it
+  // acknowledges a command, and when it stops.
   uint64_t mail_sent;       ///< that its handlers sent
   uint64_t mail_processed;  ///< that a handler took
   uint64_t mail_failed;     ///< that reached no handler, or whose handler failed
-  uint64_t mail_refused;    ///< that it had no memory to keep (mailbox_full)
+  uint64_t mail_refused;    ///< that it had no memory to keep
 };
 
 /// Names the message that a worker is handling or handled last; the host reads it after a fault. The worker

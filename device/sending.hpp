@@ -45,10 +45,11 @@ class SendingContext : public Context {
 /// What holds of messages between actors:
 /// - They leave when the handler has ended well, before its reply does. A handler that fails sends none.
 /// - From one actor to another they arrive in the order in which they were sent, each once.
-/// - No send waits. Where the receiver's mailbox is full, messages wait at the sender's worker, which handles
-///   no further ones while it has no room for what a handler may send. So senders wait for receivers.
-/// - Actors that send more than they receive fill the memory for messages that wait, Options::spill_bytes. A
-///   message that finds none is refused (mailbox_full) and counted: it is lost.
+/// - tell() never blocks. Messages that find a full mailbox wait at the sender's worker. While that has no
+/// room
+///   for as many as a handler of the set may send, it handles nothing: it is held.
+/// - A worker that is held for long moves its mail to memory of Options::spill_bytes, and does not slow down
+///   its own senders any more. When that memory is full, further messages are lost, and counted as refused.
 /// - A message that its receiver refuses, or whose handler fails, is counted, and nobody is told.
 /// - Runtime::drain() waits for them. Those under way at terminate() are lost: Books::mail counts them.
 template <uint32_t most>

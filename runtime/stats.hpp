@@ -37,7 +37,8 @@ struct HandlerStats {
   uint64_t processed = 0;     ///< messages that ended well
   uint64_t failed = 0;        ///< messages that failed at the worker; excludes `expired`
   uint64_t expired = 0;       ///< messages whose deadline had passed when the worker took them
-  uint64_t dead_letters = 0;  ///< dead letters as the books count them, including messages left at the end
+  uint64_t dead_letters = 0;  ///< dead letters as the books count them, including messages left at the end;
+                              ///< none of messages between actors
   /// Counts the processed messages by handler time, in the bins of HandlerCounts::processed. The sum is
   /// `processed`.
   std::array<uint64_t, HandlerCounts::bins> times{};
@@ -53,12 +54,12 @@ struct HandlerStats {
 };
 
 /// Counts the messages between actors of one worker. All 0 in a set whose handlers do not send. Published
-/// when the worker has nothing to do, when it answers drain(), and when it stops.
+/// when the worker has nothing to do, when it answers drain(), and when it stops: a busy worker's are old.
 struct MailStats {
   uint64_t sent = 0;       ///< messages that its handlers sent
   uint64_t processed = 0;  ///< messages that one of its handlers took and that ended well
   uint64_t failed = 0;     ///< messages to its actors that failed; nobody is told
-  uint64_t refused = 0;    ///< messages that it had no memory to keep (mailbox_full): they are lost
+  uint64_t refused = 0;    ///< messages that it had no memory to keep: they are lost
 };
 
 /// Counts one worker's messages.

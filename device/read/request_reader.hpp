@@ -122,6 +122,8 @@ class RequestReader {
   GYRE_DEVICE void request_cached_command() {
     if constexpr (samples_command_each_poll) command_watch_.request_sample(*command_line_);
   }
+  /// Samples the command, if that is due, and reads the clock: beside a message that did not come by poll().
+  GYRE_DEVICE void request_command() { command_watch_.request_sample(*command_line_); }
   /// CommandWatch::take_sample().
   GYRE_DEVICE bool take_command_sample() { return command_watch_.take_sample(); }
   GYRE_DEVICE const CommandWatch& command_watch() const { return command_watch_; }

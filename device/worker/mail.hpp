@@ -27,7 +27,8 @@ class Mail {
   struct Counts {
     uint64_t sent = 0, processed = 0, failed = 0, refused = 0;
   };
-  /// From one source in a row, while another has a message.
+  /// Messages of actors, or of the host, while there may be one of the other; and of the queue or the
+  /// mailbox.
   enum : uint32_t { most_in_a_row = 32 };
 
   /// @param memory   of this worker
@@ -70,15 +71,21 @@ class Mail {
       return poll_is_empty();
     }
     passes_held_ = 0;
-    const bool ends_row = in_row_ >= most_in_a_row;
-    if (ends_row && source_ != Source::mailbox) load();
-    if (!queue_.empty() && !(ends_row && source_ == Source::queue)) return take_from_queue();
-    const bool there = found();
-    // Messages that were moved out of the mailbox come before those that are in it.
-    const bool is_next = there && moved_ == 0 && !(ends_row && source_ == Source::mailbox);
-    if (is_next && take_from_mailbox()) return true;
-    if (!there || taken_since_ >= most_in_a_row) give_back();
-    if (ends_row) in_row_ = 0;
+    if (taken_in_row_ >= most_in_a_row) {
+      taken_in_row_ = 0;
+      mailbox_first_ = !mailbox_first_;
+      give_back();
+      load();  // while the host's ring is polled
+      return poll_is_empty();
+    }
+    if (host_in_row_ >= most_in_a_row) {
+      host_in_row_ = 0;
+      load();  // polls of a stream need not have
+    }
+    if (mailbox_first_ && take_next_from_mailbox()) return true;
+    if (!queue_.empty()) return take_from_queue();
+    if (!mailbox_first_ && take_next_from_mailbox()) return true;
+    give_back();
     return poll_is_empty();
   }
   /// Whether the outbox has no room for what a handler may send: no message is handled then.
@@ -92,8 +99,12 @@ class Mail {
     if (PollGroup::rank() == 0 && consumer_.take(from_, 1)) consumer_.owe(from_);
     ++taken_since_;
   }
-  /// A message of the host is handled.
-  GYRE_DEVICE void note_host() { note(Source::host); }
+  /// A message of the host is handled, or several at once.
+  GYRE_DEVICE void note_host() {
+    ++host_in_row_;
+    taken_in_row_ = 0;
+    empty_polls_ = 0;
+  }
 
   // ---- Messages out
 
@@ -125,8 +136,8 @@ class Mail {
     for (uint32_t i = PollGroup::rank(); i < words; i += PollGroup::size()) staging_.message(0)[i] = 0;
     PollGroup::sync();
   }
-  /// Whether messages wait for slots: the worker must go on, for nobody wakes it when there are some.
-  GYRE_DEVICE bool has_waiting() const { return outbox_.count() != 0; }
+  /// Whether messages wait, for slots or to be handled: the worker must go on, for nobody wakes it.
+  GYRE_DEVICE bool has_waiting() const { return outbox_.count() != 0 || !queue_.empty(); }
 #if !defined(__CUDACC_RTC__)
   /// Calls `visit(worker)` for each worker that messages were published to since the last call.
   template <class Visit>
@@ -155,7 +166,6 @@ class Mail {
   }
 
  private:
-  enum class Source : uint32_t { host, queue, mailbox };
   enum : uint32_t {
     empty_polls_before_publication = 8,
     // Before a worker that is held, and whose outbox stays as it is, empties its mailbox. A matter of speed:
@@ -211,10 +221,16 @@ class Mail {
     ++empty_polls_;
     return false;
   }
-  GYRE_DEVICE void note(Source source) {
-    in_row_ = source == source_ ? in_row_ + 1 : 1;
-    source_ = source;
+  // A message of an actor is taken.
+  GYRE_DEVICE void note_taken() {
+    ++taken_in_row_;
+    host_in_row_ = 0;
     empty_polls_ = 0;
+  }
+  // Messages that were moved out of the mailbox come before those that are in it.
+  GYRE_DEVICE bool take_next_from_mailbox() {
+    const bool is_there = found();
+    return is_there && moved_ == 0 && take_from_mailbox();
   }
 
   // By one fetch-add a mailbox.
@@ -283,7 +299,7 @@ class Mail {
     PollGroup::sync();
     queue_.pop();
     from_ = me_;
-    note(Source::queue);
+    note_taken();
     return true;
   }
   // Takes the message whose begin found() saw, if it is whole, and begins to load the one behind it.
@@ -315,7 +331,7 @@ class Mail {
     PollGroup::sync();
     next_slot_.advance(shape_);
     load();
-    note(Source::mailbox);
+    note_taken();
     return true;
   }
   // Passes over a slot that holds no message, which happens only where memory was overwritten. Its sender is
@@ -346,13 +362,14 @@ class Mail {
   MailQueue queue_;
   Outbox outbox_;
   RingCursor<WorkersMemory> next_slot_;
-  Packet packet_{};  // of the next slot, that this thread has loaded
-  Source source_ = Source::host;
-  uint32_t moved_ = 0;        // messages in the queue that were moved out of the mailbox
-  uint32_t passes_held_ = 0;  // that the worker is held and could send nothing
-  uint32_t in_row_ = 0;       // messages of `source_`, one after the other
-  uint32_t from_ = 0;         // the worker that the message in hand came from
-  uint32_t taken_since_ = 0;  // messages of the mailbox since limits were raised
+  Packet packet_{};             // of the next slot, that this thread has loaded
+  uint32_t moved_ = 0;          // messages in the queue that were moved out of the mailbox
+  uint32_t passes_held_ = 0;    // that the worker is held and could send nothing
+  uint32_t taken_in_row_ = 0;   // messages of actors, since the host's ring was polled
+  uint32_t host_in_row_ = 0;    // messages of the host, since one of an actor
+  bool mailbox_first_ = false;  // before the queue
+  uint32_t from_ = 0;           // the worker that the message in hand came from
+  uint32_t taken_since_ = 0;    // messages of the mailbox since limits were raised
   uint32_t empty_polls_ = 0;
   Counts counts_;
 #if !defined(__CUDACC_RTC__)

@@ -16,17 +16,10 @@ GYRE_DEVICE auto Worker<Actors...>::make_context(uint64_t key, bool is_ask,
   }
 }
 
-// Makes the host's message that was found the one in hand. Polling threads of a group in which all poll.
-template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::begin_host_message() {
-  request_ = requests_.request();
-  head_ = requests_.head();
-  mail_.note_host();
-}
-
 // Takes a message of an actor, if it is its turn; none once the worker is to stop. Polling threads.
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::next_mail() {
+  take_command();  // which was requested beside the last message
   return !stop_seen_ && command_.command() != Command::stop && mail_.next();
 }
 
@@ -36,7 +29,7 @@ template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::begin_mail() {
   if constexpr (sends()) {
     if (!assert_warp_uniform(next_mail())) return false;
-    requests_.read_clock_again();  // the handler's time begins
+    requests_.request_command();  // the handler's time begins
     request_ = mail_.message();
     head_ = RequestHead::load(request_);
     return mail_.is_in_hand = true;

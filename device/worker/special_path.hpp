@@ -187,7 +187,7 @@ GYRE_DEVICE void Worker<Actors...>::conclude(const uint32_t* request, uint32_t r
     if (status == Status::ok) {
       report_.meter().processed(counts, ticks_since_found(), true);
     } else {
-      report_.meter().failed(counts, status, is_ask);
+      report_.meter().failed(counts, status, is_ask || is_mail());
     }
   }
   if (assert_warp_uniform(is_ask)) {

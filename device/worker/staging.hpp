@@ -6,8 +6,8 @@
 
 namespace gyre {
 
-/// How a message between actors differs from the host's: in three fields of its envelope, which a worker
-/// takes out before it handles the message.
+/// How a message between actors differs from the host's: in three fields of its envelope. A worker takes the
+/// last two out before it handles the message.
 ///
 ///   correlation         the sending actor's key
 ///   origin              the sending worker's number + 1

@@ -225,7 +225,7 @@ class Worker {
       } else {
         outcome = poll_requests();
         if constexpr (sends()) {
-          if (outcome == PollOutcome::message) begin_host_message();
+          if (outcome == PollOutcome::message) mail_.note_host();
           if (outcome == PollOutcome::nothing && mail_.found() && begin_mail())
             outcome = PollOutcome::message;
         }
@@ -235,11 +235,11 @@ class Worker {
       if (polls()) {
         if constexpr (sends()) {
           while (!(from_mail = next_mail()) && (outcome = poll_requests()) == PollOutcome::nothing) {
-            if (!mail_.found()) pause(empty_polls());
+            if (!mail_.found() && !mail_.has_waiting()) pause(empty_polls());
           }
           if (from_mail) {
             outcome = PollOutcome::message;
-            requests_.read_clock_again();
+            requests_.request_command();  // the handler's time begins
           } else {
             mail_.note_host();
           }
@@ -275,20 +275,20 @@ class Worker {
     bool fast = true;
     if ((mismatch | uint32_t(requests_.in_stream())) != 0 && !is_mail()) {
       if (mismatch == 0) {
+        if constexpr (sends()) mail_.note_host();
         if (try_batch()) return PollOutcome::message;
         if (!takes_batches()) next = requests_.prefetch<1>(1);  // crosses the bus while the handler runs
       } else {
         const PollOutcome outcome = classify_mismatch();
         if (outcome != PollOutcome::message) return end_turn_without_message(outcome, pause);
-        if constexpr (sends()) begin_host_message();
         fast = admit_to_fast_path();
       }
     }
     if constexpr (sends()) {
       if (is_mail()) {
         fast = admit_mail();
-      } else if (fast) {
-        begin_host_message();
+      } else {
+        mail_.note_host();
       }
     }
     handle_message(fast);
@@ -306,7 +306,7 @@ class Worker {
       skip();
     } else {
       if constexpr (sends()) {
-        if (mail_.found()) return outcome;  // the next turn takes it
+        if (mail_.found() || mail_.has_waiting()) return outcome;  // the next turn takes it
       }
       pause(empty_polls());
     }
@@ -405,11 +405,17 @@ class Worker {
 
   // The message in hand. Called by every thread, as all functions below unless they say otherwise.
   GYRE_DEVICE const uint32_t* request() const {
-    if constexpr (HandlerGroup::all_threads_poll() && !sends()) return requests_.request();
+    if constexpr (sends()) {
+      if (is_mail()) return request_;
+    }
+    if constexpr (HandlerGroup::all_threads_poll()) return requests_.request();
     return request_;
   }
   GYRE_DEVICE const RequestHead& head() const {
-    if constexpr (HandlerGroup::all_threads_poll() && !sends()) return requests_.head();
+    if constexpr (sends()) {
+      if (is_mail()) return head_;
+    }
+    if constexpr (HandlerGroup::all_threads_poll()) return requests_.head();
     return head_;
   }
   // CommandWatch::now_us().
@@ -455,7 +461,7 @@ class Worker {
 
   // ---- mail_path.hpp
   GYRE_DEVICE Staging staging() const {
-    return {response_ + message_memory_.reply_words(), staging_layout(bridge_.shape),
+    return {responses_ + message_memory_.reply_words(), staging_layout(bridge_.shape),
             bridge_.shape.body_capacity()};
   }
   GYRE_DEVICE HandlerContext make_context(uint64_t key, bool is_ask, uint32_t types) const;
@@ -463,7 +469,6 @@ class Worker {
     if constexpr (sends()) return mail_.is_in_hand;
     return false;
   }
-  GYRE_DEVICE void begin_host_message();
   GYRE_DEVICE bool next_mail();
   GYRE_DEVICE bool begin_mail();
   GYRE_DEVICE void end_mail();

@@ -28,7 +28,9 @@ class StallWatch {
       // Relaxed: a number alone, as WorkerReport::publish_if_due() stores it.
       const uint64_t heartbeat_ns = Memory::load_relaxed(bridge.bridge().worker_line->heartbeat_ns);
       Seen& seen = seen_[worker];
-      if (heartbeat_ns != seen.heartbeat_ns || !bridge.may_have_work()) {
+      // Of messages between actors the host knows nothing; idle workers have a heartbeat, too.
+      const bool may_have_work = host_.actors.most_sent() != 0 || bridge.may_have_work();
+      if (heartbeat_ns != seen.heartbeat_ns || !may_have_work) {
         seen = {heartbeat_ns, now_ns};
       } else if (now_ns - seen.since_ns >= limit_ns) {
         return worker;

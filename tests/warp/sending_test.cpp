@@ -74,7 +74,16 @@ struct Teller {
   }
 };
 
-constexpr uint16_t teller = 0, taker = 1;
+// Handles its messages side by side; fails those with in[0] = 1.
+struct Trebler {
+  static constexpr bool side_by_side = true;
+  void on(Context& ctx, Letter::Reader in, Letter::Builder out) {
+    if (in[0] == 1) ctx.fail(uint32_t(in[1]));
+    out.fields.set<uint64_t>(1, in[1] * 3);
+  }
+};
+
+constexpr uint16_t teller = 0, taker = 1, trebler = 2;
 
 class SendingWarp {
  public:
@@ -84,20 +93,21 @@ class SendingWarp {
     RegionLayout layout;
     layout.workers = 2;
     layout.shape = shape;
-    layout.handlers = 2;
+    layout.handlers = 3;
     constexpr uint32_t spill_chunks = 8;
     initialise_region(aligned(region_), layout, spill_chunks);
     auto* const types =
         reinterpret_cast<HandlerTypes*>(reinterpret_cast<char*>(aligned(region_)) + layout.handler_types());
     types[0] = {Letter::type_id, Letter::type_id};
     types[1] = {Letter::type_id, 0};
+    types[2] = {Letter::type_id, Letter::type_id};
     bridge_ = Bridge::of(aligned(region_), layout, 0);
     const MailLayout mail{2, shape.slot_bytes, spill_chunks};
-    counts_.resize(2 * 3 + mail.reserved_bytes() / sizeof(HandlerCounts) + 1);
+    counts_.resize(2 * 4 + mail.reserved_bytes() / sizeof(HandlerCounts) + 1);
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
     memory_.actors_per_worker = 16;
     memory_.counts = counts_.data();
-    memory_.counts_per_worker = 3;
+    memory_.counts_per_worker = 4;
     uint8_t* const begin = MailLayout::begin(memory_, 0, 2);
     mailboxes_ = {
         {reinterpret_cast<Packet*>(begin), reinterpret_cast<uint64_t*>(begin + mail.tails()), mail.shape()},
@@ -127,8 +137,22 @@ class SendingWarp {
   }
   // The status of the reply.
   Status ask_teller(uint64_t fails, uint64_t letters) {
-    const uint64_t body[] = {uint64_t(2) << 32 | uint64_t(1) << 48, fails, letters, 0};
-    send({++asked_, sizeof body, 0, 0, teller, 0, 0, 0, envelope_flags::ask}, body);
+    ask(teller, fails, letters);
+    const Answer answer = take_answer();
+    CHECK(answer.correlation == asked_);
+    return answer.status;
+  }
+  void ask(uint16_t actor, uint64_t first, uint64_t second) {
+    const uint64_t body[] = {uint64_t(2) << 32 | uint64_t(1) << 48, first, second, 0};
+    send({++asked_, sizeof body, 0, 0, actor, 0, 0, 0, envelope_flags::ask}, body);
+  }
+  struct Answer {
+    uint64_t correlation;
+    Status status;
+    uint32_t detail;
+    uint64_t value;  // the second word
+  };
+  Answer take_answer() {
     alignas(16) uint32_t message[2048];
     while (receive<Memory>(bridge_.d2h, shape_, from_worker_.ticket(), message) != ReceiveOutcome::message) {
       let_run(1);
@@ -137,11 +161,12 @@ class SendingWarp {
     bridge_.host_line->d2h_credit = from_worker_.ticket();
     Envelope envelope;
     std::memcpy(&envelope, message, sizeof envelope);
-    CHECK(envelope.correlation == asked_);
-    if ((envelope.flags & envelope_flags::error) == 0) return Status::ok;
+    uint64_t body[3];
+    std::memcpy(body, message + 8, sizeof body);
+    if ((envelope.flags & envelope_flags::error) == 0) return {envelope.correlation, Status::ok, 0, body[2]};
     ErrorBody error;
     std::memcpy(&error, message + 8, sizeof error);
-    return error.status;
+    return {envelope.correlation, error.status, error.detail, 0};
   }
   // As the other worker: whether there was room.
   bool tell_taker(uint64_t key, uint64_t number, uint32_t size, std::mt19937_64& random) {
@@ -196,9 +221,10 @@ class SendingWarp {
     return true;
   }
   const WorkerLine& line() const { return *bridge_.worker_line; }
+  uint64_t asked() const { return asked_; }
 
  private:
-  using Tested = Worker<Teller, Taker>;
+  using Tested = Worker<Teller, Taker, Trebler>;
 
   void send(const Envelope& envelope, const void* body) {
     alignas(16) uint32_t message[2048] = {};
@@ -294,4 +320,32 @@ TEST_CASE("a warp takes mail once it is whole, in order, among the host's messag
   }
   while (Taker::notes.size() < expected.size()) SendingWarp::let_run(10);
   CHECK(Taker::notes == expected);
+}
+
+TEST_CASE(
+    "messages handled side by side each get their own answer in a set that sends, with mail between them") {
+  SendingWarp worker({64, 512, 1});
+  std::mt19937_64 random(78);
+  uint64_t letters = 0;
+  for (int round = 0; round < gyre_test::rounds(60); ++round) {
+    struct Asked {
+      bool fails;
+      uint64_t value;
+    };
+    std::vector<Asked> asked(1 + random() % 40);
+    for (Asked& one : asked) {
+      one = {random() % 8 == 0, random() % 1000};
+      worker.ask(trebler, one.fails, one.value);
+    }
+    if (random() % 2 == 0) letters += worker.tell_taker(0, letters, 0, random);
+    const uint64_t first = worker.asked() - asked.size() + 1;
+    for (size_t n = 0; n < asked.size(); ++n) {
+      const SendingWarp::Answer answer = worker.take_answer();
+      INFO("round " << round << ", ask " << n << " of " << asked.size());
+      REQUIRE(answer.correlation == first + n);
+      REQUIRE(answer.status == (asked[n].fails ? Status::handler_failed : Status::ok));
+      REQUIRE((asked[n].fails ? answer.detail : answer.value / 3) == asked[n].value);
+    }
+  }
+  while (Taker::notes.size() < letters) SendingWarp::let_run(10);
 }

@@ -78,6 +78,15 @@ struct SteppedRelays {
     }
     return all;
   }
+  // Until every message between actors has its outcome, or for long. A worker that is held finds nothing to
+  // do, and goes on in the next pass.
+  MailStats work_until_settled() {
+    for (int passes = 0;; ++passes) {
+      work_all(1);
+      const MailStats all = mail();
+      if (passes == 1000 || all.sent == all.processed + all.failed + all.refused) return all;
+    }
+  }
   // Steps until the sink has answered; returns how many it took.
   int count(uint64_t sink, uint64_t& notes, uint64_t& wrong) {
     auto future = client->ask<Count>(Address<Sink>{sink}, [](Count::Builder) {});
@@ -123,6 +132,30 @@ TEST_CASE(
   CHECK(relay.line(0).mail_refused == 0);
 }
 
+TEST_CASE("a held worker keeps its mail while there is memory, and what finds none is counted as refused") {
+  const bool has_memory = GENERATE(true, false);
+  SteppedRelays relay(3, {.slots = 64, .timeout = 5s, .spill_bytes = has_memory ? uint64_t(16) << 20 : 0});
+  // From worker 0 by 1 to 2, which does not move: worker 1 is held.
+  constexpr uint64_t hops = 1000;
+  for (uint64_t n = 0; n < hops; ++n) {
+    relay.hop(0, 2, 1, 2);
+    for (int i = 0; i < 40; ++i) relay.engine->step(uint32_t(i) % 2);
+  }
+  for (int i = 0; i < 5; ++i) {
+    relay.work(0);
+    relay.work(1);
+  }
+  CHECK(relay.line(0).mail_sent == hops);  // it is not held
+  CHECK((relay.line(1).mail_refused == 0) == has_memory);
+  const MailStats mail = relay.work_until_settled();
+  uint64_t notes = 0, wrong = 0;
+  relay.count(2, notes, wrong);
+  CHECK((mail.refused == 0) == has_memory);
+  CHECK(notes == hops - mail.refused);
+  CHECK(mail.sent == 3 * notes + mail.refused);  // to relays 1 and 2, and to the sink
+  CHECK(mail.processed == 3 * notes);
+}
+
 TEST_CASE("messages to one worker do not wait for those to another") {
   SteppedRelays relay(3);
   // Worker 1 does not move: of these all but the first wait.
@@ -159,6 +192,22 @@ TEST_CASE("a host's message and mail each come in time, however much there is of
     }
     CHECK(steps <= 3 * (int(Mail::most_in_a_row) + 2));
     REQUIRE(future.get());
+  }
+  SECTION("messages to itself and of another worker without end") {
+    SteppedRelays relay(2);
+    relay.hop(0, 1, 2, 1'000'000);  // relays 0, 2, …: all on worker 0
+    for (int n = 0; n < 40; ++n) relay.hop(1, 1, 1, 1'000'000);
+    for (int i = 0; i < 1000; ++i) relay.engine->step(uint32_t(i) % 2);
+    for (int ask = 0; ask < 20; ++ask) {
+      auto future = relay.client->ask<Count>(Address<Sink>{0}, [](Count::Builder) {});
+      int steps = 0;
+      for (; !future.ready(); ++steps) {
+        relay.engine->step(1);
+        relay.engine->step(0);
+      }
+      CHECK(steps <= int(Mail::most_in_a_row) + 2);
+      REQUIRE(future.get());
+    }
   }
   SECTION("messages of the host without end") {
     SteppedRelays relay(2);
@@ -259,13 +308,7 @@ TEST_CASE("actors that send more than they receive come to an end on any graph, 
         relay.engine->step(uint32_t(random() % workers * (random() % 3 != 0)));
       }
     }
-    MailStats mail;
-    // A worker that is held finds nothing to do, and goes on in the next pass.
-    for (int passes = 0; passes < 1000; ++passes) {
-      relay.work_all(1);
-      mail = relay.mail();
-      if (mail.sent == mail.processed + mail.refused) break;
-    }
+    const MailStats mail = relay.work_until_settled();
     CHECK(mail.sent == mail.processed + mail.refused);
     CHECK(mail.failed == 0);
     uint64_t visited = 0, missing = 0;
