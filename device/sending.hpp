@@ -46,12 +46,11 @@ class SendingContext : public Context {
 /// - They leave when the handler has ended well, before its reply does. A handler that fails sends none.
 /// - From one actor to another they arrive in the order in which they were sent, each once.
 /// - tell() never blocks. Messages that find a full mailbox wait at the sender's worker. While that has no
-/// room
-///   for as many as a handler of the set may send, it handles nothing: it is held.
+///   room for as many as a handler of the set may send, it is *held*: it handles nothing.
 /// - A worker that is held for long moves its mail to memory of Options::spill_bytes, and does not slow down
 ///   its own senders any more. When that memory is full, further messages are lost, and counted as refused.
 /// - A message that its receiver refuses, or whose handler fails, is counted, and nobody is told.
-/// - Runtime::drain() waits for them. Those under way at terminate() are lost: Books::mail counts them.
+/// - Runtime::drain() waits for these messages. terminate() loses those under way: Books::mail counts them.
 template <uint32_t most>
 class Sending : public detail::SendingContext {
   static_assert(most >= 1 && most <= 32, "gyre::Sending<N>: a handler may send 1 to 32 messages");

@@ -64,7 +64,7 @@ class Mail {
   /// Takes the next message, if one comes before the host's; sends what waits, and gives slots back. The
   /// host's ring is polled where it says no, unless the worker is held.
   GYRE_DEVICE bool next() {
-    const bool waited = outbox_.count() != 0, progressed = waited && send_waiting() != 0;
+    const bool progressed = outbox_.count() != 0 && send_waiting() != 0;
     if (is_held()) {
       passes_held_ = progressed ? 0 : passes_held_ + 1;
       if (passes_held_ >= passes_before_spill) empty_mailbox();

@@ -275,8 +275,10 @@ class Worker {
     bool fast = true;
     if ((mismatch | uint32_t(requests_.in_stream())) != 0 && !is_mail()) {
       if (mismatch == 0) {
-        if constexpr (sends()) mail_.note_host();
-        if (try_batch()) return PollOutcome::message;
+        if (try_batch()) {
+          if constexpr (sends()) mail_.note_host();
+          return PollOutcome::message;
+        }
         if (!takes_batches()) next = requests_.prefetch<1>(1);  // crosses the bus while the handler runs
       } else {
         const PollOutcome outcome = classify_mismatch();
