@@ -131,12 +131,12 @@ class MailboxProducer {
 
   /// `peers`: one for each worker, in memory of the group. start() fills it.
   GYRE_DEVICE MailboxProducer(const Mailboxes<Memory>& mailboxes, uint32_t me, Peer* peers)
-      : mailboxes_(&mailboxes), peers_(peers), me_(me) {}
+      : mailboxes_(mailboxes), peers_(peers), me_(me) {}
   /// Collective over `group`, before the first message.
   template <class Group>
   GYRE_DEVICE void start(Group group) {
-    for (uint32_t k = group.rank(); k < mailboxes_->workers; k += group.size()) {
-      peers_[k] = {0, mailboxes_->allowance};
+    for (uint32_t k = group.rank(); k < mailboxes_.workers; k += group.size()) {
+      peers_[k] = {0, mailboxes_.allowance};
     }
     group.sync();
   }
@@ -151,12 +151,12 @@ class MailboxProducer {
   }
   /// Reads the limit if at most half of an allowance is left of it: before a message waits for it.
   GYRE_DEVICE void read_limit_early(uint32_t to) {
-    if ((peers_[to].limit - peers_[to].sent) * 2 <= mailboxes_->allowance) read_limit(to);
+    if ((peers_[to].limit - peers_[to].sent) * 2 <= mailboxes_.allowance) read_limit(to);
   }
   /// Claims `count` tickets in a row, at most room(to, count), and returns the first. As WorkerRings::claim.
   GYRE_DEVICE uint64_t claim(uint32_t to, uint32_t count) {
     peers_[to].sent += count;
-    return mailboxes_->rings.claim(to, count);
+    return mailboxes_.rings.claim(to, count);
   }
   /// Messages claimed for `to` so far, modulo 2^32.
   GYRE_DEVICE uint32_t sent(uint32_t to) const { return peers_[to].sent; }
@@ -165,11 +165,11 @@ class MailboxProducer {
   GYRE_DEVICE void read_limit(uint32_t to) {
     Peer& peer = peers_[to];
     // Pairs with the store in MailboxConsumer::raise().
-    const uint32_t limit = Memory::load_acquire(mailboxes_->limit(me_, to));
+    const uint32_t limit = Memory::load_acquire(mailboxes_.limit(me_, to));
     if (int32_t(limit - peer.limit) > 0) peer.limit = limit;  // else it was not raised yet
   }
 
-  const Mailboxes<Memory>* mailboxes_;
+  Mailboxes<Memory> mailboxes_;
   Peer* peers_;
   uint32_t me_;
 };
@@ -222,14 +222,14 @@ class MailboxConsumer {
   /// start() fills it.
   GYRE_DEVICE MailboxConsumer(const Mailboxes<Memory>& mailboxes, uint32_t me, Peer* peers, uint32_t* owed,
                               uint32_t& spare)
-      : mailboxes_(&mailboxes), peers_(peers), owed_(owed), spare_(&spare), me_(me) {}
+      : mailboxes_(mailboxes), peers_(peers), owed_(owed), spare_(&spare), me_(me) {}
   /// Collective over `group`, before the first message.
   template <class Group>
   GYRE_DEVICE void start(Group group) {
-    const uint32_t workers = mailboxes_->workers, allowance = mailboxes_->allowance;
+    const uint32_t workers = mailboxes_.workers, allowance = mailboxes_.allowance;
     for (uint32_t k = group.rank(); k < workers; k += group.size()) peers_[k] = {0, allowance, allowance};
     for (uint32_t k = group.rank(); k < owed_words(workers); k += group.size()) owed_[k] = 0;
-    if (group.rank() == 0) *spare_ = mailboxes_->rings.shape.slots - workers * allowance;
+    if (group.rank() == 0) *spare_ = mailboxes_.rings.shape.slots - workers * allowance;
     group.sync();
   }
 
@@ -248,20 +248,22 @@ class MailboxConsumer {
     if (peer.given == peer.taken && peer.grant < most_granted) peer.grant += granted_more(peer.grant);
     peer.given = peer.taken + peer.grant;
     // Pairs with the load in MailboxProducer::read_limit().
-    Memory::store_release(mailboxes_->limit(from, me_), peer.given);
+    Memory::store_release(mailboxes_.limit(from, me_), peer.given);
   }
   /// Raises the limits of all that are owed one. Collective over `group`.
   template <class Group>
   GYRE_DEVICE void give_back(Group group) {
     group.sync();  // every thread has read its slots
-    for (uint32_t word = 0; word < owed_words(mailboxes_->workers); ++word) {
-      const uint32_t owed = owed_[word];
-      if (owed == 0) continue;
-      for (uint32_t k = group.rank(); k < 32; k += group.size()) {
-        if ((owed >> k & 1) != 0) raise(word * 32 + k);
+    const uint32_t words = owed_words(mailboxes_.workers);
+    for (uint32_t first = 0; first < words; first += group.size()) {
+      const uint32_t place = first + group.rank(), mine = place < words ? owed_[place] : 0;
+      for (uint32_t left = group.ballot(mine != 0); left != 0; left &= left - 1) {
+        const uint32_t word = detail::lowest_bit(left), owed = group.broadcast_from(mine, word);
+        for (uint32_t k = group.rank(); k < 32; k += group.size()) {
+          if ((owed >> k & 1) != 0) raise((first + word) * 32 + k);
+        }
       }
-      group.sync();  // every thread has read the word
-      if (group.rank() == 0) owed_[word] = 0;
+      if (mine != 0) owed_[place] = 0;
     }
     group.sync();
   }
@@ -275,7 +277,7 @@ class MailboxConsumer {
     return 0;
   }
 
-  const Mailboxes<Memory>* mailboxes_;
+  Mailboxes<Memory> mailboxes_;
   Peer* peers_;
   uint32_t* owed_;
   uint32_t* spare_;

@@ -83,7 +83,10 @@ struct alignas(128) WorkerLine {
 /// Names the message that a worker is handling or handled last; the host reads it after a fault. The worker
 /// writes it when the actor or the message type changes.
 struct alignas(128) LastWords {
-  Packet packet;  ///< the actor's key (64 bits), actor type and message type (16 each); stamp 1: said
+  enum : uint32_t { one = 1, several = 2 };
+  /// The actor's key (64 bits), actor type and message type (16 each). Stamp 0: nothing; `one`: said;
+  /// `several`: messages of that type, to actors of that type, are handled at once, and there is no key.
+  Packet packet;
 };
 
 /// Keeps the tells that failed in a worker for the dead-letter log. An entry has two packets with the

@@ -12,6 +12,13 @@
 
 namespace gyre {
 
+/// Before a loop: it is not unrolled. NVRTC unrolls any short loop, and copies it wherever it is inlined.
+#if defined(__CUDACC_RTC__)
+#define GYRE_ROLLED _Pragma("unroll 1")
+#else
+#define GYRE_ROLLED
+#endif
+
 #if defined(__CUDACC_RTC__)
 
 /// Keeps `pointer` in registers, and says that it points to shared memory: what is reached by it is loaded by

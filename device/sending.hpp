@@ -40,13 +40,14 @@ class SendingContext : public Context {
 
 /// The Context of a handler that sends up to `most` messages, 1 to 32: a handler declares it as its first
 /// parameter, `void on(gyre::Sending<4>& ctx, view::Request::Reader in)`. Handlers send; hooks and on_batch()
-/// do not, and neither do actors whose messages are handled side by side.
+/// do not, and neither do actors with `side_by_side = true`.
 ///
 /// What holds of messages between actors:
 /// - They leave when the handler has ended well, before its reply does. A handler that fails sends none.
 /// - From one actor to another they arrive in the order in which they were sent, each once.
 /// - tell() never blocks. Messages that find a full mailbox wait at the sender's worker. While that has no
-///   room for as many as a handler of the set may send, it is *held*: it handles nothing.
+///   room for as many as a handler of the set may send, it is *held*: it handles only mail whose handlers
+///   do not send.
 /// - A worker that is held for long moves its mail to memory of Options::spill_bytes, and does not slow down
 ///   its own senders any more. When that memory is full, further messages are lost, and counted as refused.
 /// - A message that its receiver refuses, or whose handler fails, is counted, and nobody is told.
@@ -69,23 +70,64 @@ class Sending : public detail::SendingContext {
   /// Status::check_failed after more than `most` messages, or where the message does not fit a slot.
   template <class Message, class Actor, class Fill>
   GYRE_DEVICE void tell(Address<Actor> to, Fill&& fill) {
-    constexpr uint32_t message_type = message_number<Actor, Message>();
-    static_assert(message_type < HandlesOf<Actor>::count,
-                  "ctx.tell<Message>(address, …): the actor at that address has no handler for the message");
-    const uint32_t actor_type = staging_.number_of(detail::type_hash<Actor>());
+    const uint32_t actor_type = number_of<Message, Actor>();
     if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
     GYRE_CHECK(staged_ < most);  // more messages than gyre::Sending<most> allows
-    uint32_t* const message = staging_.message(staged_);
+    stage<Message>(staged_, actor_type, to, rank() == 0, fill);
+    ++staged_;
+  }
+
+  /// Sends `count` messages, each built by one thread of the team alone, once the handler has ended well: as
+  /// tell() does, in the order of their numbers. Every thread of the team must call it with an equal `count`;
+  /// it has no barrier. Never waits.
+  /// @tparam Message  as of tell()
+  /// @param address_of  called as address_of(n) for message n, below `count`; returns an Address<Actor>, of
+  ///                    one type for all
+  /// @param fill        called as fill(n, Message::Builder) to build message n; not for what depends on
+  ///                    rank()
+  template <class Message, class AddressOf, class Fill>
+  GYRE_DEVICE void tell_each(uint32_t count, AddressOf&& address_of, Fill&& fill) {
+    using Actor = typename decltype(address_of(uint32_t(0)))::Actor;
+    const uint32_t actor_type = number_of<Message, Actor>();
+    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
+    GYRE_CHECK(count <= most - staged_);  // more messages than gyre::Sending<most> allows
+    for (uint32_t n = rank(); n < count; n += size()) {
+      stage<Message>(staged_ + n, actor_type, address_of(n), true,
+                     [&](typename Message::Builder builder) { fill(n, builder); });
+    }
+    staged_ += count;
+  }
+
+ private:
+  // Returns the number of the receiver's type; Staging::no_actor if the set has none.
+  template <class Message, class Actor>
+  GYRE_DEVICE uint32_t number_of() const {
+    static_assert(message_number<Actor, Message>() < HandlesOf<Actor>::count,
+                  "ctx.tell<Message>(address, …): the actor at that address has no handler for the message");
+    return staging_.number_of(detail::type_hash<Actor>());
+  }
+  // Builds the n-th staged message.
+  // @param writes_envelope  of one thread of those that build it
+  template <class Message, class Actor, class Fill>
+  GYRE_DEVICE void stage(uint32_t n, uint32_t actor_type, Address<Actor> to, bool writes_envelope,
+                         Fill&& fill) {
+    uint32_t* const message = staging_.message(n);
     wire::Body body(message + Staging::envelope_words, staging_.body_capacity);
     typename Message::Builder builder(body.init_root(Message::data_words, Message::pointers));
     fill(builder);
     GYRE_CHECK(!body.full());  // the message is larger than a slot: see --slot-bytes
-    if (rank() == 0) {
-      auto& envelope = *reinterpret_cast<Envelope*>(message);
-      envelope = {key(), body.used_bytes(), 0, to.key, uint16_t(actor_type), uint16_t(message_type), 0, 0, 0};
-      MailHead::mark(envelope, staging_.worker(), actor_type_);
-    }
-    ++staged_;
+    if (!writes_envelope) return;
+    auto& envelope = *reinterpret_cast<Envelope*>(message);
+    envelope = {key(),
+                body.used_bytes(),
+                0,
+                to.key,
+                uint16_t(actor_type),
+                uint16_t(message_number<Actor, Message>()),
+                0,
+                0,
+                0};
+    MailHead::mark(envelope, staging_.worker(), actor_type_);
   }
 };
 

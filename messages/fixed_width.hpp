@@ -23,6 +23,11 @@ using uintptr_t = uint64_t;
 using size_t = unsigned long;
 #define GYRE_DEVICE __device__
 #define GYRE_DEVICE_NOINLINE __device__ __noinline__
+#if defined(GYRE_SENDS)
+#define GYRE_DEVICE_INLINE __device__ __forceinline__
+#else
+#define GYRE_DEVICE_INLINE __device__
+#endif
 #define GYRE_CONSTANT static __device__ const
 #undef offsetof  // libcu++'s is no constant
 #define offsetof(type, member) \
@@ -34,6 +39,9 @@ using size_t = unsigned long;
 /// clang).
 #define GYRE_DEVICE
 #define GYRE_DEVICE_NOINLINE
+/// Marks a function on a worker's path, which must be inlined or NVRTC keeps the worker in memory. It would
+/// not inline so much by itself in a set whose actors send (GYRE_SENDS); other sets are left to it.
+#define GYRE_DEVICE_INLINE
 /// Begins the definition of a constant array in a header, for either side.
 #define GYRE_CONSTANT inline constexpr
 #endif

@@ -302,7 +302,7 @@ uint64_t ActorSet::actor_bytes(uint32_t actors_per_worker) const {
   WorkingMemory working;
   for (const ActorDescription& actor : description_) {
     if (__builtin_add_overflow(bytes, actor.table(actors_per_worker).bytes(), &bytes)) return ~uint64_t(0);
-    working.make_room(actor.rollback_bytes, actor.scratch_bytes, actor.side_by_side != 0);
+    working.make_room(actor.rollback_bytes, actor.scratch_bytes, actor.has_side_by_side());
   }
   if (__builtin_add_overflow(bytes, working.bytes(), &bytes)) return ~uint64_t(0);
   return bytes;

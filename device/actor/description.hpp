@@ -11,7 +11,7 @@ struct ActorRecord {
   uint32_t state_bytes;     ///< of one actor in its table; 0: the type has no table
   uint32_t max_per_worker;  ///< actors; ~0: as many as the launch allows
   uint32_t handlers;
-  uint16_t side_by_side;          ///< 1: its messages may be handled side by side
+  uint16_t side_by_side;          ///< SideBySide: which of its messages may be handled at once
   uint16_t most_sent;             ///< messages that one of its handlers may send; 0: none sends
   uint32_t rollback_bytes;        ///< of its state, put back where a message ends in an error; 0: it is not
   uint32_t scratch_bytes;         ///< of scratch memory for one message
@@ -19,6 +19,8 @@ struct ActorRecord {
   uint16_t most_in_batch;         ///< messages that a call of an on_batch() takes; 0: it has none
   uint32_t shared_scratch_bytes;  ///< of a block's shared memory, for one message
 
+  /// HandlesSideBySide of the type.
+  GYRE_DEVICE constexpr bool has_side_by_side() const { return SideBySide(side_by_side) == SideBySide::any; }
   /// The type's table in a worker, where the launch allows so many actors of each type.
   GYRE_DEVICE constexpr ActorTableLayout table(uint32_t actors_per_worker) const {
     return {state_bytes, max_per_worker < actors_per_worker ? max_per_worker : actors_per_worker};
@@ -64,10 +66,15 @@ namespace detail {
 
 template <class Actor>
 GYRE_DEVICE constexpr ActorRecord record_of() {
+  if constexpr (side_by_side<Actor>() == SideBySide::distinct_keys) {
+    static_assert(!HasOnStart<Actor> && rollback_bytes<Actor>() == 0 && scratch_bytes<Actor>() == 0 &&
+                      shared_scratch_bytes<Actor>() == 0,
+                  "keys_side_by_side is for actors without on_start(), rollback_on_error and scratch memory");
+  }
   return {state_bytes<Actor>(),
           capacity_of<Actor>(~0u),
           gyre::HandlesOf<Actor>::count,
-          HandlesSideBySide<Actor> ? uint16_t(1) : uint16_t(0),
+          uint16_t(side_by_side<Actor>()),
           uint16_t(most_sent<Actor>()),
           rollback_bytes<Actor>(),
           scratch_bytes<Actor>(),

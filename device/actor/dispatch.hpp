@@ -1,6 +1,7 @@
 // From a message's two numbers to the call of its handler.
 #pragma once
 
+#include <gyre/bridge/mailbox.hpp>
 #include <gyre/device/actor/ending.hpp>
 #include <gyre/device/actor/handlers.hpp>
 #include <gyre/device/actor/on_batch.hpp>
@@ -29,7 +30,7 @@ GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
 
 // Calls Actor::on; with a Sending<most> where the handler takes one.
 template <uint32_t most, class Actor, class ContextType, class... Arguments>
-GYRE_DEVICE void run_handler(Actor& actor, ContextType& context, Arguments&... arguments) {
+GYRE_DEVICE_INLINE void run_handler(Actor& actor, ContextType& context, Arguments&... arguments) {
   if constexpr (most == 0) {
     actor.on(context, arguments...);
   } else {
@@ -44,8 +45,9 @@ GYRE_DEVICE void run_handler(Actor& actor, ContextType& context, Arguments&... a
 
 // Calls Actor::on with a reader and, for asks, a builder.
 template <class Actor, class Request, class ContextType, class Root>
-GYRE_DEVICE void call(Actor& actor, ContextType& context, wire::Message& message, wire::StructReader root,
-                      wire::Body& reply, uint32_t response_capacity, Root init_root) {
+GYRE_DEVICE_INLINE void call(Actor& actor, ContextType& context, wire::Message& message,
+                             wire::StructReader root, wire::Body& reply, uint32_t response_capacity,
+                             Root init_root) {
   ContextAccess::begin_handler<Actor>(context, message, reply, response_capacity);
   using Response = ResponseOf<Actor, Request>;
   typename Request::Reader reader(root);
@@ -86,8 +88,8 @@ GYRE_DEVICE constexpr bool root_fits(uint32_t capacity_bytes) {
 /// the whole handler group.
 /// @param response  zeroed, response_capacity bytes
 template <class Actor, class Request, class ContextType>
-GYRE_DEVICE Handled handle(Actor& actor, ContextType& context, const void* body, uint32_t body_bytes,
-                           void* response, uint32_t response_capacity) {
+GYRE_DEVICE_INLINE Handled handle(Actor& actor, ContextType& context, const void* body, uint32_t body_bytes,
+                                  void* response, uint32_t response_capacity) {
   wire::Message message(body, body_bytes, detail::traversal_words<Actor>(body_bytes));
   wire::Body reply(response, response_capacity);
   detail::call<Actor, Request>(actor, context, message, message.root(Request::type_id), reply,
@@ -149,9 +151,9 @@ GYRE_DEVICE uint64_t fast_path_mask_of(const RequestHead& head, const void* body
 // neither its place nor that of its lists is checked again.
 // @returns conclude(Ending)
 template <class Actor, class Request, class ContextType, class Conclude>
-GYRE_DEVICE Handling handle_fast(Actor& actor, ContextType& context, const RequestHead& head,
-                                 const void* body, uint32_t body_bytes, void* response,
-                                 uint32_t response_capacity, Conclude&& conclude) {
+GYRE_DEVICE_INLINE Handling handle_fast(Actor& actor, ContextType& context, const RequestHead& head,
+                                        const void* body, uint32_t body_bytes, void* response,
+                                        uint32_t response_capacity, Conclude&& conclude) {
   constexpr uint32_t words = Request::data_words + Request::pointers;
   [[maybe_unused]] uint64_t root[RequestHead::root_words];
   for (uint32_t k = 0; k < RequestHead::root_words; ++k) root[k] = head.behind_root_word(k);
@@ -177,7 +179,7 @@ struct ActorType {};
 /// Calls `visit(ActorType<Actor>{})` for the type with the number `actor_type`.
 /// @returns false where there is none
 template <class... Actors, class Visit>
-GYRE_DEVICE bool visit_actor(ActorList<Actors...>, uint32_t actor_type, Visit&& visit) {
+GYRE_DEVICE_INLINE bool visit_actor(ActorList<Actors...>, uint32_t actor_type, Visit&& visit) {
   uint32_t n = 0;
   return ((n++ == actor_type ? (visit(ActorType<Actors>{}), true) : false) || ...);
 }
@@ -185,8 +187,8 @@ GYRE_DEVICE bool visit_actor(ActorList<Actors...>, uint32_t actor_type, Visit&& 
 /// lies.
 /// @param tables  the worker's: of the first type, and behind it of the others
 template <class... Actors, class Visit>
-GYRE_DEVICE void visit_tables(ActorList<Actors...>, const EngineMemory& memory, uint8_t* tables,
-                              Visit&& visit) {
+GYRE_DEVICE_INLINE void visit_tables(ActorList<Actors...>, const EngineMemory& memory, uint8_t* tables,
+                                     Visit&& visit) {
   uint32_t n = 0;
   ActorTableLayout layout{};
   ((layout = ActorTables<Actors>::first(memory.actors_per_worker),
@@ -205,9 +207,9 @@ GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
 }
 
 template <class Actor, class ContextType, class... Requests>
-GYRE_DEVICE Handled dispatch_message(Handles<Requests...>, Actor& actor, ContextType& context,
-                                     uint32_t message_type, const void* body, uint32_t body_bytes,
-                                     void* response, uint32_t capacity) {
+GYRE_DEVICE_INLINE Handled dispatch_message(Handles<Requests...>, Actor& actor, ContextType& context,
+                                            uint32_t message_type, const void* body, uint32_t body_bytes,
+                                            void* response, uint32_t capacity) {
   Handled handled{Status::unknown_message, 0, 0, 0};
   uint32_t n = 0;
   (void)((message_type == n++
@@ -231,15 +233,15 @@ GYRE_DEVICE uint64_t fast_path_mask_of_message(Handles<Requests...>, const Reque
 // `types`, as RequestHead::types(), is compared whole with each handler's. `actor` may be null where it is of
 // another type.
 template <class Actor, class... Requests, class... Arguments>
-GYRE_DEVICE bool dispatch_fast_message(Handles<Requests...>, Handling& handling, uint32_t n, uint32_t types,
-                                       Actor* actor, Arguments&&... arguments) {
+GYRE_DEVICE_INLINE bool dispatch_fast_message(Handles<Requests...>, Handling& handling, uint32_t n,
+                                              uint32_t types, Actor* actor, Arguments&&... arguments) {
   return ((types == n ? (handling = handle_fast<Actor, Requests>(*actor, arguments...), true)
                       : (n += 1u << 16, false)) ||
           ...);
 }
 template <class Actor, class... Arguments>
-GYRE_DEVICE bool dispatch_fast_to(Handling& handling, uint32_t actor_type, uint32_t types, void* state,
-                                  Arguments&&... arguments) {
+GYRE_DEVICE_INLINE bool dispatch_fast_to(Handling& handling, uint32_t actor_type, uint32_t types, void* state,
+                                         Arguments&&... arguments) {
   if constexpr (state_bytes<Actor>() == 0) {
     Actor actor{};
     return dispatch_fast_message(gyre::HandlesOf<Actor>{}, handling, actor_type, types, &actor, arguments...);
@@ -278,8 +280,9 @@ GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const En
 
 // Calls the actor in `verdict.state`; a new actor's on_start comes first.
 template <class Actor, class ContextType>
-GYRE_DEVICE Handled dispatch_to(MessageVerdict& verdict, ContextType& context, uint32_t message_type,
-                                const void* body, uint32_t body_bytes, void* response, uint32_t capacity) {
+GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& context, uint32_t message_type,
+                                       const void* body, uint32_t body_bytes, void* response,
+                                       uint32_t capacity) {
   if constexpr (state_bytes<Actor>() == 0) {
     if (is_lifecycle(message_type)) return {Status::ok, 0, 0, 0};
     Actor actor{};
@@ -363,7 +366,7 @@ struct Dispatch {
   uint32_t capacity;
   Handled handled{Status::unknown_actor, 0, 0, 0};
   template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>) {
+  GYRE_DEVICE_INLINE void operator()(ActorType<Actor>) {
     handled = dispatch_to<Actor>(verdict, context, message_type, body, body_bytes, response, capacity);
   }
 };
@@ -393,6 +396,92 @@ GYRE_DEVICE bool dispatch_in_batch_to(uint32_t actor_type, uint32_t types, void*
   if constexpr (HandlesSideBySide<Actor>) {
     Handling handling = Handling::none;
     return dispatch_fast_to<Actor>(handling, actor_type, types, state, arguments...);
+  } else {
+    return false;
+  }
+}
+template <class Actor, class... Requests>
+GYRE_DEVICE bool message_sends(Handles<Requests...>, uint32_t message_type) {
+  uint32_t n = 0;
+  return ((message_type == n++ && most_sent_by<Actor, Requests>() != 0) || ...);
+}
+struct HandlerSends {
+  uint32_t message_type;
+  bool sends = false;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>) {
+    sends = message_sends<Actor>(gyre::HandlesOf<Actor>{}, message_type);
+  }
+};
+// Whether the messages of other actors to one handler of Actor are handled side by side.
+template <class Actor, class Request>
+GYRE_DEVICE constexpr bool handles_mail_side_by_side() {
+  constexpr bool answers = requires { typename ResponseOf<Actor, Request>::Builder; };
+  return side_by_side<Actor>() != SideBySide::none && !HasOnStart<Actor> &&
+         most_sent_by<Actor, Request>() == 0 && !answers;
+}
+// Of the handler that `types` names: how its messages are handled side by side.
+template <class Actor, class... Requests>
+GYRE_DEVICE SideBySide mail_side_by_side_of(Handles<Requests...>, uint32_t message_type) {
+  uint32_t n = 0;
+  const bool joins = ((message_type == n++ && handles_mail_side_by_side<Actor, Requests>()) || ...);
+  return joins ? side_by_side<Actor>() : SideBySide::none;
+}
+struct MailSideBySide {
+  uint32_t message_type;
+  SideBySide found = SideBySide::none;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>) {
+    found = mail_side_by_side_of<Actor>(gyre::HandlesOf<Actor>{}, message_type);
+  }
+};
+// Finds the actors of several messages, one a thread; those that are not there are created one after the
+// other.
+struct FindOrCreateEach {
+  bool has_one;
+  const Envelope& envelope;
+  MessageVerdict& verdict;
+  uint32_t actor_type;  // of all
+  void* state = nullptr;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
+    if constexpr (state_bytes<Actor>() != 0 && side_by_side<Actor>() != SideBySide::none) {
+      if (n != actor_type) return;
+      const ActorTable actors(table, layout);
+      if (has_one) state = actors.find(envelope.key);
+      for (uint32_t left = PollGroup::ballot(has_one && state == nullptr); left != 0; left &= left - 1) {
+        if (PollGroup::rank() == lowest_bit(left)) {
+          find_or_create_in<Actor>(actors, layout.capacity, envelope, verdict);
+          state = verdict.state;
+        }
+        PollGroup::sync();
+      }
+    }
+  }
+};
+template <class Actor, class Request, class... Arguments>
+GYRE_DEVICE void handle_one_of_mail(Actor* actor, Arguments&... arguments) {
+  if constexpr (handles_mail_side_by_side<Actor, Request>())
+    handle_fast<Actor, Request>(*actor, arguments...);
+}
+template <class Actor, class... Requests, class... Arguments>
+GYRE_DEVICE void dispatch_mail_message(Handles<Requests...>, Actor* actor, uint32_t message_type,
+                                       Arguments&... arguments) {
+  uint32_t n = 0;
+  (void)((message_type == n++ ? (handle_one_of_mail<Actor, Requests>(actor, arguments...), true) : false) ||
+         ...);
+}
+template <class Actor, class... Arguments>
+GYRE_DEVICE bool dispatch_mail_to(uint32_t actor_type, uint32_t types, void* state, Arguments&... arguments) {
+  if constexpr (side_by_side<Actor>() != SideBySide::none) {
+    if ((types & 0xffff) != actor_type) return false;
+    if constexpr (state_bytes<Actor>() == 0) {
+      Actor actor{};
+      dispatch_mail_message(gyre::HandlesOf<Actor>{}, &actor, types >> 16, arguments...);
+    } else {
+      dispatch_mail_message(gyre::HandlesOf<Actor>{}, static_cast<Actor*>(state), types >> 16, arguments...);
+    }
+    return true;
   } else {
     return false;
   }
@@ -504,9 +593,10 @@ GYRE_DEVICE void for_each_to_stop(ActorList<Actors...> actors, const EngineMemor
 /// Runs the handler that the two numbers select, or on_start or on_stop, of the actor in `verdict.state`. By
 /// the whole handler group.
 template <class... Actors, class ContextType>
-GYRE_DEVICE Handled dispatch(ActorList<Actors...> actors, MessageVerdict& verdict, ContextType& context,
-                             uint32_t actor_type, uint32_t message_type, const void* body,
-                             uint32_t body_bytes, void* response, uint32_t capacity) {
+GYRE_DEVICE_INLINE Handled dispatch(ActorList<Actors...> actors, MessageVerdict& verdict,
+                                    ContextType& context, uint32_t actor_type, uint32_t message_type,
+                                    const void* body, uint32_t body_bytes, void* response,
+                                    uint32_t capacity) {
   detail::Dispatch<ContextType> visit{verdict, context, message_type, body, body_bytes, response, capacity};
   visit_actor(actors, actor_type, visit);
   return visit.handled;
@@ -529,8 +619,8 @@ GYRE_DEVICE uint64_t fast_path_mask(ActorList<Actors...> actors, const RequestHe
 /// @param state      the actor's, which exists; null where its type has none
 /// @param arguments  detail::handle_fast's
 template <class... Actors, class... Arguments>
-GYRE_DEVICE Handling dispatch_fast(ActorList<Actors...>, uint32_t types, void* state,
-                                   Arguments&&... arguments) {
+GYRE_DEVICE_INLINE Handling dispatch_fast(ActorList<Actors...>, uint32_t types, void* state,
+                                          Arguments&&... arguments) {
   Handling handling = Handling::none;
   uint32_t n = 0;
   (void)(detail::dispatch_fast_to<Actors>(handling, n++, types, state, arguments...) || ...);
@@ -543,6 +633,39 @@ GYRE_DEVICE void dispatch_in_batch(ActorList<Actors...>, uint32_t types, void* s
                                    Arguments&&... arguments) {
   uint32_t n = 0;
   (void)(detail::dispatch_in_batch_to<Actors>(n++, types, state, arguments...) || ...);
+}
+
+/// Whether the handler with these numbers may send.
+/// @param types  RequestHead::types()
+template <class... Actors>
+GYRE_DEVICE bool handler_sends(ActorList<Actors...> actors, uint32_t types) {
+  detail::HandlerSends visit{types >> 16};
+  visit_actor(actors, types & 0xffff, visit);
+  return visit.sends;
+}
+/// Says how messages of other actors with these numbers are handled side by side.
+/// @param types  RequestHead::types()
+template <class... Actors>
+GYRE_DEVICE SideBySide mail_side_by_side(ActorList<Actors...> actors, uint32_t types) {
+  detail::MailSideBySide visit{types >> 16};
+  visit_actor(actors, types & 0xffff, visit);
+  return visit.found;
+}
+/// find_or_create() for one message of each thread that has one, all to actors of one type. By a warp.
+/// @returns the state of the thread's actor; null where its type has none, or `verdict` refuses it
+template <class... Actors>
+GYRE_DEVICE void* find_or_create_each(ActorList<Actors...> actors, const EngineMemory& memory,
+                                      uint8_t* tables, uint32_t actor_type, bool has_one,
+                                      const Envelope& envelope, MessageVerdict& verdict) {
+  detail::FindOrCreateEach visit{has_one, envelope, verdict, actor_type};
+  visit_tables(actors, memory, tables, visit);
+  return visit.state;
+}
+/// dispatch_fast() for a message of those that are handled side by side, by its thread.
+template <class... Actors, class... Arguments>
+GYRE_DEVICE void dispatch_mail(ActorList<Actors...>, uint32_t types, void* state, Arguments&&... arguments) {
+  uint32_t n = 0;
+  (void)(detail::dispatch_mail_to<Actors>(n++, types, state, arguments...) || ...);
 }
 
 /// Handles gathered messages by an on_batch(), for which most_in_batch() is not 0. By the whole handler

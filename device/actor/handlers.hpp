@@ -227,6 +227,27 @@ concept HandlesSideBySide = requires {
 template <class... Actors>
 inline constexpr bool any_side_by_side = (HandlesSideBySide<Actors> || ...);
 
+/// Which messages to actors of a type a worker of one warp may handle at once, beside each other.
+enum class SideBySide : uint16_t {
+  none,
+  any,           ///< HandlesSideBySide: also those to one actor
+  distinct_keys  ///< those of other actors, to different actors
+};
+/// Returns it for an actor; `distinct_keys` if it says `static constexpr bool keys_side_by_side = true`: when
+/// several messages of other actors have arrived for one of its handlers that neither answers nor sends, up
+/// to 32 are handled at once, each by one thread, one message of an actor at a time. Its handlers use no
+/// collective functions except Context's.
+template <class Actor>
+GYRE_DEVICE constexpr SideBySide side_by_side() {
+  if constexpr (HandlesSideBySide<Actor>) {
+    return SideBySide::any;
+  } else if constexpr (requires { requires Actor::keys_side_by_side; }) {
+    return SideBySide::distinct_keys;
+  } else {
+    return SideBySide::none;
+  }
+}
+
 /// Matches an actor with `static constexpr bool cuda_only = true`: the CPU engine refuses it by name. For the
 /// host's compiler its handlers need only be declared.
 template <class Actor>

@@ -106,6 +106,12 @@ class RequestReader {
     matching_ = 0;
     batch_ready_ = 0;
   }
+  /// Whether poll(), which did not return 0, found that no message begins; if so, the next poll loads anew.
+  GYRE_DEVICE bool found_none() {
+    if ((present_ & 1) != 0) return false;
+    window_left_ = 0;
+    return true;
+  }
   /// Says what poll() found where it did not return 0: message, corrupt or nothing. Collective.
   GYRE_DEVICE PollOutcome classify() {
     if ((present_ & 1) == 0) return count_empty_poll();

@@ -24,7 +24,7 @@ GYRE_DEVICE uint32_t Worker<Actors...>::fast_path_blockers(const RequestHead& he
 // Makes the message in hand the expected one, if it may take the fast path: messages that match it may take
 // it too. Where it may not, its actor may have been found or created.
 template <class... Actors>
-GYRE_DEVICE bool Worker<Actors...>::admit_to_fast_path() {
+GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_to_fast_path() {
   if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
   const bool same_actor = head().types() == expected_.head.types() && head().key() == expected_.head.key();
   if (!same_actor && !expect_actor()) return false;
@@ -58,9 +58,9 @@ GYRE_DEVICE void Worker<Actors...>::forget_all_expected() {
 // Finds or creates the actor of a message for another actor than the expected one, and expects that actor.
 // @returns whether the actor was there already
 template <class... Actors>
-GYRE_DEVICE bool Worker<Actors...>::expect_actor() {
+GYRE_DEVICE_INLINE bool Worker<Actors...>::expect_actor() {
   actor_found_ = true;
-  if constexpr (sends()) mail_.is_named = mail_.is_in_hand;
+  if constexpr (sends()) mail_.named = mail_.in_hand();
   if (HandlerGroup::rank() == 0) find_or_create_actor(*reinterpret_cast<const Envelope*>(request()));
   HandlerGroup::sync();
   const MessageVerdict& verdict = shared_->verdict;
@@ -88,14 +88,15 @@ GYRE_DEVICE void Worker<Actors...>::find_or_create_actor(const Envelope& envelop
 // One thread.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::name_last_words(uint64_t key, uint32_t types) const {
-  Memory::store(bridge_.last_words->packet, Packet{{uint32_t(key), uint32_t(key >> 32), types}, 1});
+  Memory::store(bridge_.last_words->packet,
+                Packet{{uint32_t(key), uint32_t(key >> 32), types}, LastWords::one});
 }
 
 template <class... Actors>
 struct Worker<Actors...>::FastConclusion {
   Worker& worker;
   const HandlerContext& context;
-  GYRE_DEVICE Handling operator()(const Ending& ending) const {
+  GYRE_DEVICE_INLINE Handling operator()(const Ending& ending) const {
     if constexpr (sends()) worker.mail_.staged = context.staged();
     return worker.conclude_fast(ending);
   }
@@ -104,7 +105,7 @@ struct Worker<Actors...>::FastConclusion {
 // Runs the handler and sends the reply. The key, the types and the size are read from the expected message,
 // which is in registers before the message arrives.
 template <class... Actors>
-GYRE_DEVICE Handling Worker<Actors...>::handle_on_fast_path() {
+GYRE_DEVICE_INLINE Handling Worker<Actors...>::handle_on_fast_path() {
   if constexpr (any_rolls_back<Actors...>) save_state(expected_.rollback_bytes, expected_.state);
   if constexpr (sends()) name_last_words_if_stale();
   HandlerContext context = make_context(expected_.head.key(), head().flags() != 0, expected_.head.types());
@@ -116,7 +117,7 @@ GYRE_DEVICE Handling Worker<Actors...>::handle_on_fast_path() {
 // After the handler. A warp votes whether a thread failed; the reason is computed for exceptional messages
 // alone, off the path of replies.
 template <class... Actors>
-GYRE_DEVICE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
+GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
   const bool ok = ending.failure_bits() == 0;
   // Where the reply's words lie is computed before the vote, which waits for `ok`.
   ReplyPlace place(PollGroup::rank(), pin_shared_address(request()), pin_shared_address(response_));

@@ -38,13 +38,18 @@ __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wan
 #endif
   const MessageMemory messages = Worker<Actors...>::message_memory(layout.shape);
   uint32_t* const response = request + messages.request_words();
-  const uint32_t words = messages.words() + Worker<Actors...>::staging_layout(layout.shape).words();
+  const uint32_t words =
+      messages.words() + Worker<Actors...>::staging_layout(layout.shape, layout.workers).words();
   for (uint32_t i = HandlerGroup::rank(); i < words; i += HandlerGroup::size()) request[i] = 0;
   HandlerGroup::sync();
 
-  Worker<Actors...>(Bridge::of(region, inbound, layout, worker), memory.of_worker(worker), request, response,
-                    worker_shared())
-      .run(DevicePause{});
+  Worker<Actors...> here(Bridge::of(region, inbound, layout, worker), memory.of_worker(worker), request,
+                         response, worker_shared());
+  if constexpr (any_sends<Actors...>()) {
+    here.run_with_mail(DevicePause{});
+  } else {
+    here.run(DevicePause{});
+  }
 }
 
 }  // namespace gyre

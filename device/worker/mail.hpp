@@ -6,18 +6,22 @@
 //   queue     messages to actors of this worker, and those that were moved out of the mailbox, in their order
 //   outbox    messages to other workers that no slot could be claimed for yet
 //
-// A worker whose outbox has no room for what one handler may send is held: it handles nothing until messages
-// have left. So senders wait for receivers, and nothing is lost. But there is no deadlock: a worker that is
-// held for long moves its mailbox to its queue, by which others can send to it. Outboxes wait for mailboxes,
-// and mailboxes wait for nothing. Only where the memory for queues is used up messages are refused, and
-// counted.
+// A worker whose outbox has no room for what one handler may send is held: until messages have left it
+// handles only mail whose handlers do not send. So senders wait for receivers, and nothing is lost. But there
+// is no deadlock: a worker that is held for long moves its mailbox to its queue, by which others can send to
+// it. Outboxes wait for mailboxes, and mailboxes wait for nothing. Only where the memory for queues is used
+// up messages are refused, and counted.
 #pragma once
 
+#include <gyre/bridge/placement.hpp>
 #include <gyre/device/platform.hpp>
 #include <gyre/device/worker/mail_queues.hpp>
 #include <gyre/device/worker/staging.hpp>
 
 namespace gyre {
+
+static_assert(sizeof(MailLayout::Producer::Peer) == StagingLayout::producer_words * sizeof(uint32_t) &&
+              sizeof(MailLayout::Consumer::Peer) == StagingLayout::consumer_words * sizeof(uint32_t));
 
 /// One worker's mail. The polling threads' alone, each with an object of its own and equal members. Refers to
 /// memory of the engine and of the group; stays where it is.
@@ -49,10 +53,12 @@ class Mail {
 
   // ---- Messages in
 
-  /// Begins to load the next message of the mailbox. RequestReader::poll() calls it beside each of its loads.
+  /// Begins to load the next message of the mailbox, and those behind it as far as each thread loads a
+  /// packet. RequestReader::poll() calls it beside each of its loads.
   GYRE_DEVICE void load() {
     const uint32_t k = PollGroup::rank();
-    packet_ = WorkersMemory::load(next_slot_.slot()[k < shape_.packets() ? k : 0]);
+    const bool is_of_lap = k < next_slot_.left_of_lap() * shape_.packets();
+    packet_ = WorkersMemory::load(next_slot_.slot()[is_of_lap ? k : 0]);
   }
   /// Whether load() found the begin of a message.
   GYRE_DEVICE bool found() const {
@@ -61,37 +67,63 @@ class Mail {
   /// Polls since the last message.
   GYRE_DEVICE uint32_t empty_polls() const { return empty_polls_; }
 
+  /// Whether there is nothing for next() to do. It need not be called then.
+  GYRE_DEVICE bool is_quiet() const {
+    const bool is_there = PollGroup::rank() == 0 && packet_.stamp == next_slot_.stamp();
+    return !PollGroup::any(is_there | has_waiting() | (taken_since_ != 0));
+  }
+  /// is_quiet() was true.
+  GYRE_DEVICE void note_quiet() {
+    if (empty_polls_ == empty_polls_before_publication) publish_counts();
+    ++empty_polls_;
+  }
   /// Takes the next message, if one comes before the host's; sends what waits, and gives slots back. The
   /// host's ring is polled where it says no, unless the worker is held.
-  GYRE_DEVICE bool next() {
-    const bool progressed = outbox_.count() != 0 && send_waiting() != 0;
-    if (is_held()) {
-      passes_held_ = progressed ? 0 : passes_held_ + 1;
-      if (passes_held_ >= passes_before_spill) empty_mailbox();
-      return poll_is_empty();
+  /// @param sends  sends(types): whether the handler that RequestHead::types() names may send: a worker that
+  ///               is held handles the messages of the others
+  template <class Sends>
+  GYRE_DEVICE_INLINE bool next(Sends&& sends) {
+    bool held = is_held(), progressed = false;
+    const bool may_wait = took_one_ && !held && ++passes_ % passes_between_retries != 0;
+    if (outbox_.count() != 0 && !may_wait) {
+      progressed = send_waiting() != 0;
+      held = is_held();
     }
-    passes_held_ = 0;
+    took_one_ = false;
+    if (!held || progressed) passes_held_ = 0;
     if (taken_in_row_ >= most_in_a_row) {
       taken_in_row_ = 0;
-      mailbox_first_ = !mailbox_first_;
+      queue_row_ = queue_.is_long() && !queue_row_;
+      queue_first_ = true;
       give_back();
       load();  // while the host's ring is polled
-      return poll_is_empty();
+      return none_taken();
     }
-    if (host_in_row_ >= most_in_a_row) {
-      host_in_row_ = 0;
-      load();  // polls of a stream need not have
+    const auto may_take_from_queue = [&] { return !held || !sends(types_in(queue_.front())); };
+    // Messages that were moved out of the mailbox come before those that are in it.
+    const bool has_queue = !queue_.empty(),
+               queue_comes_first = has_queue && (queue_first_ || queue_row_ || moved_ != 0);
+    queue_first_ = false;
+    bool from_queue = queue_comes_first && may_take_from_queue();
+    if (!from_queue) {
+      if (moved_ == 0 && found() && (!held || !may_send_ahead(sends)) && take_from_mailbox()) {
+        passes_held_ = 0;
+        return true;
+      }
+      from_queue = has_queue && !queue_comes_first && may_take_from_queue();
     }
-    if (mailbox_first_ && take_next_from_mailbox()) return true;
-    if (!queue_.empty()) return take_from_queue();
-    if (!mailbox_first_ && take_next_from_mailbox()) return true;
+    if (from_queue) {
+      passes_held_ = 0;
+      return take_from_queue();
+    }
+    if (held && ++passes_held_ >= passes_before_spill) empty_mailbox();
     give_back();
-    return poll_is_empty();
+    return none_taken();
   }
   /// Whether the outbox has no room for what a handler may send: no message is handled then.
   GYRE_DEVICE bool is_held() const { return outbox_.room() < staging_.layout.most_sent; }
-  /// The message that next() took.
-  GYRE_DEVICE const uint32_t* message() const { return staging_.memory + staging_.layout.mail(); }
+  /// The message that next() took; with gather(), the first of several.
+  GYRE_DEVICE const uint32_t* message(uint32_t n = 0) const { return staging_.mail(n); }
   /// The message was handled.
   GYRE_DEVICE void finish() {
     if (from_ == me_) return;
@@ -99,28 +131,95 @@ class Mail {
     if (PollGroup::rank() == 0 && consumer_.take(from_, 1)) consumer_.owe(from_);
     ++taken_since_;
   }
+  /// Takes the messages of the mailbox behind the one that next() took from it, as far as they are there,
+  /// have its size, and fit.
+  /// @param fits  fits(message): whether the message, one a thread, may be handled beside the others. Not
+  ///              collective
+  /// @returns how many are in hand, the one that next() took counted; 1 or less: that one alone
+  template <class Fits>
+  GYRE_DEVICE_INLINE uint32_t gather(Fits&& fits) {
+    if (from_ == me_ || !another_follows()) return 1;
+    const uint32_t rank = PollGroup::rank();
+    uint32_t most = staging_.layout.most_mail() - 1;  // behind the first, of this lap
+    if (most > next_slot_.left_of_lap()) most = next_slot_.left_of_lap();
+    if (most > most_in_a_row - taken_in_row_) most = most_in_a_row - taken_in_row_;
+    const uint32_t body_bytes = body_bytes_in(message()), needed = packets_for(body_bytes);
+    uint32_t log_width = log_least_width;  // threads that load one message, a packet each
+    while (needed > 1u << log_width && log_width < log_warp_size) ++log_width;
+    if (needed > 1u << log_width) return 1;
+    const uint32_t k = rank & ((1u << log_width) - 1), of_load = rank >> log_width;
+    const uint32_t messages_a_load = PollGroup::size() >> log_width;
+    Packet packets[loads_at_once];
+    for (uint32_t l = 0; l < loads_at_once; ++l) {
+      if (l * messages_a_load >= most) break;
+      const uint32_t n = l * messages_a_load + of_load;
+      const auto* const slot = next_slot_.slot() + (n < most ? n : 0) * shape_.packets();
+      packets[l] = WorkersMemory::load(slot[k < needed ? k : 0]);
+    }
+    PollGroup::sync();
+    bool whole = false;
+    for (uint32_t l = 0; l < loads_at_once; ++l) {
+      if (l * messages_a_load >= most) break;
+      const uint32_t n = l * messages_a_load + of_load;  // behind the first
+      const bool is_there = packets[l].stamp == next_slot_.stamp();
+      if (k < needed && n < most) unpack(packets[l], staging_.mail(n + 1), k);
+      // Each thread has one message: of rank r the r-th behind the first.
+      const uint32_t there = PollGroup::ballot(is_there), mine = rank - 1 - l * messages_a_load;
+      const uint32_t all = 0xffffffffu >> (32 - (1u << log_width));
+      if (mine < messages_a_load) whole = (there >> (mine << log_width) & all) == all;
+    }
+    PollGroup::sync();
+    bool joins = false;
+    gathered_from_ = from_;
+    if (rank == 0) joins = fits(message());
+    if (rank != 0 && whole && rank <= most) {
+      uint32_t* const own = staging_.mail(rank);
+      gathered_from_ = MailHead::unmark(own);
+      joins = gathered_from_ < layout_.workers && body_bytes_in(own) == body_bytes && fits(own);
+    }
+    const uint32_t count = PollGroup::leading(joins);
+    PollGroup::sync();
+    if (count < 2) return count;
+    next_slot_.advance(shape_, count - 1);
+    load();
+    taken_in_row_ += count - 1;
+    return count;
+  }
+  /// The messages that gather() took were handled.
+  GYRE_DEVICE void finish_gathered(uint32_t count) {
+    const uint32_t rank = PollGroup::rank(), from = gathered_from_;
+    const uint32_t same = PollGroup::match(from) & PollGroup::ballot(rank < count);
+    const bool leads = rank < count && (same & ((1u << rank) - 1)) == 0;
+    // Every thread has read the slots since gather(), which has barriers.
+    if (leads && consumer_.take(from, detail::count_bits(same))) consumer_.raise(from);
+    PollGroup::sync();
+  }
   /// A message of the host is handled, or several at once.
   GYRE_DEVICE void note_host() {
-    ++host_in_row_;
     taken_in_row_ = 0;
     empty_polls_ = 0;
+    if (++host_in_row_ < most_in_a_row) return;
+    host_in_row_ = 0;
+    load();  // polls of a stream need not have
   }
 
   // ---- Messages out
 
   /// Sends what the handler staged, in its order, and clears staging. Never waits.
-  GYRE_DEVICE void send(uint32_t staged) {
+  GYRE_DEVICE_INLINE void send(uint32_t staged) {
     staged = PollGroup::broadcast(staged);
+    GYRE_ROLLED
     for (uint32_t first = 0; first < staged; first += PollGroup::size()) {
       const uint32_t left = staged - first, n = left < PollGroup::size() ? left : PollGroup::size();
       const bool has_one = PollGroup::rank() < n;
       const uint32_t to = has_one ? worker_of(staging_.message(first + PollGroup::rank())) : me_;
       const bool may_go = has_one && to != me_ && !outbox_.has_one_for(to);
       const Claims claims = claim(may_go, to);
-      publish(claims, to, [&](uint32_t k) { return staging_.message(first + k); });
+      publish(claims, to, n, [&](uint32_t k) { return staging_.message(first + k); });
       const uint32_t to_itself = PollGroup::ballot(has_one && to == me_);
-      for (uint32_t k = 0; k < n; ++k) {
-        if ((claims.claimed >> k & 1) != 0) continue;
+      GYRE_ROLLED
+      for (uint32_t left = PollGroup::ballot(has_one) & ~claims.claimed; left != 0; left &= left - 1) {
+        const uint32_t k = detail::lowest_bit(left);
         const uint32_t* const message = staging_.message(first + k);
         const uint32_t body_bytes = MailHead::body_bytes(body_bytes_in(message));
         if ((to_itself >> k & 1) == 0) {
@@ -132,8 +231,7 @@ class Mail {
     }
     counts_.sent += staged;
     PollGroup::sync();
-    const uint32_t words = staged * staging_.layout.message_words;
-    for (uint32_t i = PollGroup::rank(); i < words; i += PollGroup::size()) staging_.message(0)[i] = 0;
+    staging_.clear(staged);
     PollGroup::sync();
   }
   /// Whether messages wait, for slots or to be handled: the worker must go on, for nobody wakes it.
@@ -144,8 +242,11 @@ class Mail {
   void take_reached(Visit&& visit) {
     if (!any_reached_) return;
     any_reached_ = false;
+    GYRE_ROLLED
     for (uint32_t word = 0; word < MailLayout::Consumer::owed_words(layout_.workers); ++word) {
-      for (uint32_t& bits = own<uint32_t>(layout_.reached())[word]; bits != 0; bits &= bits - 1) {
+      GYRE_ROLLED
+      for (uint32_t& bits = staging_.at<uint32_t>(staging_.layout.reached())[word]; bits != 0;
+           bits &= bits - 1) {
         visit(word * 32 + detail::lowest_bit(bits));
       }
     }
@@ -154,7 +255,7 @@ class Mail {
 
   // ---- Counts
 
-  GYRE_DEVICE void count_processed() { ++counts_.processed; }
+  GYRE_DEVICE void count_processed(uint32_t n) { counts_.processed += n; }
   GYRE_DEVICE void count_failed() { ++counts_.failed; }
   /// Publishes the counts, for the host to read. Relaxed: numbers alone.
   GYRE_DEVICE void publish_counts() const {
@@ -168,9 +269,15 @@ class Mail {
  private:
   enum : uint32_t {
     empty_polls_before_publication = 8,
+    // log2 of the threads that load or store a message together, a packet each, at least.
+    log_least_width = PollGroup::size() == 1 ? 0 : 2,
+    types_word = 6,     // of a message
+    loads_at_once = 8,  // of a thread
     // Before a worker that is held, and whose outbox stays as it is, empties its mailbox. A matter of speed:
     // most outboxes have room again before.
-    passes_before_spill = 8
+    passes_before_spill = 8,
+    // Of a worker that has messages to handle, from one pass over its outbox to the next.
+    passes_between_retries = 4
   };
 
   // What claim() gave the threads that have a message.
@@ -185,27 +292,28 @@ class Mail {
         begin_(MailLayout::begin(memory, place.worker, place.workers)),
         own_(begin_ + layout_.own(place.worker)),
         shape_(layout_.shape()),
+        placement_(place.workers),
         me_(place.worker),
         line_(bridge.worker_line),
-        staging_(staging),
+        staging_(of_all_workers(staging, place.workers)),
         mailboxes_{{reinterpret_cast<Packet*>(begin_), reinterpret_cast<uint64_t*>(begin_ + layout_.tails()),
                     shape_},
                    reinterpret_cast<uint32_t*>(begin_ + layout_.limits()),
                    place.workers,
                    MailLayout::allowance},
-        producer_(mailboxes_, me_, own<MailLayout::Producer::Peer>(layout_.producer_peers())),
-        consumer_(mailboxes_, me_, own<MailLayout::Consumer::Peer>(layout_.consumer_peers()),
-                  own<uint32_t>(layout_.owed()), *own<uint32_t>(layout_.spare())),
+        producer_(mailboxes_, me_, staging_.at<MailLayout::Producer::Peer>(staging_.layout.producers())),
+        consumer_(mailboxes_, me_, staging_.at<MailLayout::Consumer::Peer>(staging_.layout.consumers()),
+                  staging_.at<uint32_t>(staging_.layout.owed()), staging_.spare()),
         queue_(own_ + layout_.queue(), begin_ + layout_.pool_chunks(), whole<uint32_t>(layout_.pool_next()),
                {whole<WorkersMemory::Word>(layout_.pool_state()),
                 whole<WorkersMemory::Word>(layout_.pool_links()), layout_.chunks},
                layout_.queue_stride()),
-        outbox_(own_ + layout_.outbox(), layout_),
+        outbox_(own_ + layout_.outbox(), staging_.at<uint32_t>(staging_.layout.waits()), layout_),
         next_slot_(mailboxes_.rings.ring(me_), shape_) {}
 
-  template <class T>
-  GYRE_DEVICE T* own(uint64_t offset) const {
-    return reinterpret_cast<T*>(own_ + offset);
+  GYRE_DEVICE static Staging of_all_workers(Staging staging, uint32_t workers) {
+    staging.layout.workers = workers;
+    return staging;
   }
   // Of what all workers share.
   template <class T>
@@ -213,66 +321,100 @@ class Mail {
     return reinterpret_cast<T*>(begin_ + offset);
   }
   GYRE_DEVICE uint32_t worker_of(const uint32_t* message) const {
-    return uint32_t((message[4] | uint64_t(message[5]) << 32) % layout_.workers);
+    return placement_.worker_of(message[4] | uint64_t(message[5]) << 32);
   }
   // Returns false.
-  GYRE_DEVICE bool poll_is_empty() {
-    if (empty_polls_ == empty_polls_before_publication) publish_counts();
-    ++empty_polls_;
+  GYRE_DEVICE bool none_taken() {
+    note_quiet();
     return false;
   }
   // A message of an actor is taken.
   GYRE_DEVICE void note_taken() {
+    took_one_ = true;
     ++taken_in_row_;
     host_in_row_ = 0;
     empty_polls_ = 0;
   }
-  // Messages that were moved out of the mailbox come before those that are in it.
-  GYRE_DEVICE bool take_next_from_mailbox() {
-    const bool is_there = found();
-    return is_there && moved_ == 0 && take_from_mailbox();
+  // RequestHead::types() of a message.
+  GYRE_DEVICE static uint32_t types_in(const uint32_t* message) { return message[types_word]; }
+  // Whether the handler of the message whose begin found() saw may send; true where that is not known yet.
+  template <class Sends>
+  GYRE_DEVICE bool may_send_ahead(Sends&& sends) const {
+    static_assert(types_word % words_a_packet == 0);
+    constexpr uint32_t packet = types_word / words_a_packet;
+    if constexpr (PollGroup::size() <= packet) {
+      const Packet ahead = WorkersMemory::load(next_slot_.slot()[packet]);
+      return ahead.stamp != next_slot_.stamp() || sends(ahead.data[0]);
+    }
+    // take_from_mailbox() takes the same packet, or none if it is not there.
+    return sends(PollGroup::broadcast_from(packet_.data[0], packet));
   }
 
   // By one fetch-add a mailbox.
-  GYRE_DEVICE Claims claim(bool has_one, uint32_t to) {
+  GYRE_DEVICE_INLINE Claims claim(bool has_one, uint32_t to) {
     const EachClaim claim = claim_each(PollGroup{}, producer_, has_one, to);
     return {PollGroup::ballot(claim.claimed), claim.ticket};
   }
-  // Publishes the messages that slots were claimed for. Nothing in it fails or waits.
+  // Publishes the messages that slots were claimed for, as gyre::publish() does; several at once if they are
+  // short. Nothing in it fails or waits.
+  // @param count    threads that have a message: the first ones
   // @param message  as a function of the thread that claimed
   template <class MessageOf>
-  GYRE_DEVICE void publish(const Claims& claims, uint32_t to, MessageOf&& message) {
-    for (uint32_t left = claims.claimed; left != 0; left &= left - 1) {
-      const uint32_t k = detail::lowest_bit(left);
-      const uint32_t worker = PollGroup::broadcast_from(to, k);
-      const uint64_t low = PollGroup::broadcast_from(uint32_t(claims.ticket), k);
-      const uint64_t high = PollGroup::broadcast_from(uint32_t(claims.ticket >> 32), k);
-      const uint32_t* const words = message(k);
-      gyre::publish<WorkersMemory>(PollGroup{}, mailboxes_.rings.ring(worker), shape_, low | high << 32,
-                                   words, MailHead::body_bytes(body_bytes_in(words)));
-      note_reached(worker);
+  GYRE_DEVICE_INLINE void publish(const Claims& claims, uint32_t to, uint32_t count, MessageOf&& message) {
+    if (claims.claimed == 0) return;
+    const uint32_t rank = PollGroup::rank();
+    const bool claimed = (claims.claimed >> rank & 1) != 0;
+    const RingCursor<WorkersMemory> at(mailboxes_.rings.ring(claimed ? to : me_), shape_, claims.ticket);
+    const uint32_t packets =
+        claimed ? packets_for(MailHead::body_bytes(body_bytes_in(message(rank)))) : uint32_t(0);
+    if (PollGroup::any(claimed && at.stamps_whole_slot())) {
+      GYRE_ROLLED
+      for (uint32_t p = packets; claimed && at.stamps_whole_slot() && p < shape_.packets(); ++p) {
+        WorkersMemory::store(at.slot()[p], Packet{{0, 0, 0}, at.stamp()});
+      }
+      PollGroup::sync();
     }
+    uint32_t log_width = log_least_width;  // threads that store one message
+    while (1u << log_width < PollGroup::size() && PollGroup::any(packets > 1u << log_width)) ++log_width;
+    const auto slot = reinterpret_cast<uint64_t>(at.slot());
+    GYRE_ROLLED
+    for (uint32_t first = 0; first < count; first += PollGroup::size() >> log_width) {
+      const uint32_t k = first + (rank >> log_width);
+      const uint64_t low = PollGroup::broadcast_from(uint32_t(slot), k);
+      const uint64_t high = PollGroup::broadcast_from(uint32_t(slot >> 32), k);
+      const uint32_t stamp = PollGroup::broadcast_from(at.stamp(), k);
+      const uint32_t needed = PollGroup::broadcast_from(packets, k);
+      const uint32_t* const words = message(k);
+      GYRE_ROLLED
+      for (uint32_t p = rank & ((1u << log_width) - 1); p < needed; p += 1u << log_width) {
+        const uint32_t* const data = words + p * words_a_packet;
+        WorkersMemory::store(reinterpret_cast<Packet*>(low | high << 32)[p],
+                             Packet{{data[0], data[1], data[2]}, stamp});
+      }
+    }
+    if (claimed) note_reached(to);
   }
   GYRE_DEVICE void note_reached(uint32_t worker) {
 #if defined(__CUDACC_RTC__)
     (void)worker;
 #else
     any_reached_ = true;
-    own<uint32_t>(layout_.reached())[worker / 32] |= 1u << worker % 32;
+    staging_.at<uint32_t>(staging_.layout.reached())[worker / 32] |= 1u << worker % 32;
 #endif
   }
   // Sends of the outbox what can be sent now; returns how many messages.
-  GYRE_DEVICE uint32_t send_waiting() {
+  GYRE_DEVICE_INLINE uint32_t send_waiting() {
     return outbox_.send_each([&](const uint32_t* message) { return worker_of(message); },
                              [&](bool has_one, uint32_t to, Outbox::MessageOf message_of) {
                                const Claims claims = claim(has_one, to);
-                               publish(claims, to, message_of);
+                               publish(claims, to, PollGroup::size(), message_of);
                                return claims.claimed;
                              });
   }
   // Moves up to a row of messages from the mailbox to the queue, so that others can send. Where there is no
   // memory for them they are refused: without that two workers might wait for each other for ever.
-  GYRE_DEVICE void empty_mailbox() {
+  GYRE_DEVICE_INLINE void empty_mailbox() {
+    GYRE_ROLLED
     for (uint32_t n = 0; n < most_in_a_row && found() && take_from_mailbox(); ++n) {
       if (queue_.push(message(), body_bytes_in(message()))) {
         ++moved_;
@@ -284,18 +426,15 @@ class Mail {
     give_back();
   }
 
-  GYRE_DEVICE bool take_from_queue() {
-    uint32_t* const message = staging_.memory + staging_.layout.mail();
+  GYRE_DEVICE_INLINE bool take_from_queue() {
+    uint32_t* const message = staging_.mail(0);
     const uint32_t* const front = queue_.front();
     PollGroup::sync();
     copy_message(message, front, MailHead::body_bytes(body_bytes_in(front)));
     // Those that were moved have no sender any more.
     if ((message[MailHead::origin_word] & MailHead::origin_mask) == 0) --moved_;
     PollGroup::sync();
-    if (PollGroup::rank() == 0) {
-      message[MailHead::size_word] &= MailHead::size_mask;
-      message[MailHead::origin_word] &= ~MailHead::origin_mask;
-    }
+    if (PollGroup::rank() == 0) MailHead::unmark(message);
     PollGroup::sync();
     queue_.pop();
     from_ = me_;
@@ -303,16 +442,17 @@ class Mail {
     return true;
   }
   // Takes the message whose begin found() saw, if it is whole, and begins to load the one behind it.
-  GYRE_DEVICE bool take_from_mailbox() {
+  GYRE_DEVICE_INLINE bool take_from_mailbox() {
     const uint32_t k = PollGroup::rank();
     const uint32_t body_bytes = MailHead::body_bytes(PollGroup::broadcast(packet_.data[MailHead::size_word]));
     const uint32_t needed = packets_for(body_bytes);
     if (needed > shape_.packets()) return skip_slot();
-    uint32_t* const message = staging_.memory + staging_.layout.mail();
+    uint32_t* const message = staging_.mail(0);
     bool whole = k >= needed || packet_.stamp == next_slot_.stamp();
     uint32_t origin = 0;
     Packet packet = packet_;
     PollGroup::sync();
+    GYRE_ROLLED
     for (uint32_t p = k; p < needed; p += PollGroup::size()) {
       if (p != k) packet = WorkersMemory::load(next_slot_.slot()[p]);
       whole = whole && packet.stamp == next_slot_.stamp();
@@ -328,6 +468,7 @@ class Mail {
     origin = PollGroup::broadcast_from(origin, MailHead::origin_word / words_a_packet % PollGroup::size());
     if (origin - 1 >= layout_.workers) return skip_slot();
     from_ = origin - 1;
+    follows_ = k == shape_.packets() && packet_.stamp == next_slot_.stamp() && next_slot_.left_of_lap() > 1;
     PollGroup::sync();
     next_slot_.advance(shape_);
     load();
@@ -342,6 +483,10 @@ class Mail {
     load();
     return false;
   }
+  // Whether a message came with the one in hand, or one was there soon after it.
+  GYRE_DEVICE bool another_follows() const {
+    return shape_.packets() < PollGroup::size() ? PollGroup::any(follows_) : found();
+  }
   // Raises the limits of senders that are owed one.
   GYRE_DEVICE void give_back() {
     if (taken_since_ == 0) return;
@@ -353,6 +498,7 @@ class Mail {
   uint8_t* begin_;
   uint8_t* own_;  // what this worker alone uses
   RingShape shape_;
+  Placement placement_;
   uint32_t me_;
   WorkerLine* line_;
   Staging staging_;
@@ -365,10 +511,15 @@ class Mail {
   Packet packet_{};             // of the next slot, that this thread has loaded
   uint32_t moved_ = 0;          // messages in the queue that were moved out of the mailbox
   uint32_t passes_held_ = 0;    // that the worker is held and could send nothing
+  uint32_t passes_ = 0;         // that found messages waiting in the outbox, and others to handle
+  bool took_one_ = false;       // the last call of next() took a message
   uint32_t taken_in_row_ = 0;   // messages of actors, since the host's ring was polled
   uint32_t host_in_row_ = 0;    // messages of the host, since one of an actor
-  bool mailbox_first_ = false;  // before the queue
+  bool queue_first_ = false;    // before the mailbox, for one message
+  bool queue_row_ = false;      // and for a row of them
   uint32_t from_ = 0;           // the worker that the message in hand came from
+  bool follows_ = false;        // this thread saw that another lies behind it in the mailbox
+  uint32_t gathered_from_ = 0;  // that which this thread's message came from, of those that gather() took
   uint32_t taken_since_ = 0;    // messages of the mailbox since limits were raised
   uint32_t empty_polls_ = 0;
   Counts counts_;

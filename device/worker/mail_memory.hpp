@@ -62,29 +62,12 @@ struct MailLayout {
   }
 
   // From own() on.
-  GYRE_DEVICE constexpr uint64_t producer_peers() const { return 0; }
-  GYRE_DEVICE constexpr uint64_t consumer_peers() const {
-    return rounded(producer_peers() + uint64_t(workers) * sizeof(Producer::Peer));
-  }
-  GYRE_DEVICE constexpr uint64_t owed() const {
-    return rounded(consumer_peers() + uint64_t(workers) * sizeof(Consumer::Peer));
-  }
-  GYRE_DEVICE constexpr uint64_t spare() const {
-    return rounded(owed() + Consumer::owed_words(workers) * sizeof(uint32_t));
-  }
-  /// A bitmap of workers that were sent to, for an engine whose workers sleep.
-  GYRE_DEVICE constexpr uint64_t reached() const { return spare() + alignment; }
-  GYRE_DEVICE constexpr uint64_t queue() const {
-    return rounded(reached() + Consumer::owed_words(workers) * sizeof(uint32_t));
-  }
+  GYRE_DEVICE constexpr uint64_t queue() const { return 0; }
   GYRE_DEVICE constexpr uint64_t outbox() const { return rounded(queue() + chunk_bytes()); }
   GYRE_DEVICE constexpr uint64_t own_bytes() const { return rounded(outbox() + outbox_bytes()); }
 
   // From outbox() on.
-  GYRE_DEVICE constexpr uint64_t outbox_waits() const { return 2 * outbox_messages * sizeof(uint16_t); }
-  GYRE_DEVICE constexpr uint64_t outbox_begin() const {
-    return rounded(outbox_waits() + Consumer::owed_words(workers) * sizeof(uint32_t));
-  }
+  GYRE_DEVICE static constexpr uint64_t outbox_begin() { return 2 * outbox_messages * sizeof(uint16_t); }
   GYRE_DEVICE constexpr uint64_t outbox_bytes() const {
     return outbox_begin() + uint64_t(outbox_messages) * queue_stride() * sizeof(uint32_t);
   }

@@ -16,29 +16,116 @@ GYRE_DEVICE auto Worker<Actors...>::make_context(uint64_t key, bool is_ask,
   }
 }
 
-// Takes a message of an actor, if it is its turn; none once the worker is to stop. Polling threads.
+// turn() in a set that sends.
 template <class... Actors>
-GYRE_DEVICE bool Worker<Actors...>::next_mail() {
-  take_command();  // which was requested beside the last message
-  return !stop_seen_ && command_.command() != Command::stop && mail_.next();
+template <class Pause>
+GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::turn_with_mail(Pause pause) {
+  if constexpr (compares_packets) return warp_turn_with_mail(pause);
+  PollOutcome outcome = PollOutcome::nothing;
+  if constexpr (HandlerGroup::all_threads_poll()) {
+    bool is_mail = next_mail();
+    if (!is_mail) {
+      outcome = poll_requests();
+      if (outcome == PollOutcome::message) mail_.note_host();
+      is_mail = outcome == PollOutcome::nothing && mail_.found() && next_mail();
+    }
+    if (is_mail) {
+      begin_mail();
+      outcome = PollOutcome::message;
+    }
+  } else {
+    bool from_mail = false;
+    if (polls()) {
+      while (!(from_mail = next_mail()) && (outcome = poll_requests()) == PollOutcome::nothing) {
+        if (!mail_.found() && !mail_.has_waiting()) pause(empty_polls());
+      }
+      if (from_mail) {
+        outcome = PollOutcome::message;
+        requests_.request_command();  // the handler's time begins
+      } else {
+        mail_.note_host();
+      }
+    }
+    outcome = share_outcome(outcome, from_mail);
+  }
+  if (outcome == PollOutcome::message) {
+    handle_message(is_mail() ? admit_mail() : expected_mismatch() == 0 || admit_to_fast_path());
+    end_mail();
+  }
+  if (outcome == PollOutcome::corrupt) skip();
+  if (outcome == PollOutcome::nothing) pause(requests_.empty_polls());
+  return outcome;
+}
+// warp_turn() in a set that sends. It calls handle_message() in one place: that is most of the machine code.
+template <class... Actors>
+template <class Pause>
+GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause pause) {
+  if (take_command()) return PollOutcome::stop;
+  uint32_t mismatch = 0;
+  bool is_mail = false;
+  GYRE_ROLLED  // once more where a poll of the host's ring found mail alone
+      for (bool polled = false; !(is_mail = take_mail()) && !polled; polled = true) {
+    mismatch = poll_ring();
+    if (mismatch == 0 || !mail_.found() || !requests_.found_none()) break;
+  }
+  Prefetch<1> next;
+  bool fast = true;
+  if (is_mail) {
+    begin_mail();
+    if (handle_mail_together()) return PollOutcome::message;
+    fast = admit_mail();
+  } else {
+    if ((mismatch | uint32_t(requests_.in_stream())) != 0) {
+      if (mismatch == 0) {
+        if (try_batch()) {
+          mail_.note_host();
+          return PollOutcome::message;
+        }
+        if (!takes_batches()) next = requests_.prefetch<1>(1);
+      } else {
+        const PollOutcome outcome = classify_mismatch();
+        if (outcome == PollOutcome::nothing && mail_.has_waiting()) return outcome;
+        if (outcome != PollOutcome::message) return end_turn_without_message(outcome, pause);
+        fast = admit_to_fast_path();
+      }
+    }
+    mail_.note_host();
+  }
+  handle_message(fast);
+  end_mail();
+  requests_.adopt(next);
+  return PollOutcome::message;
 }
 
-// Makes a message of an actor the one in hand, if it is its turn: admit_mail(), handle_message() and
-// end_mail() follow. In a group in which all threads poll.
+// Takes a message of an actor, if it is its turn; none once the worker is to stop. Polling threads.
 template <class... Actors>
-GYRE_DEVICE bool Worker<Actors...>::begin_mail() {
-  if constexpr (sends()) {
-    if (!assert_warp_uniform(next_mail())) return false;
-    requests_.request_command();  // the handler's time begins
-    request_ = mail_.message();
-    head_ = RequestHead::load(request_);
-    return mail_.is_in_hand = true;
+GYRE_DEVICE_INLINE bool Worker<Actors...>::next_mail() {
+  take_command();  // which was requested beside the last message
+  return !stop_seen_ && command_.command() != Command::stop && take_mail();
+}
+// Takes a message of an actor, if it is its turn. Polling threads.
+template <class... Actors>
+GYRE_DEVICE_INLINE bool Worker<Actors...>::take_mail() {
+  if (mail_.is_quiet()) {
+    mail_.note_quiet();
+    return false;
   }
-  return false;
+  return assert_warp_uniform(
+      mail_.next([](uint32_t types) { return handler_sends(ActorList<Actors...>{}, types); }));
+}
+
+// Makes the message of an actor that was taken the one in hand: admit_mail(), handle_message() and end_mail()
+// follow. In a group in which all threads poll.
+template <class... Actors>
+GYRE_DEVICE_INLINE void Worker<Actors...>::begin_mail() {
+  requests_.request_command();  // the handler's time begins
+  request_ = mail_.message();
+  head_ = RequestHead::load(request_);
+  mail_.is_in_hand = true;
 }
 // After the message was handled. Every thread.
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::end_mail() {
+GYRE_DEVICE_INLINE void Worker<Actors...>::end_mail() {
   if constexpr (sends()) {
     if (!mail_.is_in_hand) return;
     swap_expected();
@@ -49,7 +136,7 @@ GYRE_DEVICE void Worker<Actors...>::end_mail() {
 // Says whether the message in hand, which is mail, may take the fast path. Other than with the host's, of
 // which packets are compared, each message's root and lists are looked at.
 template <class... Actors>
-GYRE_DEVICE bool Worker<Actors...>::admit_mail() {
+GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_mail() {
   swap_expected();
   if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
   const bool same_actor = head().types() == expected_.head.types() && head().key() == expected_.head.key();
@@ -60,6 +147,82 @@ GYRE_DEVICE bool Worker<Actors...>::admit_mail() {
     return true;
   }
   expected_.head.forget_size();
+  return false;
+}
+
+// Handles the message in hand, which is mail, together with those behind it in the mailbox that are for the
+// same handler, each by one thread: of the same actor one at a time, unless its type allows more. By a warp.
+// @returns false, with nothing done, if the message is to be handled alone
+template <class... Actors>
+GYRE_DEVICE_INLINE bool Worker<Actors...>::handle_mail_together() {
+  if constexpr (mail_side_by_side<Actors...>()) {
+    const uint32_t types = head().types();
+    const SideBySide allowed = gyre::mail_side_by_side(ActorList<Actors...>{}, types);
+    if (allowed == SideBySide::none || command_.command() != Command::run) return false;
+    const uint32_t count = mail_.gather([&](const uint32_t* message) {
+      const RequestHead other = RequestHead::load(message);
+      return other.types() == types && fast_path_blockers(other) == 0 &&
+             fast_path_mask(ActorList<Actors...>{}, other, message + envelope_words,
+                            bridge_.shape.body_capacity()) != 0;
+    });
+    if (count < 2) return false;
+
+    const uint32_t rank = PollGroup::rank();
+    const bool has_one = rank < count;
+    const uint32_t* const request = mail_.message(has_one ? rank : 0);
+    const RequestHead head = RequestHead::load(request);
+    MessageVerdict& verdict = shared_->batch_verdicts[rank];
+    name_several_if_stale(types);
+    void* const state = find_or_create_each(ActorList<Actors...>{}, shared_->memory, actors_, types & 0xffff,
+                                            has_one, *reinterpret_cast<const Envelope*>(request), verdict);
+    const bool created = has_one && verdict.new_actor != 0;
+    const bool refused = has_one && verdict.refused != Status::ok;
+    if (refused) detail::note_failure(verdict, {verdict.refused, verdict.detail, verdict.where, 0});
+    uint32_t turn = 0;
+    if (allowed == SideBySide::distinct_keys) {  // keys that differ in their upper halves alone wait too
+      const uint32_t same = PollGroup::match(uint32_t(head.key())) & PollGroup::ballot(has_one);
+      turn = detail::count_bits(same & ((1u << rank) - 1));
+    }
+    if (rank == 0) shared_->team_log_size = 0;
+    PollGroup::sync();
+    GYRE_ROLLED
+    for (uint32_t now = 0; PollGroup::any(has_one && turn >= now); ++now) {
+      if (has_one && !refused && turn == now) {
+        Context context(head.key(), false, *shared_, verdict, Team::part(0));
+        dispatch_mail(ActorList<Actors...>{}, types, state, context, head, request + envelope_words,
+                      head.body_bytes(), response_ + envelope_words, bridge_.shape.body_capacity(),
+                      [&](const Ending& ending) {
+                        if (ending.failure_bits() != 0) detail::note_failure(verdict, ending.handled());
+                        return Handling::done;
+                      });
+      }
+      PollGroup::sync();
+    }
+    if (rank == 0) shared_->team_log_size = log_warp_size;
+    const bool done = has_one && verdict.exceptional == 0;
+    if (done) {
+      report_.meter().processed(counts_of(types), ticks_since_found(), true);
+      verdict = MessageVerdict{};
+    }
+    mail_.count_processed(detail::count_bits(PollGroup::ballot(done)));
+    const bool any_created = PollGroup::any(created);
+    const uint32_t exceptional = PollGroup::ballot(has_one && !done);
+    GYRE_ROLLED
+    for (uint32_t left = exceptional; left != 0; left &= left - 1) {
+      const uint32_t n = detail::lowest_bit(left);
+      PollGroup::sync();
+      if (rank == 0) {
+        shared_->verdict = shared_->batch_verdicts[n];
+        shared_->batch_verdicts[n] = MessageVerdict{};
+      }
+      PollGroup::sync();
+      conclude(mail_.message(n), 0, false);
+    }
+    if (any_created) forget_all_expected();
+    mail_.finish_gathered(count);
+    mail_.is_in_hand = false;
+    return true;
+  }
   return false;
 }
 
@@ -75,20 +238,30 @@ GYRE_DEVICE void Worker<Actors...>::swap_expected() {
 // since.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::name_last_words_if_stale() {
-  if (mail_.is_named == mail_.is_in_hand) return;
-  mail_.is_named = mail_.is_in_hand;
+  if (mail_.named == mail_.in_hand()) return;
+  mail_.named = mail_.in_hand();
   if (HandlerGroup::rank() == 0) name_last_words(expected_.head.key(), expected_.head.types());
+}
+// Messages of one type that are handled at once have one record, which stays while they come.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::name_several_if_stale(uint32_t types) {
+  if (mail_.named == detail::Named::several && mail_.named_types == types) return;
+  mail_.named = detail::Named::several;
+  mail_.named_types = types;
+  if (HandlerGroup::rank() == 0)
+    Memory::store(bridge_.last_words->packet, Packet{{0, 0, types}, LastWords::several});
 }
 
 // Sends what the handler staged, or discards it where its message ends in an error. After a barrier; every
 // thread calls.
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::send_staged(Status status) {
+GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
   if (status == Status::ok) {
     if (polls() && assert_warp_uniform(mail_.staged != 0)) mail_.send(mail_.staged);
   } else {  // a thread may have staged more than this one knows
     const Staging all = staging();
     const uint32_t words = all.layout.most_sent * all.layout.message_words;
+    GYRE_ROLLED
     for (uint32_t i = HandlerGroup::rank(); i < words; i += HandlerGroup::size()) all.message(0)[i] = 0;
   }
   mail_.staged = 0;
@@ -97,7 +270,7 @@ GYRE_DEVICE void Worker<Actors...>::send_staged(Status status) {
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::count_tell(bool processed) {
   if constexpr (sends()) {
-    if (mail_.is_in_hand) return processed ? mail_.count_processed() : mail_.count_failed();
+    if (mail_.is_in_hand) return processed ? mail_.count_processed(1) : mail_.count_failed();
   }
   ++(processed ? report_.tells_processed : report_.tells_failed);
 }

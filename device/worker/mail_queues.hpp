@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/bridge/chunk_pool.hpp>
+#include <gyre/device/compiler_steering.hpp>
 #include <gyre/device/platform.hpp>
 #include <gyre/device/worker/mail_memory.hpp>
 #include <gyre/device/worker/staging.hpp>
@@ -12,6 +13,7 @@ namespace gyre {
 /// Copies a message to `to`; both are 16-aligned. Collective over PollGroup.
 GYRE_DEVICE inline void copy_message(uint32_t* to, const uint32_t* from, uint32_t body_bytes) {
   const uint32_t words = uint32_t(sizeof(Envelope) + body_bytes) / sizeof(uint32_t);
+  GYRE_ROLLED
   for (uint32_t i = PollGroup::rank(); i < words; i += PollGroup::size()) to[i] = from[i];
   PollGroup::sync();
 }
@@ -36,6 +38,8 @@ class MailQueue {
         stride_(stride) {}
 
   GYRE_DEVICE bool empty() const { return in_ring_ == 0 && last_ == Pool::no_chunk; }
+  /// Whether it has a row of messages, or more.
+  GYRE_DEVICE bool is_long() const { return in_ring_ >= capacity / 2 || last_ != Pool::no_chunk; }
   /// The oldest message. Not if empty().
   GYRE_DEVICE const uint32_t* front() const {
     return in_ring_ != 0 ? ring_ + ring_begin_ * stride_ : of_chunk(first_, begin_);
@@ -125,16 +129,16 @@ class Outbox {
   };
 
   /// @param memory  of this worker: MailLayout::outbox_bytes()
-  GYRE_DEVICE Outbox(uint8_t* memory, const MailLayout& layout)
-      : order_(reinterpret_cast<uint16_t*>(memory)),
-        left_(order_ + capacity),
-        waits_(reinterpret_cast<uint32_t*>(memory + layout.outbox_waits())),
-        messages_(reinterpret_cast<uint32_t*>(memory + layout.outbox_begin())),
+  /// @param waits   a bitmap of the workers, zeroed
+  GYRE_DEVICE Outbox(uint8_t* memory, uint32_t* waits, const MailLayout& layout)
+      : memory_(memory),
+        waits_(waits),
         stride_(layout.queue_stride()),
         wait_words_(MailLayout::Consumer::owed_words(layout.workers)) {}
   /// Before the first message.
   GYRE_DEVICE void start() {
-    for (uint32_t i = PollGroup::rank(); i < capacity; i += PollGroup::size()) order_[i] = uint16_t(i);
+    GYRE_ROLLED
+    for (uint32_t i = PollGroup::rank(); i < capacity; i += PollGroup::size()) order()[i] = uint16_t(i);
     PollGroup::sync();
   }
 
@@ -147,7 +151,7 @@ class Outbox {
   /// Appends a copy of a message to `worker`. There must be room().
   GYRE_DEVICE void push(uint32_t worker, const uint32_t* message, uint32_t body_bytes) {
     if (PollGroup::rank() == 0) waits_[worker / 32] |= 1u << worker % 32;
-    copy_message(messages_ + order_[count_] * stride_, message, body_bytes);
+    copy_message(messages() + order()[count_] * stride_, message, body_bytes);
     ++count_;
   }
   /// Sends what can be sent, oldest first, up to as many at once as the group has threads.
@@ -158,42 +162,51 @@ class Outbox {
   /// @returns how many were sent
   template <class WorkerOf, class Send>
   GYRE_DEVICE uint32_t send_each(WorkerOf&& worker_of, Send&& send) {
+    GYRE_ROLLED
     for (uint32_t i = PollGroup::rank(); i < wait_words_; i += PollGroup::size()) waits_[i] = 0;
     PollGroup::sync();
     uint32_t kept = 0, sent = 0;
+    GYRE_ROLLED
     for (uint32_t first = 0; first < count_; first += PollGroup::size()) {
       const bool has_one = first + PollGroup::rank() < count_;
-      const uint16_t place = order_[has_one ? first + PollGroup::rank() : 0];
-      const uint32_t to = worker_of(messages_ + place * stride_);
+      const uint16_t place = order()[has_one ? first + PollGroup::rank() : 0];
+      const uint32_t to = worker_of(messages() + place * stride_);
       const bool may_go = has_one && !has_one_for(to);
       uint32_t sent_now = 0;
       if (PollGroup::any(may_go)) {
-        sent_now = send(may_go, to, MessageOf{messages_, order_ + first, stride_});
+        sent_now = send(may_go, to, MessageOf{messages(), order() + first, stride_});
       }
       const bool stays = has_one && (sent_now >> PollGroup::rank() & 1) == 0;
       const uint32_t staying = PollGroup::ballot(stays), below = (1u << PollGroup::rank()) - 1;
       PollGroup::sync();  // every thread has read its place, and whether it may go
       if (stays) {
         detail::set_bits_in_group(waits_[to / 32], 1u << to % 32);
-        order_[kept + detail::count_bits(staying & below)] = place;
+        order()[kept + detail::count_bits(staying & below)] = place;
       } else if (has_one) {
-        left_[sent + detail::count_bits(sent_now & below)] = place;
+        freed()[sent + detail::count_bits(sent_now & below)] = place;
       }
       kept += detail::count_bits(staying);
       sent += detail::count_bits(sent_now);
       PollGroup::sync();
     }
-    for (uint32_t i = PollGroup::rank(); i < sent; i += PollGroup::size()) order_[kept + i] = left_[i];
+    GYRE_ROLLED
+    for (uint32_t i = PollGroup::rank(); i < sent; i += PollGroup::size()) order()[kept + i] = freed()[i];
     count_ = kept;
     PollGroup::sync();
     return sent;
   }
 
  private:
-  uint16_t* order_;  // a permutation of the places: of the messages in their order, then the free ones
-  uint16_t* left_;   // places that a pass over the messages freed
+  // A permutation of the places: of the messages in their order, then the free ones.
+  GYRE_DEVICE uint16_t* order() const { return reinterpret_cast<uint16_t*>(memory_); }
+  // Places that a pass over the messages freed.
+  GYRE_DEVICE uint16_t* freed() const { return order() + capacity; }
+  GYRE_DEVICE uint32_t* messages() const {
+    return reinterpret_cast<uint32_t*>(memory_ + MailLayout::outbox_begin());
+  }
+
+  uint8_t* memory_;
   uint32_t* waits_;  // a bitmap of the workers that messages wait for
-  uint32_t* messages_;
   uint32_t stride_, wait_words_;
   uint32_t count_ = 0;
 };

@@ -17,7 +17,7 @@ struct Worker<Actors...>::Bodies {
 };
 
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::handle_special() {
+GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
   const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
   if ((envelope.flags & envelope_flags::control) != 0) {
     answer_control(envelope);
@@ -28,7 +28,7 @@ GYRE_DEVICE void Worker<Actors...>::handle_special() {
     shared_->verdict.exceptional = 1;
     if (!actor_found_) refuse_or_find_actor(envelope);
   }
-  if constexpr (sends()) mail_.is_named = mail_.is_in_hand;
+  if constexpr (sends()) mail_.named = mail_.in_hand();
   if (!actor_found_)
     forget_expected();  // the last-words record may name another actor, and the fast path does not write it
   HandlerGroup::sync();
@@ -160,8 +160,8 @@ GYRE_DEVICE void Worker<Actors...>::roll_back(uint32_t bytes) const {
 // barrier.
 // @param request  the message in hand, or one of its batch
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::conclude(const uint32_t* request, uint32_t response_bytes,
-                                             bool response_in_block) {
+GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uint32_t response_bytes,
+                                                    bool response_in_block) {
   const Envelope envelope = *reinterpret_cast<const Envelope*>(request);
   const MessageVerdict& verdict = shared_->verdict;
   // Orders what any thread wrote to the arena or to buffers, and what it read of the arena, before the
@@ -211,8 +211,8 @@ GYRE_DEVICE void Worker<Actors...>::conclude(const uint32_t* request, uint32_t r
 }
 
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::answer(const Envelope& envelope, uint32_t response_bytes,
-                                           bool response_in_block) {
+GYRE_DEVICE_INLINE void Worker<Actors...>::answer(const Envelope& envelope, uint32_t response_bytes,
+                                                  bool response_in_block) {
   const MessageVerdict& verdict = shared_->verdict;
   void* const body = response_ + envelope_words;
   if (verdict.status != Status::ok) {
@@ -234,7 +234,7 @@ GYRE_DEVICE void Worker<Actors...>::answer(const Envelope& envelope, uint32_t re
 // Answers a control message. Once the host sees the reply, the counters and failed tells of all messages
 // before it are there.
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::answer_control(const Envelope& envelope) {
+GYRE_DEVICE_INLINE void Worker<Actors...>::answer_control(const Envelope& envelope) {
   if (polls()) report_.publish_counts(*shared_, requests_.ticket());
   if constexpr (sends()) {
     if (polls()) mail_.publish_counts();
@@ -248,7 +248,7 @@ GYRE_DEVICE void Worker<Actors...>::answer_control(const Envelope& envelope) {
 // Sends the body in response_ under the envelope of `asked`; the reply to an ask with bodies in the arena has
 // the block's number in place of the key. Every thread calls; the polling threads store.
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::reply(const Envelope& asked, uint8_t flags, uint32_t body_bytes) {
+GYRE_DEVICE_INLINE void Worker<Actors...>::reply(const Envelope& asked, uint8_t flags, uint32_t body_bytes) {
   if (!polls()) return;
   Envelope envelope = asked;
   envelope.body_bytes = body_bytes;

@@ -2,7 +2,9 @@
 // and the mail in hand.
 #pragma once
 
+#include <gyre/device/compiler_steering.hpp>
 #include <gyre/device/read/request_reader.hpp>
+#include <gyre/device/worker/message_memory.hpp>
 
 namespace gyre {
 
@@ -26,7 +28,15 @@ struct MailHead {
     envelope.origin = uint16_t(worker + 1);
   }
   GYRE_DEVICE static uint32_t body_bytes(uint32_t size) { return size & size_mask; }
-  /// Takes out of packet `k` what the host's messages do not have.
+  /// Takes out of a message what the host's messages do not have.
+  /// @returns the sending worker's number; a larger one than any has if the message has no sender
+  GYRE_DEVICE static uint32_t unmark(uint32_t* message) {
+    const uint32_t origin = message[origin_word] & origin_mask;
+    message[size_word] &= size_mask;
+    message[origin_word] &= ~origin_mask;
+    return origin - 1;
+  }
+  /// The same for packet `k` of it.
   GYRE_DEVICE static void unmark(Packet& packet, uint32_t k) {
     if (k == size_word / words_a_packet) packet.data[size_word % words_a_packet] &= size_mask;
     if (k == origin_word / words_a_packet) packet.data[origin_word % words_a_packet] &= ~origin_mask;
@@ -36,16 +46,39 @@ struct MailHead {
 /// The parts of that memory, in words. In the group's own memory, behind that of MessageMemory; zeroed at
 /// first. A value, the same on both sides.
 struct StagingLayout {
-  uint32_t message_words = 0;  ///< of one message
-  uint32_t actors = 0;         ///< types of the set
-  uint32_t most_sent = 0;      ///< messages that a handler may send, at most; 0: no handler sends
+  uint32_t message_words = 0;      ///< of one message: words_of()
+  uint32_t actors = 0;             ///< types of the set
+  uint32_t most_sent = 0;          ///< messages that a handler may send, at most; 0: no handler sends
+  bool mail_side_by_side = false;  ///< several messages of actors may be in hand at once
+  uint32_t workers = 0;            ///< of the engine. Only what lies behind messages() depends on it
 
-  enum : uint32_t { flags_words = 4 };
+  /// Of a message that fills a slot.
+  GYRE_DEVICE static constexpr uint32_t words_of(const RingShape& shape) {
+    return (shape.packets() * words_a_packet + 3) / 4 * 4;
+  }
+
+  enum : uint32_t { flags_words = 4, most_mail_words = 4096, producer_words = 2, consumer_words = 3 };
+  /// Messages of actors that may be in hand at once.
+  GYRE_DEVICE constexpr uint32_t most_mail() const {
+    const uint32_t most = mail_side_by_side ? most_mail_words / mail_stride() : 1;
+    return most == 0 ? 1 : most < most_side_by_side ? most : most_side_by_side;
+  }
+  /// From one to the next: threads that read words of their own use different banks of shared memory.
+  GYRE_DEVICE constexpr uint32_t mail_stride() const { return message_words | 4; }
   GYRE_DEVICE constexpr uint32_t types() const { return flags_words; }
   GYRE_DEVICE constexpr uint32_t mail() const { return types() + (2 * actors + 3) / 4 * 4; }
-  GYRE_DEVICE constexpr uint32_t messages() const { return mail() + message_words; }
+  GYRE_DEVICE constexpr uint32_t messages() const { return mail() + most_mail() * mail_stride(); }
+  /// What the worker knows of every other: MailboxProducer::Peer and MailboxConsumer::Peer.
+  GYRE_DEVICE constexpr uint32_t producers() const { return messages() + most_sent * message_words; }
+  GYRE_DEVICE constexpr uint32_t consumers() const { return producers() + workers * producer_words; }
+  /// Bitmaps of workers: those that are owed a limit, those that messages in the outbox wait for, and, for an
+  /// engine whose workers sleep, those that were sent to.
+  GYRE_DEVICE constexpr uint32_t bitmap_words() const { return (workers + 31) / 32; }
+  GYRE_DEVICE constexpr uint32_t owed() const { return consumers() + workers * consumer_words; }
+  GYRE_DEVICE constexpr uint32_t waits() const { return owed() + bitmap_words(); }
+  GYRE_DEVICE constexpr uint32_t reached() const { return waits() + bitmap_words(); }
   GYRE_DEVICE constexpr uint32_t words() const {
-    return most_sent == 0 ? 0 : messages() + most_sent * message_words;
+    return most_sent == 0 ? 0 : (reached() + bitmap_words() + 3) / 4 * 4;
   }
 };
 
@@ -57,6 +90,12 @@ struct Staging {
   StagingLayout layout;
   uint32_t body_capacity = 0;  ///< bytes
 
+  template <class T>
+  GYRE_DEVICE T* at(uint32_t words) const {
+    return reinterpret_cast<T*>(memory + words);
+  }
+  /// Slots of the worker's mailbox that no other holds: see MailboxConsumer.
+  GYRE_DEVICE uint32_t& spare() const { return memory[2]; }
   /// The sending worker's number, in the group's memory.
   GYRE_DEVICE uint32_t& worker() const { return memory[1]; }
   /// Not 0 if the message in hand is mail, as the polling threads found.
@@ -64,6 +103,15 @@ struct Staging {
   GYRE_DEVICE uint32_t* message(uint32_t n) const {
     return memory + layout.messages() + n * layout.message_words;
   }
+  /// Clears the first `count` messages. Collective over PollGroup; it has no barrier.
+  GYRE_DEVICE void clear(uint32_t count) const {
+    auto* const packets = reinterpret_cast<Packet*>(message(0));
+    const uint32_t end = count * layout.message_words * sizeof(uint32_t) / sizeof(Packet);
+    GYRE_ROLLED
+    for (uint32_t i = PollGroup::rank(); i < end; i += PollGroup::size()) packets[i] = Packet{};
+  }
+  /// The n-th message of an actor that is in hand.
+  GYRE_DEVICE uint32_t* mail(uint32_t n) const { return memory + layout.mail() + n * layout.mail_stride(); }
   GYRE_DEVICE uint64_t* types() const { return reinterpret_cast<uint64_t*>(memory + layout.types()); }
   /// Returns the number of the actor type with that detail::type_hash(); no_actor if the set has none.
   GYRE_DEVICE uint32_t number_of(uint64_t hash) const {

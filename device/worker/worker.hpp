@@ -38,11 +38,19 @@ struct ExpectedMessage {
 
 namespace detail {
 
+// What the last-words record names.
+enum class Named : uint32_t {
+  of_host,   // a message of the host
+  of_actor,  // one of an actor
+  several    // several of actors, of one type
+};
 // What a worker that has mail remembers of the message in hand.
 struct MailInHand : Mail {
   using Mail::Mail;
-  bool is_in_hand = false;         // the message in hand is of another actor, not of the host
-  bool is_named = false;           // so was the message that the last-words record names
+  GYRE_DEVICE Named in_hand() const { return is_in_hand ? Named::of_actor : Named::of_host; }
+  bool is_in_hand = false;  // the message in hand is of another actor, not of the host
+  Named named = Named::of_host;
+  uint32_t named_types = 0;        // of several
   uint32_t staged = 0;             // messages that the handler in hand has staged
   ExpectedMessage other_expected;  // of the host while a message of an actor is in hand, and else of actors
 };
@@ -74,7 +82,7 @@ class Worker {
  public:
   /// @param memory    `actors`: this worker's, WorkingMemory and ActorTables<Actors…>::bytes bytes, zeroed
   /// @param request   the first part of message_memory(bridge.shape), of the group's own memory, 16-aligned
-  /// @param response  the second part and behind it that of staging_layout(bridge.shape), zeroed
+  /// @param response  the second part and behind it that of staging_layout(bridge.shape, …), zeroed
   GYRE_DEVICE Worker(const Bridge& bridge, const EngineMemory& memory, uint32_t* request, uint32_t* response,
                      WorkerShared& shared)
       : bridge_(bridge),
@@ -108,8 +116,10 @@ class Worker {
     return {shape, compares_packets, any_side_by_side<Actors...>, most_gathered<Actors...>};
   }
   /// Of no words unless a handler sends.
-  GYRE_DEVICE static constexpr StagingLayout staging_layout(const RingShape& shape) {
-    return {message_words(shape), uint32_t(sizeof...(Actors)), detail::largest(most_sent<Actors>()...)};
+  /// @param workers  of the engine
+  GYRE_DEVICE static constexpr StagingLayout staging_layout(const RingShape& shape, uint32_t workers) {
+    return {StagingLayout::words_of(shape), uint32_t(sizeof...(Actors)),
+            detail::largest(most_sent<Actors>()...), mail_side_by_side<Actors...>(), workers};
   }
 
   /// Works until commanded to stop. Calls `pause(n)` after the n-th empty poll in a row.
@@ -119,9 +129,17 @@ class Worker {
   /// slots are kept; the comparison of clocks and a pause after their time. Only loops in a handler have no
   /// bound of Gyre's: Context::should_stop() is for them.
   template <class Pause>
-  GYRE_DEVICE void run(Pause pause) {
+  GYRE_DEVICE_INLINE void run(Pause pause) {
     if (!start()) return;
     while (turn(pause) != PollOutcome::stop) {
+    }
+    finish();
+  }
+  /// run() in a set that sends: inlined, or else NVRTC would keep the worker in memory, not in registers.
+  template <class Pause>
+  GYRE_DEVICE_INLINE void run_with_mail(Pause pause) {
+    if (!start()) return;
+    while (turn_with_mail(pause) != PollOutcome::stop) {
     }
     finish();
   }
@@ -193,6 +211,11 @@ class Worker {
   using Ending = detail::Ending;
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
   GYRE_DEVICE static constexpr bool sends() { return any_sends<Actors...>(); }
+  // Whether several messages of actors may be in hand at once.
+  template <class... Types>
+  GYRE_DEVICE static constexpr bool mail_side_by_side() {
+    return compares_packets && ((side_by_side<Types>() != SideBySide::none) || ...);
+  }
   using HandlerContext = typename detail::Sends<any_sends<Actors...>()>::HandlerContext;
   using MailType = typename detail::Sends<any_sends<Actors...>()>::MailType;
 
@@ -216,48 +239,19 @@ class Worker {
   // ---- The turn
 
   template <class Pause>
-  GYRE_DEVICE PollOutcome turn(Pause pause) {
+  GYRE_DEVICE_INLINE PollOutcome turn(Pause pause) {
+    if constexpr (sends()) return turn_with_mail(pause);
     if constexpr (compares_packets) return warp_turn(pause);
     PollOutcome outcome = PollOutcome::nothing;
     if constexpr (HandlerGroup::all_threads_poll()) {
-      if (begin_mail()) {
-        outcome = PollOutcome::message;
-      } else {
-        outcome = poll_requests();
-        if constexpr (sends()) {
-          if (outcome == PollOutcome::message) mail_.note_host();
-          if (outcome == PollOutcome::nothing && mail_.found() && begin_mail())
-            outcome = PollOutcome::message;
-        }
-      }
+      outcome = poll_requests();
     } else {
-      [[maybe_unused]] bool from_mail = false;
       if (polls()) {
-        if constexpr (sends()) {
-          while (!(from_mail = next_mail()) && (outcome = poll_requests()) == PollOutcome::nothing) {
-            if (!mail_.found() && !mail_.has_waiting()) pause(empty_polls());
-          }
-          if (from_mail) {
-            outcome = PollOutcome::message;
-            requests_.request_command();  // the handler's time begins
-          } else {
-            mail_.note_host();
-          }
-        } else {
-          while ((outcome = poll_requests()) == PollOutcome::nothing) pause(requests_.empty_polls());
-        }
+        while ((outcome = poll_requests()) == PollOutcome::nothing) pause(requests_.empty_polls());
       }
-      outcome = share_outcome(outcome, from_mail);
+      outcome = share_outcome(outcome, false);
     }
-    if (outcome == PollOutcome::message) {
-      bool fast = false;
-      if constexpr (sends()) {
-        if (is_mail()) fast = admit_mail();
-      }
-      if (!is_mail()) fast = expected_mismatch() == 0 || admit_to_fast_path();
-      handle_message(fast);
-      end_mail();
-    }
+    if (outcome == PollOutcome::message) handle_message(expected_mismatch() == 0 || admit_to_fast_path());
     if (outcome == PollOutcome::corrupt) skip();
     if (outcome == PollOutcome::nothing) pause(requests_.empty_polls());
     return outcome;
@@ -267,18 +261,14 @@ class Worker {
   // covers everything that keeps a message from the fast path. After a command other than `run`, poll()
   // reports a mismatch too: take_command() makes the reader forget the expected message.
   template <class Pause>
-  GYRE_DEVICE PollOutcome warp_turn(Pause pause) {
+  GYRE_DEVICE_INLINE PollOutcome warp_turn(Pause pause) {
     if (take_command()) return PollOutcome::stop;
-    if constexpr (sends()) begin_mail();
     const uint32_t mismatch = poll_ring();
     Prefetch<1> next;
     bool fast = true;
-    if ((mismatch | uint32_t(requests_.in_stream())) != 0 && !is_mail()) {
+    if ((mismatch | uint32_t(requests_.in_stream())) != 0) {
       if (mismatch == 0) {
-        if (try_batch()) {
-          if constexpr (sends()) mail_.note_host();
-          return PollOutcome::message;
-        }
+        if (try_batch()) return PollOutcome::message;
         if (!takes_batches()) next = requests_.prefetch<1>(1);  // crosses the bus while the handler runs
       } else {
         const PollOutcome outcome = classify_mismatch();
@@ -286,15 +276,7 @@ class Worker {
         fast = admit_to_fast_path();
       }
     }
-    if constexpr (sends()) {
-      if (is_mail()) {
-        fast = admit_mail();
-      } else {
-        mail_.note_host();
-      }
-    }
     handle_message(fast);
-    if constexpr (sends()) end_mail();
     requests_.adopt(next);
     return PollOutcome::message;
   }
@@ -307,9 +289,6 @@ class Worker {
     if (outcome == PollOutcome::corrupt) {
       skip();
     } else {
-      if constexpr (sends()) {
-        if (mail_.found() || mail_.has_waiting()) return outcome;  // the next turn takes it
-      }
       pause(empty_polls());
     }
     return outcome;
@@ -330,7 +309,7 @@ class Worker {
   }
 
   // Polling threads.
-  GYRE_DEVICE PollOutcome poll_requests() {
+  GYRE_DEVICE_INLINE PollOutcome poll_requests() {
     if (!samples_command_each_poll && take_command()) return PollOutcome::stop;
     const PollOutcome outcome = poll_ring() == 0 ? PollOutcome::message : classify_or_publish_credit();
     requests_.request_cached_command();
@@ -339,11 +318,21 @@ class Worker {
     return outcome;
   }
   // Polls the ring, and the mailbox beside it.
-  GYRE_DEVICE uint32_t poll_ring() {
+  GYRE_DEVICE_INLINE uint32_t poll_ring() {
     if constexpr (sends()) {
-      return is_mail() ? 0 : requests_.poll(replies_.has_room() && !mail_.is_held(), mail_);
+      if (is_mail()) return 0;
+      const uint32_t mismatch = requests_.poll(replies_.has_room() && !mail_.is_held(), mail_);
+      take_request();
+      return mismatch;
     }
     return requests_.poll(replies_.has_room());
+  }
+  // In a set that sends: makes the request reader's message the one in hand.
+  GYRE_DEVICE void take_request() {
+    if constexpr (sends() && HandlerGroup::all_threads_poll()) {
+      request_ = requests_.request();
+      head_ = requests_.head();
+    }
   }
   // Polls since the last message from anywhere.
   GYRE_DEVICE uint32_t empty_polls() const {
@@ -354,6 +343,7 @@ class Worker {
   }
   GYRE_DEVICE PollOutcome classify_or_publish_credit() {
     const PollOutcome outcome = requests_.classify();
+    take_request();
     if (outcome == PollOutcome::nothing &&
         requests_.empty_polls() >= RequestReader::empty_polls_before_credit &&
         report_.credit_is_behind(requests_.ticket()) && PollGroup::rank() == 0) {
@@ -365,7 +355,7 @@ class Worker {
   // Takes the last sample of the command, if any: acknowledges a new command, publishes what is due, and
   // forgets the expected message where the command is not `run`. Polling threads.
   // @returns whether the worker is to stop
-  GYRE_DEVICE bool take_command() {
+  GYRE_DEVICE_INLINE bool take_command() {
     if (requests_.take_command_sample()) {
       const CommandWatch& watch = requests_.command_watch();
       const bool other = command_.word != watch.command().word;
@@ -385,7 +375,7 @@ class Worker {
   // Passes the polling threads' findings to the whole group. Called by every thread.
   // @param outcome    of rank 0; ignored in others
   // @param from_mail  as `outcome`
-  GYRE_DEVICE PollOutcome share_outcome(PollOutcome outcome, [[maybe_unused]] bool from_mail) {
+  GYRE_DEVICE_INLINE PollOutcome share_outcome(PollOutcome outcome, [[maybe_unused]] bool from_mail) {
     if (HandlerGroup::rank() == 0) {
       shared_->outcome = outcome;
       shared_->command = command_.word;
@@ -407,17 +397,12 @@ class Worker {
 
   // The message in hand. Called by every thread, as all functions below unless they say otherwise.
   GYRE_DEVICE const uint32_t* request() const {
-    if constexpr (sends()) {
-      if (is_mail()) return request_;
-    }
-    if constexpr (HandlerGroup::all_threads_poll()) return requests_.request();
+    if constexpr (HandlerGroup::all_threads_poll() && !sends()) return requests_.request();
     return request_;
   }
   GYRE_DEVICE const RequestHead& head() const {
-    if constexpr (sends()) {
-      if (is_mail()) return head_;
-    }
-    if constexpr (HandlerGroup::all_threads_poll()) return requests_.head();
+    // Not a choice between two: the compiler would keep both in memory.
+    if constexpr (HandlerGroup::all_threads_poll() && !sends()) return requests_.head();
     return head_;
   }
   // CommandWatch::now_us().
@@ -440,13 +425,14 @@ class Worker {
       if (mail_.is_in_hand) return mail_.finish();
     }
     requests_.advance(n);
+    take_request();
     // Every thread of a warp stores the same, in one access: a branch for one of them would make the warp
     // diverge.
     if (report_.credit_is_due(requests_.ticket(), n)) report_.publish_credit(requests_.ticket());
   }
 
   // @param may_be_fast  the message may take the fast path; after all it may still end in the special path
-  GYRE_DEVICE void handle_message(bool may_be_fast) {
+  GYRE_DEVICE_INLINE void handle_message(bool may_be_fast) {
     if (takes_batches() && !is_mail() && may_be_fast && handle_gathered()) return;
     Handling handling = Handling::none;
     if (may_be_fast) handling = handle_on_fast_path();
@@ -462,8 +448,14 @@ class Worker {
   }
 
   // ---- mail_path.hpp
+  template <class Pause>
+  GYRE_DEVICE_INLINE PollOutcome turn_with_mail(Pause pause);
+  template <class Pause>
+  GYRE_DEVICE_INLINE PollOutcome warp_turn_with_mail(Pause pause);
   GYRE_DEVICE Staging staging() const {
-    return {responses_ + message_memory_.reply_words(), staging_layout(bridge_.shape),
+    return {responses_ + message_memory_.reply_words(),
+            staging_layout(bridge_.shape, 0),  // see StagingLayout::workers
+
             bridge_.shape.body_capacity()};
   }
   GYRE_DEVICE HandlerContext make_context(uint64_t key, bool is_ask, uint32_t types) const;
@@ -471,27 +463,30 @@ class Worker {
     if constexpr (sends()) return mail_.is_in_hand;
     return false;
   }
-  GYRE_DEVICE bool next_mail();
-  GYRE_DEVICE bool begin_mail();
-  GYRE_DEVICE void end_mail();
-  GYRE_DEVICE bool admit_mail();
+  GYRE_DEVICE_INLINE bool next_mail();
+  GYRE_DEVICE_INLINE bool take_mail();
+  GYRE_DEVICE_INLINE void begin_mail();
+  GYRE_DEVICE_INLINE void end_mail();
+  GYRE_DEVICE_INLINE bool admit_mail();
+  GYRE_DEVICE_INLINE bool handle_mail_together();
   GYRE_DEVICE void swap_expected();
   GYRE_DEVICE void name_last_words_if_stale();
-  GYRE_DEVICE void send_staged(Status status);
+  GYRE_DEVICE void name_several_if_stale(uint32_t types);
+  GYRE_DEVICE_INLINE void send_staged(Status status);
   GYRE_DEVICE void count_tell(bool processed);
 
   // ---- fast_path.hpp
   struct FastConclusion;
   GYRE_DEVICE uint32_t expected_mismatch() const;
   GYRE_DEVICE uint32_t fast_path_blockers(const RequestHead& head) const;
-  GYRE_DEVICE bool admit_to_fast_path();
-  GYRE_DEVICE bool expect_actor();
+  GYRE_DEVICE_INLINE bool admit_to_fast_path();
+  GYRE_DEVICE_INLINE bool expect_actor();
   GYRE_DEVICE void find_or_create_actor(const Envelope& envelope);
   GYRE_DEVICE void name_last_words(uint64_t key, uint32_t types) const;
   GYRE_DEVICE void forget_expected();
   GYRE_DEVICE void forget_all_expected();
-  GYRE_DEVICE Handling handle_on_fast_path();
-  GYRE_DEVICE Handling conclude_fast(const Ending& ending);
+  GYRE_DEVICE_INLINE Handling handle_on_fast_path();
+  GYRE_DEVICE_INLINE Handling conclude_fast(const Ending& ending);
   template <class Group>
   GYRE_DEVICE static void clear(const Group& group, uint32_t* response, uint32_t body_bytes);
   GYRE_DEVICE HandlerCounts* counts_of(uint32_t types) const {
@@ -508,17 +503,17 @@ class Worker {
 
   // ---- special_path.hpp
   struct Bodies;
-  GYRE_DEVICE void handle_special();
+  GYRE_DEVICE_INLINE void handle_special();
   GYRE_DEVICE void refuse_or_find_actor(const Envelope& envelope);
   GYRE_DEVICE uint32_t lateness_us(const Envelope& envelope) const;
   GYRE_DEVICE bool find_bodies(const Envelope& envelope, Bodies& bodies);
   GYRE_DEVICE void save_state(uint32_t bytes, const void* state) const;
   GYRE_DEVICE void restore_state(uint32_t bytes, void* state) const;
   GYRE_DEVICE void roll_back(uint32_t bytes) const;
-  GYRE_DEVICE void conclude(const uint32_t* request, uint32_t response_bytes, bool response_in_block);
-  GYRE_DEVICE void answer(const Envelope& envelope, uint32_t response_bytes, bool response_in_block);
-  GYRE_DEVICE void answer_control(const Envelope& envelope);
-  GYRE_DEVICE void reply(const Envelope& asked, uint8_t flags, uint32_t body_bytes);
+  GYRE_DEVICE_INLINE void conclude(const uint32_t* request, uint32_t response_bytes, bool response_in_block);
+  GYRE_DEVICE_INLINE void answer(const Envelope& envelope, uint32_t response_bytes, bool response_in_block);
+  GYRE_DEVICE_INLINE void answer_control(const Envelope& envelope);
+  GYRE_DEVICE_INLINE void reply(const Envelope& asked, uint8_t flags, uint32_t body_bytes);
 
   // ---- batch.hpp
   GYRE_DEVICE bool handle_batch();

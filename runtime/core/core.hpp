@@ -1,6 +1,7 @@
 // The core that Runtime, Client and Future share: the host's message path, and its end. Not for users.
 #pragma once
 
+#include <gyre/bridge/placement.hpp>
 #include <gyre/runtime/async/poller.hpp>
 #include <gyre/runtime/calls/teardown.hpp>
 #include <gyre/runtime/core/accounts.hpp>
@@ -70,10 +71,8 @@ class Core : public std::enable_shared_from_this<Core> {
   double uptime_s() const { return state_.uptime_s(); }
   uint64_t region_bytes() const { return host_.layout.region_bytes(); }
 
-  /// Returns the worker of a key: the key modulo the workers, without a division for keys that are less.
-  uint32_t worker_of(uint64_t key) const {
-    return uint32_t(key < host_.layout.workers ? key : key % host_.layout.workers);
-  }
+  /// Returns the worker of a key.
+  uint32_t worker_of(uint64_t key) const { return placement_.worker_of(key); }
   uint64_t max_body_bytes() const { return sender_.max_body_bytes(); }
   template <class Limits = AskLimits>
   Result<CallId> ask(const Destination& to, Outgoing message, const Limits& limits, WhenFull when_full) {
@@ -130,6 +129,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   HostSide host_;
+  const Placement placement_{host_.layout.workers};
   Teardown teardown_;
   Buffers buffers_;
   State state_;

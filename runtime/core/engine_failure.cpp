@@ -80,10 +80,12 @@ std::string EngineFailure::last_words() const {
     const Packet said = Memory::load(bridge.bridge().last_words->packet);
     if (said.stamp == 0) continue;
     const Failure last = of_worker(worker);
-    text += fmt::format("; worker {} was last busy with {}, key {}, message {}", worker,
-                        last.actor_name == nullptr ? "an actor of no known type" : last.actor_name,
-                        uint64_t(said.data[0]) | uint64_t(said.data[1]) << 32,
-                        last.struct_name == nullptr ? "of no known type" : last.struct_name);
+    const uint64_t key = uint64_t(said.data[0]) | uint64_t(said.data[1]) << 32;
+    text +=
+        fmt::format("; worker {} was last busy with {}, {}, message {}", worker,
+                    last.actor_name == nullptr ? "an actor of no known type" : last.actor_name,
+                    said.stamp == LastWords::several ? "several keys at once" : fmt::format("key {}", key),
+                    last.struct_name == nullptr ? "of no known type" : last.struct_name);
   }
   return text;
 }

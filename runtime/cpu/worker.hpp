@@ -31,7 +31,7 @@ class CpuWorkerOf final : public CpuWorker {
       : bridge_(bridge),
         request_(packets_of(messages(bridge).request_words())),
         response_(packets_of(messages(bridge).reply_words() +
-                             Worker<Actors...>::staging_layout(bridge.shape).words())),
+                             Worker<Actors...>::staging_layout(bridge.shape, bridge.place().workers).words())),
         scratch_(SharedScratch::of<Actors...>(compares_packets).bytes() / sizeof(Packet)),
         wait_(wait),
         worker_(bridge, with_scratch(memory), words(request_), words(response_), shared_) {}

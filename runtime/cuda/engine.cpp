@@ -78,15 +78,19 @@ std::string grid_problem(const ActorSet& actors, const Options& options) {
       options.workers);
 }
 
-uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<ActorDescription>& actors) {
+uint32_t message_bytes(const RingShape& shape, uint32_t workers, bool is_warp,
+                       const std::vector<ActorDescription>& actors) {
   const bool side_by_side =
+      std::any_of(actors.begin(), actors.end(), [](const auto& actor) { return actor.has_side_by_side(); });
+  const bool mail_side_by_side =
       std::any_of(actors.begin(), actors.end(), [](const auto& actor) { return actor.side_by_side != 0; });
   uint32_t most_gathered = 0, most_sent = 0;
   for (const ActorDescription& actor : actors) {
     most_gathered = std::max<uint32_t>(most_gathered, actor.most_in_batch);
     most_sent = std::max<uint32_t>(most_sent, actor.most_sent);
   }
-  const StagingLayout staging{message_words(shape), uint32_t(actors.size()), most_sent};
+  const StagingLayout staging{StagingLayout::words_of(shape), uint32_t(actors.size()), most_sent,
+                              is_warp && mail_side_by_side, workers};
   return (MessageMemory(shape, is_warp, side_by_side, most_gathered).words() + staging.words()) *
          uint32_t(sizeof(uint32_t));
 }
@@ -94,7 +98,7 @@ uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<A
 uint32_t shared_scratch_bytes(bool is_warp, const std::vector<ActorDescription>& actors) {
   SharedScratch scratch;
   for (const ActorDescription& actor : actors) {
-    scratch.make_room(actor.shared_scratch_bytes, is_warp && actor.side_by_side != 0);
+    scratch.make_room(actor.shared_scratch_bytes, is_warp && actor.has_side_by_side());
   }
   return scratch.bytes();
 }
@@ -114,7 +118,8 @@ LaunchRequest request_of(const ActorSet& actors, const Options& options) {
     request.device_bytes = ~uint64_t(0);
   }
   const bool is_warp = !actors.is_grid_scoped() && options.block == 32;
-  const uint32_t messages_in_hand = message_bytes(layout.shape, is_warp, actors.description());
+  const uint32_t messages_in_hand =
+      message_bytes(layout.shape, layout.workers, is_warp, actors.description());
   request.dynamic_shared_bytes = shared_scratch_bytes(is_warp, actors.description());
   if (actors.is_grid_scoped()) {
     request.grid = options.blocks;

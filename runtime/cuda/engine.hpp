@@ -129,7 +129,8 @@ std::string grid_problem(const ActorSet& actors, const Options& options);
 
 /// Bytes of its own memory that a worker of such actors unpacks messages into and builds replies in: dynamic
 /// shared memory, where a worker is a block. `is_warp`: it is one warp.
-uint32_t message_bytes(const RingShape& shape, bool is_warp, const std::vector<ActorDescription>& actors);
+uint32_t message_bytes(const RingShape& shape, uint32_t workers, bool is_warp,
+                       const std::vector<ActorDescription>& actors);
 
 /// Bytes of each block's dynamic shared memory for the handlers' scratch memory. `is_warp`: a worker is one
 /// warp.

@@ -184,6 +184,14 @@ CompiledKernel compile_anew(const Nvrtc& nvrtc, const Program& program, const st
   return compiled;
 }
 
+// Whether a header other than Gyre's own includes what a handler needs to send.
+bool may_send(std::span<const SourceFile> headers) {
+  return std::any_of(headers.begin(), headers.end(), [](const SourceFile& header) {
+    return header.name.substr(0, 5) != "gyre/" &&
+           header.text.find("gyre/device/sending.hpp") != std::string_view::npos;
+  });
+}
+
 // Gives `program`, whose actors include `outside`, the toolkit's headers, where they are found.
 void add_toolkit(Program& program, const std::vector<OutsideHeader>& outside) {
   const ToolkitHeaders toolkit = find_toolkit_headers(nvrtc_version().major);
@@ -229,6 +237,7 @@ Program program_without_toolkit(const ActorSet& actors, int architecture, uint32
                      "--prec-sqrt=true",
                      fmt::format("-DGYRE_BLOCK={}", block)};
   if (actors.is_grid_scoped()) program.options.push_back("-DGYRE_GRID");
+  if (may_send(actors.sources().files)) program.options.push_back("-DGYRE_SENDS");
   program.kernel = actors.kernel();
   program.description = fmt::format("&gyre::description<{}>", actors.type_list());
   program.architecture = architecture;

@@ -25,13 +25,15 @@ std::vector<uint32_t> relay_blocks() {
   return engine_under_test == EngineKind::cuda ? std::vector<uint32_t>{32, 128} : std::vector<uint32_t>{32};
 }
 
-auto bursting(uint64_t sink, uint32_t stride, uint32_t count, uint32_t filler, End end = End::WELL) {
+auto bursting(uint64_t sink, uint32_t stride, uint32_t count, uint32_t filler, End end = End::WELL,
+              bool each = false) {
   return [=](Burst::Builder burst) {
     burst.setSink(sink);
     burst.setStride(stride);
     burst.setCount(count);
     burst.setFiller(filler);
     burst.setEnd(end);
+    burst.setEach(each);
   };
 }
 
@@ -69,7 +71,10 @@ TEST_CASE("notes of many relays arrive at many sinks once, whole, and in the ord
       const uint32_t stride = uint32_t(random() % 2), messages = uint32_t(random() % (Relay::most + 1));
       const uint32_t filler = random() % 4 == 0 ? uint32_t(random() % 36) : uint32_t(random() % 3);
       const auto reply =
-          client.ask<Burst>(Address<Relay>{random() % 6}, bursting(sink, stride, messages, filler)).get();
+          client
+              .ask<Burst>(Address<Relay>{random() % 6},
+                          bursting(sink, stride, messages, filler, End::WELL, random() % 2 == 0))
+              .get();
       REQUIRE(reply);
       REQUIRE(reply.value()->getCount() == messages);
       for (uint32_t i = 0; i < messages; ++i) {
@@ -116,7 +121,7 @@ TEST_CASE("a handler that fails after it has sent sends nothing", "[gpu][unified
       for (const uint64_t sink : {0, 1}) {  // of the sender's worker, and of the other
         for (int again = 0; again < 3; ++again) {
           const auto reply =
-              client.ask<Burst>(Address<Relay>{0}, bursting(sink, 0, 5, 20, failing.end)).get();
+              client.ask<Burst>(Address<Relay>{0}, bursting(sink, 0, 5, 20, failing.end, again == 1)).get();
           REQUIRE_FALSE(reply);
           CHECK(reply.error().status == failing.status);
           REQUIRE(client.ask<Burst>(Address<Relay>{0}, bursting(sink, 0, 1, 30)).get());

@@ -56,11 +56,23 @@ struct Taker {
 };
 
 // Sends in[1] letters, number n to the taker n mod 4, with n numbers each; in[0] says in which lane it fails.
+// If that is `each`, it sends them each by a thread, with n mod 20 numbers.
 struct Teller {
-  static constexpr uint64_t by_nobody = 100, by_all = 101;
+  static constexpr uint64_t by_nobody = 100, by_all = 101, each = 102;
   uint64_t asked = 0;
 
   void on(Sending<32>& ctx, Letter::Reader in, Letter::Builder out) {
+    if (in[0] == each) {
+      ctx.tell_each<Letter>(
+          uint32_t(in[1]), [](uint32_t n) { return Address<Taker>{n % 4}; },
+          [](uint32_t n, Letter::Builder letter) {
+            letter.fields.set<uint64_t>(0, n % 4);
+            letter.fields.set<uint64_t>(1, n);
+            const auto list = letter.fields.init<wire::List<uint64_t>>(0, n % 20);
+            for (uint32_t i = 0; i < list.size(); ++i) list.set(i, element(n % 4, n, i));
+          });
+      return out.fields.set<uint64_t>(1, in[1]);
+    }
     for (uint64_t n = 0; n < in[1]; ++n) {
       ctx.tell<Letter>(Address<Taker>{n % 4}, [&](Letter::Builder letter) {
         letter.fields.set<uint64_t>(0, n % 4);
@@ -83,17 +95,41 @@ struct Trebler {
   }
 };
 
-constexpr uint16_t teller = 0, taker = 1, trebler = 2;
+// Notes what it gets, and counts; fails where a list has three numbers.
+struct Keeper {
+  static constexpr bool keys_side_by_side = true;
+  inline static std::vector<Taker::Note> notes;
+  inline static uint64_t alone, out_of_turn;  // messages that one thread handled, and those of a wrong count
+  uint64_t handled = 0;
+
+  void on(Context& ctx, Letter::Reader in) {
+    const auto list = in.list();
+    if (list.size() == 3) return ctx.fail(3);
+    if (ctx.rank() != 0) return;
+    const uint64_t before = handled;
+    bool whole = in[0] == ctx.key();
+    for (uint32_t i = 0; i < list.size(); ++i) whole = whole && list[i] == element(in[0], in[1], i);
+    notes.push_back({ctx.key(), in[1], list.size(), whole});
+    alone += ctx.size() == 1;
+    warp::yield();  // another thread that handled a message of this actor at once would show
+    out_of_turn += handled != before;
+    handled = before + 1;
+  }
+};
+
+constexpr uint16_t teller = 0, taker = 1, trebler = 2, keeper = 3;
 
 class SendingWarp {
  public:
   explicit SendingWarp(const RingShape& shape) : shape_(shape), region_(1 << 18), tables_(1 << 14) {
     Taker::notes.clear();
+    Keeper::notes.clear();
+    Keeper::alone = Keeper::out_of_turn = 0;
     warp::fibers = {};
     RegionLayout layout;
     layout.workers = 2;
     layout.shape = shape;
-    layout.handlers = 3;
+    layout.handlers = 4;
     constexpr uint32_t spill_chunks = 8;
     initialise_region(aligned(region_), layout, spill_chunks);
     auto* const types =
@@ -101,26 +137,29 @@ class SendingWarp {
     types[0] = {Letter::type_id, Letter::type_id};
     types[1] = {Letter::type_id, 0};
     types[2] = {Letter::type_id, Letter::type_id};
+    types[3] = {Letter::type_id, 0};
     bridge_ = Bridge::of(aligned(region_), layout, 0);
     const MailLayout mail{2, shape.slot_bytes, spill_chunks};
-    counts_.resize(2 * 4 + mail.reserved_bytes() / sizeof(HandlerCounts) + 1);
+    counts_.resize(2 * 5 + mail.reserved_bytes() / sizeof(HandlerCounts) + 1);
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
     memory_.actors_per_worker = 16;
     memory_.counts = counts_.data();
-    memory_.counts_per_worker = 4;
+    memory_.counts_per_worker = 5;
     uint8_t* const begin = MailLayout::begin(memory_, 0, 2);
     mailboxes_ = {
         {reinterpret_cast<Packet*>(begin), reinterpret_cast<uint64_t*>(begin + mail.tails()), mail.shape()},
         reinterpret_cast<uint32_t*>(begin + mail.limits()),
         2,
         MailLayout::allowance};
+    producer_ = {mailboxes_, 1, to_};
+    consumer_ = {mailboxes_, 1, from_, owed_, spare_};
     producer_.start(SingleThread{});
     consumer_.start(SingleThread{});
     to_worker_ = RingCursor<Memory>(bridge_.h2d, shape);
     from_worker_ = RingCursor<Memory>(bridge_.d2h, shape);
     under_test_ = this;
     const MessageMemory messages = Tested::message_memory(shape);
-    messages_.resize(messages.words() + Tested::staging_layout(shape).words() + 128);
+    messages_.resize(messages.words() + Tested::staging_layout(shape, 2).words() + 128);
     response_ = aligned(messages_) + messages.request_words();
     for (uint32_t lane = 0; lane < warp::lanes; ++lane) warp::fibers.fiber[lane] = Fiber(run_lane);
     while (bridge_.worker_line->started == 0) let_run(1);
@@ -170,12 +209,15 @@ class SendingWarp {
   }
   // As the other worker: whether there was room.
   bool tell_taker(uint64_t key, uint64_t number, uint32_t size, std::mt19937_64& random) {
+    return tell(taker, key, number, size, random);
+  }
+  bool tell(uint16_t actor, uint64_t key, uint64_t number, uint32_t size, std::mt19937_64& random) {
     if (producer_.room(0, 1) == 0) return false;
     alignas(16) uint32_t message[2048] = {};
     std::vector<uint64_t> body{uint64_t(2) << 32 | uint64_t(1) << 48, key, number,
                                1 | uint64_t(5) << 32 | uint64_t(size) << 35};
     for (uint32_t i = 0; i < size; ++i) body.push_back(element(key, number, i));
-    Envelope envelope{99, uint32_t(body.size() * 8), 0, key, taker, 0, 0, 0, 0};
+    Envelope envelope{99, uint32_t(body.size() * 8), 0, key, actor, 0, 0, 0, 0};
     const uint32_t packets = packets_for(envelope.body_bytes);
     MailHead::mark(envelope, 1, teller);
     std::memcpy(message, &envelope, sizeof envelope);
@@ -224,7 +266,7 @@ class SendingWarp {
   uint64_t asked() const { return asked_; }
 
  private:
-  using Tested = Worker<Teller, Taker, Trebler>;
+  using Tested = Worker<Teller, Taker, Trebler, Keeper>;
 
   void send(const Envelope& envelope, const void* body) {
     alignas(16) uint32_t message[2048] = {};
@@ -348,4 +390,68 @@ TEST_CASE(
     }
   }
   while (Taker::notes.size() < letters) SendingWarp::let_run(10);
+}
+
+TEST_CASE("a warp sends what its threads staged each, in the order of their numbers and whole") {
+  SendingWarp worker({16, 512, 1});
+  for (const uint64_t letters : {32, 0, 1, 31, 32}) {
+    REQUIRE(worker.ask_teller(Teller::each, letters) == Status::ok);
+    std::vector<Taker::Note> itself, other;
+    for (uint64_t n = 0; n < letters; ++n) {
+      (n % 2 == 0 ? itself : other).push_back({n % 4, n, uint32_t(n % 20), true});
+    }
+    for (const Taker::Note& expected : other) {
+      Taker::Note note{};
+      while (!worker.take(note)) SendingWarp::let_run(10);
+      CHECK(note == expected);
+    }
+    while (Taker::notes.size() < itself.size()) SendingWarp::let_run(10);
+    CHECK(Taker::notes == itself);
+    Taker::notes.clear();
+  }
+  CHECK(worker.ask_teller(Teller::each, 33) == Status::check_failed);
+}
+
+TEST_CASE("mail for distinct keys is handled side by side, each key's in order and one at a time") {
+  const uint32_t slot_bytes = GENERATE(128, 512, 1024);  // also a message of more packets than lanes
+  const uint64_t keys = GENERATE(1, 3, 12, 20);          // also more than there is room for
+  SendingWarp worker({16, slot_bytes, 1});
+  std::mt19937_64 random(79 + keys);
+  std::vector<std::vector<Taker::Note>> expected(keys);
+  uint64_t told = 0, failed = 0, handled = 0;
+  const uint32_t most = slot_bytes == 128 ? 4 : slot_bytes == 512 ? 30 : 70;
+  for (uint64_t number = 0; number < uint64_t(gyre_test::rounds(1000)); ++number) {
+    const uint64_t key = random() % keys;
+    const uint64_t kind = random() % 50;
+    const uint32_t size = kind == 0 ? 3 : kind < 3 ? uint32_t(random() % most) : 1;
+    const bool to_keeper = random() % 40 != 0;
+    while (!(to_keeper ? worker.tell(keeper, key * 2, number, size, random)
+                       : worker.tell_taker(key, number, 0, random))) {
+      SendingWarp::let_run(3);
+    }
+    ++told;
+    if (to_keeper && size == 3) ++failed;
+    if (to_keeper && size != 3) expected[key].push_back({key * 2, number, size, true});
+    if (random() % 60 == 0) REQUIRE(worker.ask_teller(Teller::by_nobody, 0) == Status::ok);
+    if (random() % 150 == 0) SendingWarp::let_run(6000);  // until it is idle
+  }
+  SendingWarp::let_run(20'000);
+  std::vector<std::vector<Taker::Note>> got(keys);
+  for (const Taker::Note& note : Keeper::notes) got.at(note.key / 2).push_back(note);
+  constexpr uint64_t room = 16;  // actors of a type
+  uint64_t living = 0;
+  for (uint64_t key = 0; key < keys; ++key) {
+    if (keys > room && got[key].empty()) {
+      failed += expected[key].size();
+      continue;
+    }
+    ++living;
+    handled += got[key].size();
+    CHECK(got[key] == expected[key]);
+  }
+  if (keys > room) CHECK(living == room);
+  CHECK(Keeper::out_of_turn == 0);
+  if (slot_bytes != 1024) CHECK(Keeper::alone > handled / 10);
+  CHECK(worker.line().mail_failed == failed);
+  CHECK(worker.line().mail_processed == told - failed);
 }

@@ -152,7 +152,7 @@ int inspect(const InspectSettings& settings) {
   const bool is_grid = actors.is_grid_scoped(), is_warp = !is_grid && it.block == 32;
   const uint32_t dynamic =
       cuda::shared_scratch_bytes(is_warp, it.actors) +
-      (is_grid ? 0 : cuda::message_bytes(settings.options.ring_shape(), is_warp, it.actors));
+      (is_grid ? 0 : cuda::message_bytes(settings.options.ring_shape(), settings.options.workers, is_warp, it.actors));
   if (settings.print_ptx) fmt::print("{}", it.ptx);
   if (!note.empty()) fmt::print(out, "{}\n", note);
   print(out, it, dynamic);

@@ -222,7 +222,7 @@ std::optional<DriverOccupancy> ask_driver(const Inspection& inspection, const st
 uint64_t Inspection::working_bytes() const {
   WorkingMemory memory;
   for (const ActorDescription& actor : actors) {
-    memory.make_room(actor.rollback_bytes, actor.scratch_bytes, actor.side_by_side != 0);
+    memory.make_room(actor.rollback_bytes, actor.scratch_bytes, actor.has_side_by_side());
   }
   return memory.bytes();
 }

@@ -11,6 +11,7 @@ struct Burst {
   count @2 :UInt32;
   filler @3 :UInt32;  # numbers in each note
   end @4 :End;
+  each @5 :Bool;      # each note is built by a thread of its own
 }
 enum End {
   well @0;

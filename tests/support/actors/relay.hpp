@@ -17,6 +17,7 @@ GYRE_DEVICE constexpr uint64_t element(uint64_t relay, uint64_t number, uint64_t
 /// Counts notes. Each relay's must come in the order of their numbers.
 struct Sink {
   using Handles = gyre::Handles<view::Note, view::Count>;
+  static constexpr bool keys_side_by_side = true;
 
   uint64_t next[most_relays] = {};
   uint64_t notes = 0, wrong = 0, fillers = 0;
@@ -121,7 +122,11 @@ struct Relay {
 
   GYRE_DEVICE void on(gyre::Sending<most>& ctx, view::Burst::Reader in, view::Sent::Builder out) {
     const uint32_t count = in.getCount() + (in.getEnd() == view::End::SEND_ONE_TOO_MANY ? most + 1 : 0);
-    for (uint32_t i = 0; i < count; ++i) note(ctx, in.getSink() + i * in.getStride(), in.getFiller());
+    if (in.getEach()) {
+      note_each(ctx, in.getSink(), in.getStride(), count, in.getFiller());
+    } else {
+      for (uint32_t i = 0; i < count; ++i) note(ctx, in.getSink() + i * in.getStride(), in.getFiller());
+    }
     out.setCount(count);
     if (in.getEnd() == view::End::FAIL_ALL) ctx.fail(7);
     if (in.getEnd() == view::End::FAIL_IN_ONE_THREAD && ctx.rank() == ctx.size() - 1) ctx.fail(8);
@@ -148,6 +153,23 @@ struct Relay {
   }
 
  private:
+  // `stride` is 0 or 1: the sinks are one, or differ.
+  template <class Context>
+  GYRE_DEVICE void note_each(Context& ctx, uint64_t sink, uint32_t stride, uint32_t count, uint32_t filler) {
+    const auto sink_of = [&](uint32_t n) { return sink + n * stride; };
+    const auto number_of = [&](uint32_t n) { return sent[sink_of(n) % most_sinks] + (stride == 0 ? n : 0); };
+    ctx.sync();
+    ctx.template tell_each<view::Note>(
+        count, [&](uint32_t n) { return gyre::Address<Sink>{sink_of(n)}; },
+        [&](uint32_t n, view::Note::Builder note) {
+          note.setRelay(ctx.key());
+          note.setNumber(number_of(n));
+          const auto numbers = note.initFiller(filler);
+          for (uint32_t i = 0; i < numbers.size(); ++i) numbers.set(i, element(ctx.key(), number_of(n), i));
+        });
+    ctx.sync();
+    for (uint32_t n = 0; ctx.rank() == 0 && n < count; ++n) sent[sink_of(n) % most_sinks] += 1;
+  }
   template <class Context>
   GYRE_DEVICE void note(Context& ctx, uint64_t sink, uint32_t filler) {
     ctx.sync();

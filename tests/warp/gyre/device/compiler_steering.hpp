@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#define GYRE_ROLLED
+
 namespace gyre {
 
 template <class T>
