@@ -6,9 +6,12 @@
 #include <gyre_bench_actors_sources.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <vector>
 
+#include "actors/ping.hpp"
 #include "actors/talk.hpp"
 #include "affinity.hpp"
 #include "common_options.hpp"
@@ -26,15 +29,17 @@ struct ActorsSettings {
   Plan plan;
   uint32_t rounds = 1;
   uint32_t passes = 100'000;
-  uint32_t floods = 100'000;
-  uint32_t counters = 1024;
+  uint32_t floods = 100'000, mass_floods = 1'000'000;
+  uint32_t tallies = 8192;
   std::string json_file;
 };
 
-ActorSet actors_that_do_not_send() { return ActorSet::of<Ping, Counter>(gyre_bench_actors::sources); }
-ActorSet actors_that_send() {
-  return ActorSet::of<Ping, Counter, Talker, Sender>(gyre_bench_actors::sources);
-}
+ActorSet actors_that_do_not_send() { return ActorSet::of<Ping, Tally>(gyre_bench_actors::sources); }
+ActorSet actors_that_send() { return ActorSet::of<Ping, Tally, Talker, Sender>(gyre_bench_actors::sources); }
+ActorSet actors_that_send_many() { return ActorSet::of<Tally, MassSender>(gyre_bench_actors::sources); }
+
+// Between two asks for what actors do meanwhile: asks are handled by the workers that are measured.
+constexpr auto between_asks = std::chrono::milliseconds(2);
 
 [[noreturn]] void wrong(std::string_view what) {
   throw Error(fmt::format("measuring messages between actors: {}; please report it", what));
@@ -74,86 +79,104 @@ double measure_passes(const ActorsSettings& settings, bool within_one) {
   Client client = runtime.client();
   const Address<Talker> first{0}, second{within_one ? options.workers : uint64_t(1)};
   const uint32_t passes = settings.passes / 2 * 2;  // the last one comes to the first talker
-  uint64_t expected = 1;
+  uint32_t expected = 1;
   for (uint32_t n = 0; n < passes; ++n) expected = passed_value(expected);
-  const auto told = client.tell<Pass>(first, [&](Pass::Builder pass) {
-    pass.setOther(second.key);
-    pass.setLeft(passes);
-    pass.setValue(1);
-  });
-  if (!told) wrong("the first message was refused");
+  const auto tell = [&](Address<Talker> to, Address<Talker> other, uint32_t begins) {
+    const auto told = client.tell<Talk>(to, [&](Talk::Builder talk) {
+      talk.setOther(uint32_t(other.key));
+      talk.setPasses(begins);
+    });
+    if (!told) wrong("a first message was refused: " + told.error().message());
+  };
+  const auto asked = [&](Address<Talker> of, bool time) {
+    const auto reply =
+        client.ask<PassedRequest>(of, [&](PassedRequest::Builder request) { request.setTime(time); }).get();
+    if (!reply) wrong("an ask failed: " + reply.error().message());
+    return reply.value()->getValue();
+  };
+  tell(second, first, 0);
+  asked(second, false);  // it knows the other
+  tell(first, second, passes);
   const auto deadline = std::chrono::steady_clock::now() + options.timeout;
-  for (;;) {
-    const auto reply = client.ask<PassedRequest>(first, [](PassedRequest::Builder) {}).get();
-    if (!reply) wrong("an ask failed");
-    if (reply.value()->getValue() != 0) {
-      if (reply.value()->getValue() != expected) wrong("a message between actors is wrong");
-      const double ns = double(reply.value()->getNs()) / passes;
-      end(runtime, settings.plan);
-      return ns;
-    }
+  uint64_t value = 0;
+  while ((value = asked(first, false)) == 0) {
     if (std::chrono::steady_clock::now() > deadline) {
       throw Error(fmt::format("passing {} messages: they took longer than --timeout {} ms, or one is lost",
                               passes, options.timeout.count()));
     }
+    std::this_thread::sleep_for(between_asks);
   }
+  if (value != expected) wrong("a message between actors is wrong");
+  const double ns = double(asked(first, true)) / passes;
+  end(runtime, settings.plan);
+  return ns;
 }
 
-struct FloodRate {
-  uint64_t messages;
-  double seconds;
+// As many senders as workers, each telling tallies numbers.
+struct Flooding {
+  const char* name;
+  uint32_t floods;            // messages of each sender to tallies
+  uint32_t at_once;           // of them by each call of the handler, which tells itself to go on
+  std::vector<double> rates;  // messages a second, one a round
+
+  // Each sender's messages to itself count as well.
+  uint64_t messages(uint32_t workers) const { return (floods + uint64_t(floods - 1) / at_once) * workers; }
 };
-// Messages a second of as many senders as workers; every counter's number and sum are checked.
-FloodRate measure_floods(const ActorsSettings& settings) {
+// Messages a second; every tally's number and sum are checked.
+template <class From>
+double measure_floods(const ActorsSettings& settings, const ActorSet& actors, const Flooding& flooding) {
   const Options& options = settings.plan.options;
-  Runtime runtime = Runtime::launch(actors_that_send(), options);
+  Runtime runtime = Runtime::launch(actors, options);
   Client client = runtime.client();
-  std::vector<uint64_t> messages(settings.counters), sums(settings.counters);
+  std::vector<uint64_t> messages(settings.tallies), sums(settings.tallies);
   const auto number_of = [&](uint32_t sender, uint32_t n) { return (uint64_t(sender) << 32) + n; };
   for (uint32_t sender = 0; sender < options.workers; ++sender) {
-    for (uint32_t n = 0; n < settings.floods; ++n) {
-      const uint64_t number = number_of(sender, n), counter = counter_of(number, settings.counters);
-      ++messages[counter];
-      sums[counter] += number;
+    for (uint32_t n = 0; n < flooding.floods; ++n) {
+      const uint64_t number = number_of(sender, n), tally = tally_of(number, settings.tallies);
+      ++messages[tally];
+      sums[tally] += number;
     }
   }
   const auto begin = std::chrono::steady_clock::now();
   for (uint32_t sender = 0; sender < options.workers; ++sender) {
-    const auto told = client.tell<Flood>(Address<Sender>{sender}, [&](Flood::Builder flood) {
-      flood.setLeft(settings.floods - 1);
-      flood.setNumber(number_of(sender, 0));
-      flood.setCounters(settings.counters);
+    const auto told = client.tell<Flood>(Address<From>{sender}, [&](Flood::Builder flood) {
+      flood.setNumbers(flooding.floods);
+      flood.setTallies(settings.tallies);
     });
-    if (!told) wrong("a first message was refused");
+    if (!told) wrong("a first message was refused: " + told.error().message());
   }
-  const auto asked = [&](uint64_t counter, bool sum) {
-    const auto reply = client
-                           .ask<CountedRequest>(Address<Counter>{counter},
-                                                [&](CountedRequest::Builder request) { request.setSum(sum); })
-                           .get();
-    if (!reply) wrong("an ask failed");
-    return reply.value()->getValue();
+  const auto asked = [&](bool sum) {
+    constexpr size_t at_once = 1024;
+    std::vector<uint64_t> values;
+    std::vector<Future<Reply<Counted>>> futures;
+    while (values.size() < settings.tallies) {
+      futures.resize(std::min(at_once, settings.tallies - values.size()));
+      client.ask_many<CountedRequest>([&](size_t i) { return Address<Tally>{values.size() + i}; }, futures,
+                                      [&](size_t, CountedRequest::Builder request) { request.setSum(sum); });
+      for (auto& future : futures) {
+        const auto reply = std::move(future).get();
+        if (!reply) wrong("an ask failed: " + reply.error().message());
+        values.push_back(reply.value()->getValue());
+      }
+    }
+    return values;
   };
   const auto deadline = begin + options.timeout;
-  for (uint64_t counter = 0; counter < settings.counters;) {
-    const uint64_t have = asked(counter, false);
-    if (have == messages[counter]) {
-      ++counter;
-    } else if (have > messages[counter]) {
-      wrong("a message came twice");
-    } else if (std::chrono::steady_clock::now() > deadline) {
+  for (std::vector<uint64_t> have; (have = asked(false)) != messages;) {
+    for (uint64_t n = 0; n < settings.tallies; ++n) {
+      if (have[n] > messages[n]) wrong("a message came twice");
+    }
+    if (std::chrono::steady_clock::now() > deadline) {
       throw Error(
           fmt::format("sending {} messages a worker: they took longer than --timeout {} ms, or some are lost",
-                      settings.floods, options.timeout.count()));
+                      flooding.floods, options.timeout.count()));
     }
+    std::this_thread::sleep_for(between_asks);
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  for (uint64_t counter = 0; counter < settings.counters; ++counter) {
-    if (asked(counter, true) != sums[counter]) wrong("a counter's sum is wrong");
-  }
+  if (asked(true) != sums) wrong("a tally's sum is wrong");
   end(runtime, settings.plan);
-  // Each sender's messages to itself count as well.
-  return {(2 * uint64_t(settings.floods) - 1) * options.workers, seconds};
+  return double(flooding.messages(options.workers)) / seconds;
 }
 
 double median(std::vector<double> values) {
@@ -178,8 +201,9 @@ int run_actors(ActorsSettings& settings) {
              "{} round{} of all rows interleaved, each launched anew; ratios are to the first row\n"
              "not measured: bare mailboxes, which gyre-bench mailbox has\n",
              plan.messages, plan.warm_up(), settings.rounds, settings.rounds == 1 ? "" : "s");
-  std::vector<double> between, within, rates;
-  uint64_t messages = 0;
+  std::vector<double> between, within;
+  Flooding one{"one message a call of the handler", settings.floods, 1, {}};
+  Flooding many{"31 messages a call", settings.mass_floods, 31, {}};
   const std::vector<std::function<Row()>> cases = {
       [&] { return measure_host(plan, actors_that_do_not_send(), "no actor sends"); },
       [&] { return measure_host(plan, actors_that_send(), "actors send"); },
@@ -189,21 +213,26 @@ int run_actors(ActorsSettings& settings) {
   for (uint32_t round = 0; complete && round < settings.rounds && !tools::interrupt_requested(); ++round) {
     between.push_back(measure_passes(settings, false));
     within.push_back(measure_passes(settings, true));
-    const FloodRate flood = measure_floods(settings);
-    messages = flood.messages;
-    rates.push_back(double(messages) / flood.seconds);
+    one.rates.push_back(measure_floods<Sender>(settings, actors_that_send(), one));
+    many.rates.push_back(measure_floods<MassSender>(settings, actors_that_send_many(), many));
   }
   rows.print(out);
-  if (rates.size() != settings.rounds) {
+  if (many.rates.size() != settings.rounds) {
     fmt::print(out, "interrupted: not all rows were measured\n");
     return tools::interrupted;
   }
-  fmt::print(out,
-             "\nmessages between actors, each checked; medians of the rounds\n"
-             "{:<44} {:>12.0f} ns\n{:<44} {:>12.0f} ns\n{:<44} {:>12.3f} million a second\n",
+  fmt::print(out, "\nmessages between actors, each checked; medians of the rounds\n");
+  fmt::print(out, "{:<44} {:>12.0f} ns\n{:<44} {:>12.0f} ns\n",
              "from one worker to another, handler to handler", median(between),
-             "to an actor of the same worker", median(within), "one send a handler, and one to itself",
-             median(rates) * 1e-6);
+             "to an actor of the same worker", median(within));
+  tools::Json rates = tools::Json::array();
+  for (const Flooding& each : {one, many}) {
+    fmt::print(out, "{:<44} {:>12.3f} million a second\n", each.name, median(each.rates) * 1e-6);
+    rates.push_back({{"name", each.name},
+                     {"at_once", each.at_once},
+                     {"messages", each.messages(plan.options.workers)},
+                     {"messages_per_s", each.rates}});
+  }
   tools::Json about = to_json(machine);
   about["clock_ns"] = clock_cost_ns();
   about["rounds"] = settings.rounds;
@@ -214,8 +243,8 @@ int run_actors(ActorsSettings& settings) {
                                          {"passes", settings.passes / 2 * 2},
                                          {"between_workers_ns", between},
                                          {"within_a_worker_ns", within},
-                                         {"messages", messages},
-                                         {"messages_per_s", rates}});
+                                         {"tallies", settings.tallies},
+                                         {"rates", rates}});
   return tools::all_passed;
 }
 
@@ -240,11 +269,16 @@ void add_actors(tools::ProgramCommand app, std::function<int()>& chosen) {
       .range(2u, 1'000'000'000u)
       .type_name("N")
       .show_default();
-  command.add_option("--floods", settings->floods, "messages of each worker's sender to counters")
+  command
+      .add_option("--floods", settings->floods, "messages of each worker's sender to tallies, one at a time")
       .range(1u, 1'000'000'000u)
       .type_name("N")
       .show_default();
-  command.add_option("--counters", settings->counters, "actors that they are sent to")
+  command.add_option("--mass-floods", settings->mass_floods, "the same, 31 at a time")
+      .range(1u, 1'000'000'000u)
+      .type_name("N")
+      .show_default();
+  command.add_option("--tallies", settings->tallies, "actors that are told numbers")
       .range(1u, 1'000'000u)
       .type_name("N")
       .show_default();
@@ -253,9 +287,8 @@ void add_actors(tools::ProgramCommand app, std::function<int()>& chosen) {
       .type_name("R")
       .show_default();
   command.footer(
-      "Checked: every reply; the last message to and fro, which all before it determine; each counter's "
-      "number "
-      "and sum. The asks for the counters' numbers are part of the time: let floods be many.\n"
+      "Checked: every reply; the last message to and fro, which all before it determine; each tally's number "
+      "and sum. The asks for the tallies' numbers are part of the time: let floods be many.\n"
       "Exit: 0 every message right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");
   command.when_chosen([settings, &chosen] { chosen = [settings] { return run_actors(*settings); }; });

@@ -1,63 +1,109 @@
 // Actors that send to each other, for gyre-bench actors.
 #pragma once
 
-#include <bench/actors/ping.hpp>
+#include <bench/actors/ping.view.hpp>
 #include <bench/actors/talk.view.hpp>
 #include <gyre/device/sending.hpp>
 
 namespace gyre_bench {
 
 /// The value of the pass behind the one with `value`.
-GYRE_DEVICE constexpr uint64_t passed_value(uint64_t value) {
-  return value * 6'364'136'223'846'793'005u + 1'442'695'040'888'963'407u;
-}
-/// Which counter a sender tells number `number`.
-GYRE_DEVICE constexpr uint64_t counter_of(uint64_t number, uint64_t counters) {
-  return (number * 0x9e3779b97f4a7c15u >> 32) % counters;
+GYRE_DEVICE constexpr uint32_t passed_value(uint32_t value) { return value * 1'664'525u + 1'013'904'223u; }
+/// Which tally a sender tells number `number`.
+GYRE_DEVICE constexpr uint64_t tally_of(uint64_t number, uint64_t tallies) {
+  return ((number * 0x9e3779b97f4a7c15u >> 32) * tallies) >> 32;
 }
 
 /// Passes messages to and fro.
 struct Talker {
-  using Handles = gyre::Handles<view::Pass, view::PassedRequest>;
+  using Handles = gyre::Handles<view::Talk, view::Pass, view::PassedRequest>;
 
+  uint64_t other = 0, begun = 0;
   uint64_t value = 0, ns = 0;  // of the last pass, once it has come
 
-  GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Pass::Reader in) {
-    const uint64_t now = ctx.now_ns(), begun = in.getBegunNs() == 0 ? now : in.getBegunNs();
-    if (in.getLeft() == 0) {
-      ctx.sync();
-      if (ctx.rank() != 0) return;
-      value = in.getValue();
-      ns = now - begun;
-      return;
+  GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Talk::Reader in) {
+    if (ctx.rank() == 0) {
+      other = in.getOther();
+      begun = ctx.now_ns();
     }
-    ctx.tell<view::Pass>(gyre::Address<Talker>{in.getOther()}, [&](view::Pass::Builder pass) {
-      pass.setOther(ctx.key());
-      pass.setLeft(in.getLeft() - 1);
-      pass.setValue(passed_value(in.getValue()));
-      if (ctx.rank() == 0) pass.setBegunNs(begun);  // each thread has read the clock itself
-    });
+    if (in.getPasses() != 0) pass(ctx, in.getOther(), in.getPasses() - 1, 1);
   }
-  GYRE_DEVICE void on(gyre::Context& ctx, view::PassedRequest::Reader, view::Passed::Builder out) {
-    out.setValue(value);
-    out.setNs(ns);
+  GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Pass::Reader in) {
+    if (in.getLeft() != 0) return pass(ctx, other, in.getLeft() - 1, in.getValue());
+    if (ctx.rank() != 0) return;
+    value = in.getValue();
+    ns = ctx.now_ns() - begun;
+  }
+  GYRE_DEVICE void on(gyre::Context& ctx, view::PassedRequest::Reader in, view::Passed::Builder out) {
+    out.setValue(in.getTime() ? ns : value);
     ctx.sync();
+  }
+
+ private:
+  GYRE_DEVICE static void pass(gyre::Sending<1>& ctx, uint64_t to, uint32_t left, uint32_t value) {
+    ctx.tell<view::Pass>(gyre::Address<Talker>{to}, [&](view::Pass::Builder next) {
+      next.setLeft(left);
+      next.setValue(passed_value(value));
+    });
   }
 };
 
-/// Tells counters numbers, one of each message.
-struct Sender {
-  GYRE_DEVICE void on(gyre::Sending<2>& ctx, view::Flood::Reader in) {
-    const uint64_t number = in.getNumber();
-    ctx.tell<view::Count>(gyre::Address<Counter>{counter_of(number, in.getCounters())},
-                          [&](view::Count::Builder count) { count.setValue(number); });
-    if (in.getLeft() == 0) return;
-    ctx.tell<view::Flood>(gyre::Address<Sender>{ctx.key()}, [&](view::Flood::Builder next) {
-      next.setLeft(in.getLeft() - 1);
-      next.setNumber(number + 1);
-      next.setCounters(in.getCounters());
-    });
+/// Adds up the values that it is told, as Counter does, without atomics.
+struct Tally {
+  using Handles = gyre::Handles<view::Count, view::CountedRequest>;
+  static constexpr bool keys_side_by_side = true;
+
+  uint64_t messages = 0, sum = 0;
+
+  GYRE_DEVICE void on(gyre::Context& ctx, view::Count::Reader in) {
+    if (ctx.rank() != 0) return;
+    ++messages;
+    sum += in.getValue();
+  }
+  GYRE_DEVICE void on(gyre::Context& ctx, view::CountedRequest::Reader in, view::Counted::Builder out) {
+    ctx.sync();
+    out.setValue(in.getSum() ? sum : messages);
   }
 };
+
+/// Tells tallies numbers, `at_once` by each call of its handler.
+template <uint32_t at_once>
+struct FloodSender {
+  using Handles = gyre::Handles<view::Flood, view::GoOn>;
+
+  uint64_t number = 0;
+  uint32_t left = 0, tallies = 0;
+
+  GYRE_DEVICE void on(gyre::Sending<at_once + 1>& ctx, view::Flood::Reader in) {
+    send(ctx, ctx.key() << 32, in.getNumbers(), in.getTallies());
+  }
+  GYRE_DEVICE void on(gyre::Sending<at_once + 1>& ctx, view::GoOn::Reader) {
+    const FloodSender now = *this;
+    ctx.sync();  // every thread has read it
+    send(ctx, now.number, now.left, now.tallies);
+  }
+
+ private:
+  GYRE_DEVICE void send(gyre::Sending<at_once + 1>& ctx, uint64_t from, uint32_t count, uint32_t among) {
+    const uint32_t now = count < at_once ? count : at_once;
+    if constexpr (at_once == 1) {
+      ctx.template tell<view::Count>(gyre::Address<Tally>{tally_of(from, among)},
+                                     [&](view::Count::Builder told) { told.setValue(from); });
+    } else {
+      ctx.template tell_each<view::Count>(
+          now, [&](uint32_t n) { return gyre::Address<Tally>{tally_of(from + n, among)}; },
+          [&](uint32_t n, view::Count::Builder told) { told.setValue(from + n); });
+    }
+    if (ctx.rank() == 0) {
+      number = from + now;
+      left = count - now;
+      tallies = among;
+    }
+    if (count == now) return;
+    ctx.template tell<view::GoOn>(gyre::Address<FloodSender>{ctx.key()}, [](view::GoOn::Builder) {});
+  }
+};
+using Sender = FloodSender<1>;
+using MassSender = FloodSender<31>;
 
 }  // namespace gyre_bench
