@@ -16,6 +16,7 @@ import glob
 import json
 import os
 import re
+import statistics
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -25,7 +26,7 @@ RESULTS = "bench/results/current"
 FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar", "throughput-pinned", "sweep",
          "launch-bar", "launch-pinned", "payload", "inference", "inference-python", "workers", "idle", "sparse-cuda",
          "sparse-cpu", "rollback", "api",
-         "views", "frames", "mailbox", "soak", "gpu-test")
+         "views", "frames", "mailbox", "actors", "actors-pair", "soak", "gpu-test")
 # Those that may be missing: the tables lack their lines then.
 OPTIONAL_FILES = ("nats-two-cpus", "nats-cpu", "nats-cuda")
 PAGES_WITHOUT_OTHER_FIGURES = ("README.md", "docs/performance.md")
@@ -316,6 +317,40 @@ def mailbox_one_way(results):
                   for row in results.documents["mailbox"]["latency"]])
 
 
+def bare_rate(results, workers):
+    """Of bare mailboxes with uniform load, and as many slots a pair as Gyre's."""
+    rows = [row for row in results.documents["mailbox"]["rates"]
+            if (row["load"], row["allowance"], row["workers"]) == ("uniform", 2, workers)]
+    if len(rows) != 1:
+        raise Problem(f"{RESULTS}/mailbox.json has {len(rows)} uniform rates of {workers} workers, not one")
+    return rows[0]["messages_per_s"]
+
+
+def actors(results):
+    document = results.documents["actors"]
+    workers = document["machine"]["workers"]
+    bare = bare_rate(results, workers)
+    return table(["messages to other actors", "workers", "million a second", "of bare mailboxes"],
+                 [[row["name"], str(workers), millions(statistics.median(row["messages_per_s"])),
+                   ratio(statistics.median(row["messages_per_s"]) / bare)] for row in document["rates"]])
+
+
+def actors_one_way(results):
+    document = results.documents["actors-pair"]
+    bare = next(row["one_way_p50_ns"] for row in results.documents["mailbox"]["latency"]
+                if row["name"] == "mailbox there and back")
+    return table(["from handler to handler", "µs", "of bare mailboxes"],
+                 [[name, us(statistics.median(document[key])), ratio(statistics.median(document[key]) / bare)]
+                  for name, key in (("between two workers", "between_workers_ns"),
+                                    ("within one worker", "within_a_worker_ns"))])
+
+
+def actors_host(results):
+    return table(["the host's round trip, in a set in which", "p50 µs", "p99 µs", "p99.9 µs", "p50 ratio"],
+                 [[row["name"], *(us(row[f"{point}_ns"]) for point in ("p50", "p99", "p999")),
+                   ratio(row["p50_ratio"])] for row in results.documents["actors-pair"]["rows"]])
+
+
 def soak(results):
     row = results.row("soak", name="soak")
     return f"{row['messages'] / 1e6:.0f} million messages, {row['workers']} workers, {row['threads']} threads: none " \
@@ -337,7 +372,8 @@ FIGURES = {
     "payload": payload, "bulk": bulk, "inference": inference, "inference-python": inference_python,
     "workers": workers, "idle": idle, "sparse": sparse, "rollback": rollback, "api": api,
     "views": views, "frames": frames, "nats": nats, "nats-rates": nats_rates,
-    "mailbox": mailbox, "mailbox-one-way": mailbox_one_way, "soak": soak, "gpu-test": gpu_test,
+    "mailbox": mailbox, "mailbox-one-way": mailbox_one_way, "actors": actors,
+    "actors-one-way": actors_one_way, "actors-host": actors_host, "soak": soak, "gpu-test": gpu_test,
     "bar-us": single("rtt-bar", "gyre", "p50_ns", us), "bar-ratio": single("rtt-bar", "gyre", "p50_ratio", ratio),
     "pinned-us": single("rtt-pinned", "gyre", "p50_ns", us),
     "pinned-ratio": single("rtt-pinned", "gyre", "p50_ratio", ratio),

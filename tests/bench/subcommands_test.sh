@@ -103,14 +103,16 @@ for row in rows:
     assert 0 < row["p50_ns"] <= row["p99_ns"] <= row["p999_ns"] <= row["max_ns"] and row["p50_ratio"] > 0, row
 CHECK
 
-measures actors --messages 300 --passes 1000 --floods 500 --counters 50 --workers 3 --interleave 2 <<'CHECK'
+measures actors --messages 300 --passes 1000 --floods 500 --mass-floods 500 --tallies 50 --workers 3 --interleave 2 <<'CHECK'
 assert [row["name"] for row in rows] == ["no actor sends", "actors send"], rows
 for row in rows:
     assert row["messages"] == 300 and len(row["rounds"]) == 2 and row["checked"], row
     assert 0 < row["p50_ns"] <= row["p99_ns"] and row["p50_ratio"] > 0, row
-assert document["passes"] == 1000 and document["messages"] == 3 * (2 * 500 - 1), document
-for name in ("between_workers_ns", "within_a_worker_ns", "messages_per_s"):
-    assert len(document[name]) == 2 and min(document[name]) > 0, document
+assert document["passes"] == 1000 and document["tallies"] == 50, document
+assert [rate["messages"] for rate in document["rates"]] == [3 * (500 + 499), 3 * (500 + 16)], document
+for values in (document["between_workers_ns"], document["within_a_worker_ns"],
+               *(rate["messages_per_s"] for rate in document["rates"])):
+    assert len(values) == 2 and min(values) > 0, document
 CHECK
 
 measures rollback --messages 300 --interleave 2 <<'CHECK'
