@@ -12,7 +12,6 @@ class Placement {
   GYRE_DEVICE constexpr explicit Placement(uint32_t workers)
       : reciprocal_(~uint64_t(0) / workers), workers_(workers) {}
 
-  GYRE_DEVICE constexpr uint32_t workers() const { return workers_; }
   /// Returns the worker of an actor.
   GYRE_DEVICE constexpr uint32_t worker_of(uint64_t key) const {
     // reciprocal_ is less than 2^64 / workers_ by at most 1, so the quotient is too, and the remainder is

@@ -85,8 +85,8 @@ steps=(
   'nats-cpu|20|gyre-bench-nats --engine cpu --messages 2000 --rate-messages 20000 --interleave 5'
   'nats-cuda|32|gyre-bench-nats --engine cuda --messages 2000 --rate-messages 20000 --interleave 5'
   'mailbox|45|mailbox --allowance 1 2'
-  'actors|30|actors --engine cuda --workers 528 --slot-bytes 64 --messages 5000 --passes 20000 --floods 100000 --mass-floods 1000000 --tallies 65536 --interleave 3'
-  'actors-pair|22|actors --engine cuda --workers 2 --slot-bytes 64 --messages 100000 --passes 100000 --floods 1000 --mass-floods 1000 --tallies 128 --interleave 10'
+  'actors|20|actors --engine cuda --workers 528 --slot-bytes 64 --messages 5000 --passes 20000 --floods 100000 --mass-floods 1000000 --tallies 65536 --interleave 3'
+  'actors-pair|32|actors --engine cuda --workers 2 --slot-bytes 64 --messages 100000 --passes 100000 --floods 1000 --mass-floods 1000 --tallies 128 --interleave 10'
   'soak|10|soak --engine cuda --workers 16 --threads 8 --messages 1e8'
 )
 if [[ $list ]]; then

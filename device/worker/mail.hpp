@@ -120,7 +120,8 @@ class Mail {
     give_back();
     return none_taken();
   }
-  /// Whether the outbox has no room for what a handler may send: no message is handled then.
+  /// Whether the outbox has no room for what a handler may send: only mail whose handlers do not send is
+  /// handled then.
   GYRE_DEVICE bool is_held() const { return outbox_.room() < staging_.layout.most_sent; }
   /// The message that next() took; with gather(), the first of several.
   GYRE_DEVICE const uint32_t* message(uint32_t n = 0) const { return staging_.mail(n); }

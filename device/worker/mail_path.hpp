@@ -126,11 +126,9 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::begin_mail() {
 // After the message was handled. Every thread.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::end_mail() {
-  if constexpr (sends()) {
-    if (!mail_.is_in_hand) return;
-    swap_expected();
-    mail_.is_in_hand = false;
-  }
+  if (!mail_.is_in_hand) return;
+  swap_expected();
+  mail_.is_in_hand = false;
 }
 
 // Says whether the message in hand, which is mail, may take the fast path. Other than with the host's, of

@@ -312,6 +312,19 @@ class SendingWarp {
   uint64_t asked_ = 0, taken_ = 0;
 };
 
+// Waits for the letters that a teller sent to takers of its own worker and of the other.
+void check_letters(SendingWarp& worker, const std::vector<Taker::Note>& itself,
+                   const std::vector<Taker::Note>& other) {
+  for (const Taker::Note& expected : other) {
+    Taker::Note note{};
+    while (!worker.take(note)) SendingWarp::let_run(10);
+    CHECK(note == expected);
+  }
+  while (Taker::notes.size() < itself.size()) SendingWarp::let_run(10);
+  CHECK(Taker::notes == itself);
+  Taker::notes.clear();
+}
+
 }  // namespace
 
 TEST_CASE("a warp sends what a handler staged to itself and to another worker, each in order and whole") {
@@ -331,14 +344,7 @@ TEST_CASE("a warp sends what a handler staged to itself and to another worker, e
       (n % 2 == 0 ? itself : other).push_back({n % 4, n, uint32_t(n), true});
     }
     to_itself += itself.size();
-    for (const Taker::Note& expected : other) {
-      Taker::Note note{};
-      while (!worker.take(note)) SendingWarp::let_run(10);
-      CHECK(note == expected);
-    }
-    while (Taker::notes.size() < itself.size()) SendingWarp::let_run(10);
-    CHECK(Taker::notes == itself);
-    Taker::notes.clear();
+    check_letters(worker, itself, other);
   }
   SendingWarp::let_run(5000);
   CHECK(worker.line().mail_processed == to_itself);
@@ -400,14 +406,7 @@ TEST_CASE("a warp sends what its threads staged each, in the order of their numb
     for (uint64_t n = 0; n < letters; ++n) {
       (n % 2 == 0 ? itself : other).push_back({n % 4, n, uint32_t(n % 20), true});
     }
-    for (const Taker::Note& expected : other) {
-      Taker::Note note{};
-      while (!worker.take(note)) SendingWarp::let_run(10);
-      CHECK(note == expected);
-    }
-    while (Taker::notes.size() < itself.size()) SendingWarp::let_run(10);
-    CHECK(Taker::notes == itself);
-    Taker::notes.clear();
+    check_letters(worker, itself, other);
   }
   CHECK(worker.ask_teller(Teller::each, 33) == Status::check_failed);
 }

@@ -131,6 +131,16 @@ TEST_CASE("the compiler can prove that the built-in worker's warp is together wh
   CHECK(meetings_of_warps(gyre_test::built_in_kernel().cubin) == 0);
 }
 
+TEST_CASE("a set is compiled as one that sends if its sources include what sends, and only then") {
+  const auto sends = [](const ActorSet& actors) {
+    const std::vector<std::string> options = cuda::program_without_toolkit(actors, 90, 32).options;
+    return std::count(options.begin(), options.end(), "-DGYRE_SENDS") == 1;
+  };
+  CHECK(sends(ActorSet::of<gyre_relay::Sink>(gyre_relay_actors::sources)));
+  CHECK(sends(ActorSet::from_source("#include <gyre/device/sending.hpp>\n", {"Teller"})));
+  CHECK_FALSE(sends(ActorSet::from_source("#include <gyre/device/context.hpp>\n", {"Counter"})));
+  CHECK_FALSE(sends(builtin_actors()));
+}
 TEST_CASE("the built-in actors compile for Hopper") {
   if (gyre_test::without_nvrtc()) return;
   check_compiles_for({90});
