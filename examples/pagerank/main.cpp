@@ -1,4 +1,4 @@
-// PageRank by actors. A vertex counts the shares of its neighbours, and begins its next round when all have
+// PageRank by actors. A vertex counts the shares that it gets, and begins its next round when all have
 // arrived. The program tells each vertex to begin, and compares the ranks with those of a plain computation.
 #include <gyre/gyre.hpp>
 #include <pagerank_actors_sources.hpp>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t vertices = 500;
 
-using Graph = std::vector<std::vector<uint32_t>>;  // the neighbours of each vertex
+using Graph = std::vector<std::vector<uint32_t>>;  // where the edges of each vertex lead
 
 // A ring, so that each vertex has an edge to it and one from it, and random edges, most to low numbers.
 Graph make_graph() {
@@ -50,8 +50,8 @@ gyre::Address<Vertex> vertex(size_t number) { return {.key = number}; }
 // Waits until each vertex has its edges: shares from other vertices may overtake what the program tells.
 void connect(gyre::Client client, const Graph& graph) {
   std::vector<uint32_t> incoming(vertices);
-  for (const auto& neighbours : graph) {
-    for (const uint32_t to : neighbours) ++incoming[to];
+  for (const auto& edges : graph) {
+    for (const uint32_t to : edges) ++incoming[to];
   }
   for (uint32_t v = 0; v < vertices; ++v) {
     const auto fill = [&](Edges::Builder edges) {

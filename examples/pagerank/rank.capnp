@@ -4,13 +4,13 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("pagerank");
 
 struct Edges {             # told to a vertex before the first round
-  to @0 :List(UInt32);     # its neighbours
+  to @0 :List(UInt32);     # where its edges lead
   incoming @1 :UInt32;     # edges that lead to it
 }
 
 struct Begin {}            # told to a vertex when all have their edges
 
-struct Share {             # told by a vertex to its neighbours and to itself, once a round
+struct Share {             # told by a vertex along each edge and to itself, once a round
   round @0 :UInt32;
   amount @1 :UInt64;
 }

@@ -1,4 +1,4 @@
-// Vertices that send shares of their ranks to their neighbours, in synchronous rounds without a coordinator.
+// Vertices that send shares of their ranks along their edges, in synchronous rounds without a coordinator.
 #pragma once
 
 #include <gyre/device/sending.hpp>
@@ -18,16 +18,16 @@ struct Vertex {
 
   uint64_t rank = one;
   uint32_t to[most_edges] = {}, edges = 0, incoming = 0;
-  // Of each round: a neighbour may be several rounds ahead.
+  // Of each round: other vertices may be several rounds ahead.
   uint64_t shares[rounds] = {};
   uint32_t arrived[rounds] = {};
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Edges::Reader in) {
-    const auto neighbours = in.getTo();
-    GYRE_CHECK(neighbours.size() <= most_edges);
-    for (uint32_t i = ctx.rank(); i < neighbours.size(); i += ctx.size()) to[i] = neighbours[i];
+    const auto targets = in.getTo();
+    GYRE_CHECK(targets.size() <= most_edges);
+    for (uint32_t i = ctx.rank(); i < targets.size(); i += ctx.size()) to[i] = targets[i];
     if (ctx.rank() != 0) return;
-    edges = neighbours.size();
+    edges = targets.size();
     incoming = in.getIncoming();
   }
   GYRE_DEVICE void on(gyre::Sending<most_edges + 1>& ctx, view::Begin::Reader) { send(ctx, 0); }
@@ -38,7 +38,7 @@ struct Vertex {
       ++arrived[round];
     }
     ctx.sync();
-    if (arrived[round] <= incoming) return;  // not yet from all neighbours and from itself
+    if (arrived[round] <= incoming) return;  // some are missing: one comes by each edge, and one from itself
     if (ctx.rank() == 0) rank = rank_of(shares[round]);
     ctx.sync();
     if (round + 1 < rounds) send(ctx, round + 1);
