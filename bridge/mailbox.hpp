@@ -284,32 +284,26 @@ class MailboxConsumer {
   uint32_t me_;
 };
 
-/// The asking worker's side of its reply ring. One per worker; its group's, the same in every thread.
+/// The asking worker's side of its reply ring. Its owner sees to it that no more asks are open than the ring
+/// has slots; an ask is open until its reply was taken. One per worker; its group's, the same in every
+/// thread.
 template <class Memory>
 class ReplyRing {
  public:
   GYRE_DEVICE ReplyRing(const WorkerRings<Memory>& rings, uint32_t me)
-      : ring_(rings.ring(me)), shape_(rings.shape) {}
+      : ring_(rings.ring(me)), shape_(rings.shape), next_(rings.ring(me), rings.shape) {}
 
-  /// Reserves the slot of a reply: call it before the ask is sent.
-  /// @returns false if as many asks are open as there are slots
-  GYRE_DEVICE bool reserve() {
-    if (open_ == shape_.slots) return false;
-    ++open_;
-    return true;
-  }
-  /// Asks whose reply was not taken yet.
-  GYRE_DEVICE uint32_t open() const { return open_; }
   /// The ticket of the next reply.
-  GYRE_DEVICE uint64_t head() const { return head_; }
+  GYRE_DEVICE uint64_t head() const { return next_.ticket(); }
+  /// Where the next reply will lie.
+  GYRE_DEVICE const RingCursor<Memory>& next() const { return next_; }
   /// Looks once for the next reply, as gyre::receive does. One thread. Never blocks.
   GYRE_DEVICE ReceiveOutcome receive(uint32_t* payload) const {
-    return gyre::receive<Memory>(ring_, shape_, head_, payload);
+    return gyre::receive<Memory>(ring_, shape_, head(), payload);
   }
   /// The next reply was taken: all threads of the group have read its slot, and met at a barrier since.
   GYRE_DEVICE void advance() {
-    ++head_;
-    --open_;
+    next_.advance(shape_);
     // Pairs with the fence in WorkerRings::claim_reply(), by way of the packets of asks that are sent later.
     Memory::fence_after_loads();
   }
@@ -317,8 +311,7 @@ class ReplyRing {
  private:
   const typename Memory::Cell* ring_;
   RingShape shape_;
-  uint64_t head_ = 0;
-  uint32_t open_ = 0;
+  RingCursor<Memory> next_;
 };
 
 }  // namespace gyre

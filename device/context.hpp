@@ -43,6 +43,9 @@ class Context {
                       const Team& team)
       : key_(key), shared_(&shared), verdict_(&verdict), team_(team), is_ask_(is_ask) {}
 
+  /// Returns whether handlers of the set may ask other actors.
+  GYRE_DEVICE static constexpr bool asks() { return false; }
+
   /// Returns this thread's number in the team, below size().
   GYRE_DEVICE uint32_t rank() const { return team_.rank(); }
   /// Returns the number of threads in the team.
@@ -205,6 +208,10 @@ class Context {
     detail_ = detail;
     where_ = where;
   }
+  /// Returns the body of the message in hand.
+  GYRE_DEVICE inline const void* body_in_hand() const;
+  /// Returns its bytes.
+  GYRE_DEVICE inline uint32_t body_in_hand_bytes() const;
 
  private:
   // This message's scratch memory of one kind.

@@ -20,6 +20,11 @@ GYRE_DEVICE constexpr uint64_t type_hash() {
   return hash;
 }
 
+/// Identifies a reply that an actor takes: by the state of the ask, the response, and the actor's number.
+GYRE_DEVICE constexpr uint64_t reply_hash(uint64_t state_type, uint64_t response_id, uint32_t actor_type) {
+  return (state_type ^ response_id * 0x9e3779b97f4a7c15u) + actor_type;
+}
+
 /// The context that a worker hands to the handlers of a set in which one sends.
 class SendingContext : public Context {
  public:
@@ -31,6 +36,59 @@ class SendingContext : public Context {
   GYRE_DEVICE uint32_t staged() const { return staged_; }
 
  protected:
+  // Sending::tell() of a handler that may send up to `most` messages.
+  template <class Message, class Actor, class Fill>
+  GYRE_DEVICE void tell_from(uint32_t most, Address<Actor> to, Fill&& fill) {
+    const uint32_t actor_type = number_of<Message, Actor>();
+    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
+    GYRE_CHECK(staged_ < most);  // more messages than gyre::Sending<most> allows
+    stage<Message>(staged_, envelope_to<Message, Actor>(actor_type, to.key), rank() == 0, fill);
+    ++staged_;
+  }
+  // Sending::tell_each() of such a handler.
+  template <class Message, class AddressOf, class Fill>
+  GYRE_DEVICE void tell_each_from(uint32_t most, uint32_t count, AddressOf&& address_of, Fill&& fill) {
+    using Actor = typename decltype(address_of(uint32_t(0)))::Actor;
+    const uint32_t actor_type = number_of<Message, Actor>();
+    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
+    GYRE_CHECK(count <= most - staged_);  // more messages than gyre::Sending<most> allows
+    for (uint32_t n = rank(); n < count; n += size()) {
+      stage<Message>(staged_ + n, envelope_to<Message, Actor>(actor_type, address_of(n).key), true,
+                     [&](typename Message::Builder builder) { fill(n, builder); });
+    }
+    staged_ += count;
+  }
+  // Returns the number of the receiver's type; Staging::no_actor if the set has none.
+  template <class Message, class Actor>
+  GYRE_DEVICE uint32_t number_of() const {
+    static_assert(message_number<Actor, Message>() < gyre::HandlesOf<Actor>::count,
+                  "ctx.tell<Message>(address, …): the actor at that address has no handler for the message");
+    return staging_.number_of(detail::type_hash<Actor>());
+  }
+  // Returns the envelope of a message to an actor, but for its size.
+  template <class Message, class Actor>
+  GYRE_DEVICE Envelope envelope_to(uint32_t actor_type, uint64_t to_key) const {
+    return {key(), 0, 0, to_key, uint16_t(actor_type), uint16_t(message_number<Actor, Message>()), 0, 0, 0};
+  }
+  // Builds the n-th staged message.
+  // @param envelope         but for its size
+  // @param writes_envelope  of one thread of those that build it
+  template <class Message, class Fill>
+  GYRE_DEVICE void stage(uint32_t n, const Envelope& envelope, bool writes_envelope, Fill&& fill) {
+    uint32_t* const message = staging_.message(n);
+    wire::Body body(message + Staging::envelope_words, staging_.body_capacity);
+    typename Message::Builder builder(body.init_root(Message::data_words, Message::pointers));
+    fill(builder);
+    GYRE_CHECK(!body.full());  // the message is larger than a slot: see --slot-bytes
+    if (writes_envelope) write_envelope(message, envelope, body.used_bytes());
+  }
+  GYRE_DEVICE void write_envelope(uint32_t* message, const Envelope& prototype, uint32_t body_bytes) const {
+    auto& envelope = *reinterpret_cast<Envelope*>(message);
+    envelope = prototype;
+    envelope.body_bytes = body_bytes;
+    MailHead::mark(envelope, staging_.worker(), actor_type_);
+  }
+
   Staging staging_;
   uint32_t actor_type_;
   uint32_t staged_ = 0;
@@ -70,11 +128,7 @@ class Sending : public detail::SendingContext {
   /// Status::check_failed after more than `most` messages, or where the message does not fit a slot.
   template <class Message, class Actor, class Fill>
   GYRE_DEVICE void tell(Address<Actor> to, Fill&& fill) {
-    const uint32_t actor_type = number_of<Message, Actor>();
-    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
-    GYRE_CHECK(staged_ < most);  // more messages than gyre::Sending<most> allows
-    stage<Message>(staged_, actor_type, to, rank() == 0, fill);
-    ++staged_;
+    tell_from<Message>(most, to, fill);
   }
 
   /// Sends `count` messages, each built by one thread of the team alone, once the handler has ended well: as
@@ -87,47 +141,7 @@ class Sending : public detail::SendingContext {
   ///                    rank()
   template <class Message, class AddressOf, class Fill>
   GYRE_DEVICE void tell_each(uint32_t count, AddressOf&& address_of, Fill&& fill) {
-    using Actor = typename decltype(address_of(uint32_t(0)))::Actor;
-    const uint32_t actor_type = number_of<Message, Actor>();
-    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
-    GYRE_CHECK(count <= most - staged_);  // more messages than gyre::Sending<most> allows
-    for (uint32_t n = rank(); n < count; n += size()) {
-      stage<Message>(staged_ + n, actor_type, address_of(n), true,
-                     [&](typename Message::Builder builder) { fill(n, builder); });
-    }
-    staged_ += count;
-  }
-
- private:
-  // Returns the number of the receiver's type; Staging::no_actor if the set has none.
-  template <class Message, class Actor>
-  GYRE_DEVICE uint32_t number_of() const {
-    static_assert(message_number<Actor, Message>() < HandlesOf<Actor>::count,
-                  "ctx.tell<Message>(address, …): the actor at that address has no handler for the message");
-    return staging_.number_of(detail::type_hash<Actor>());
-  }
-  // Builds the n-th staged message.
-  // @param writes_envelope  of one thread of those that build it
-  template <class Message, class Actor, class Fill>
-  GYRE_DEVICE void stage(uint32_t n, uint32_t actor_type, Address<Actor> to, bool writes_envelope,
-                         Fill&& fill) {
-    uint32_t* const message = staging_.message(n);
-    wire::Body body(message + Staging::envelope_words, staging_.body_capacity);
-    typename Message::Builder builder(body.init_root(Message::data_words, Message::pointers));
-    fill(builder);
-    GYRE_CHECK(!body.full());  // the message is larger than a slot: see --slot-bytes
-    if (!writes_envelope) return;
-    auto& envelope = *reinterpret_cast<Envelope*>(message);
-    envelope = {key(),
-                body.used_bytes(),
-                0,
-                to.key,
-                uint16_t(actor_type),
-                uint16_t(message_number<Actor, Message>()),
-                0,
-                0,
-                0};
-    MailHead::mark(envelope, staging_.worker(), actor_type_);
+    tell_each_from<Message>(most, count, address_of, fill);
   }
 };
 

@@ -16,6 +16,8 @@ inline constexpr uint8_t error = 4;    ///< a reply whose body is an ErrorBody
 inline constexpr uint8_t out_of_line = 8;
 /// A reply whose body is in the block that its request brought; the slot carries an OutOfLineReply.
 inline constexpr uint8_t reply_in_block = 16;
+/// In the asking worker alone: a reply to the ask of an actor, for its on_reply() or on_failure().
+inline constexpr uint8_t to_asker = 32;
 }  // namespace envelope_flags
 
 /// In-band control messages (Envelope::message_type where flags has `control`).
@@ -28,6 +30,12 @@ namespace lifecycle_message {
 inline constexpr uint16_t start = 0xffff;  ///< the actor is there afterwards
 inline constexpr uint16_t stop = 0xfffe;   ///< the actor is gone afterwards; no_such_actor if there was none
 }  // namespace lifecycle_message
+
+/// Envelope::message_type of what workers send each other about the asks of actors.
+namespace call_message {
+inline constexpr uint16_t reply = 0xfffd;   ///< for on_reply() or on_failure(); with envelope_flags::to_asker
+inline constexpr uint16_t answer = 0xfffc;  ///< for the worker alone: what an ask ends with that it holds
+}  // namespace call_message
 
 /// The head of a message: 32 bytes, followed by body_bytes bytes of Cap'n Proto (one unpacked segment).
 /// body_bytes lies in the first 12 bytes, so a slot's first packet alone says how many packets the message
@@ -88,10 +96,12 @@ struct ErrorBody {
   Status status;
   /// malformed: word offset of the offending pointer; handler_failed: the handler's own code; check_failed:
   /// the line; reply_too_large: the capacity in bytes; expired: how late, in microseconds; actor_table_full:
-  /// actors there is room for; bad_buffer: see BadHandle; scratch_full: the actor's scratch_bytes
+  /// actors there is room for; bad_buffer: see BadHandle; scratch_full: the actor's scratch_bytes;
+  /// mailbox_full: the worker that refused it; open_calls_full: calls that a worker has room for
   uint32_t detail;
   uint64_t where;  ///< malformed: a MalformedField; check_failed: a source_name_hash; expired: the actor's
-                   ///< key; bad_buffer: see BadHandle; scratch_full: bytes that the handler wanted in all
+                   ///< key; bad_buffer: see BadHandle; scratch_full: bytes that the handler wanted in all;
+                   ///< mailbox_full, actor_stopped: the key of the actor that did not get it, or was stopped
 };
 static_assert(sizeof(ErrorBody) == 16, "an error body is 16 bytes on both sides");
 

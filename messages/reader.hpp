@@ -115,6 +115,9 @@ class Message {
         known_lists_(known) {}
   GYRE_DEVICE Message(const void* body, uint32_t bytes)
       : Message(body, bytes, default_traversal_words(bytes)) {}
+  /// The whole body, and its bytes: a multiple of 8.
+  GYRE_DEVICE const void* body() const { return body_; }
+  GYRE_DEVICE uint32_t body_bytes() const { return words_ * 8; }
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
 

@@ -27,6 +27,9 @@ enum class Status : uint32_t {
   actor_table_full = 29,  ///< the worker has no room for another actor of that type
   bad_buffer = 30,        ///< a buffer's handle is stale, another runtime's, too short, or of another type
   scratch_full = 32,      ///< the handler asked for more scratch memory than its actor says it needs
+  mailbox_full = 34,      ///< no memory to keep a message between actors: it was refused
+  open_calls_full = 35,   ///< the handler asked or promised more than its worker has room for
+  actor_stopped = 36,     ///< the actor that was to answer later was stopped before
   // The host's own, which never cross the bus. Refused by the client: nothing was accepted, nothing was sent.
   ring_full = 1,  ///< no room in the worker's H2D ring (or in its prepaid D2H ring) within the time allowed
   call_table_full = 2,  ///< every call slot is taken by a call in flight or a reply that nobody released

@@ -72,8 +72,8 @@ bool is_type_name(std::string_view name) {
   return identifier(name);
 }
 
-MailLayout mail_layout(const Options& options) {
-  return {options.workers, options.slot_bytes, options.spill_chunks()};
+MailLayout mail_layout(const Options& options, bool asks) {
+  return {options.workers, options.slot_bytes, options.spill_chunks(), asks};
 }
 
 }  // namespace
@@ -314,14 +314,19 @@ uint32_t ActorSet::most_sent() const {
   return most;
 }
 
+bool ActorSet::asks() const {
+  return std::any_of(description_.begin(), description_.end(),
+                     [](const ActorDescription& actor) { return actor.asks != 0; });
+}
+
 uint64_t ActorSet::mail_bytes(const Options& options) const {
   if (most_sent() == 0) return 0;
-  return mail_layout(options).reserved_bytes();
+  return mail_layout(options, asks()).reserved_bytes();
 }
 
 uint64_t ActorSet::mail_bytes_not_zeroed(const Options& options) const {
   if (most_sent() == 0) return 0;
-  return mail_bytes(options) - mail_layout(options).zeroed_bytes();
+  return mail_bytes(options) - mail_layout(options, asks()).zeroed_bytes();
 }
 
 std::string ActorSet::problems(const Options& options) const {

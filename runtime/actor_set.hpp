@@ -156,6 +156,8 @@ class ActorSet {
   /// Returns how many messages a handler of the set may send, at most; 0 if none sends, or if the handlers
   /// are not known yet.
   uint32_t most_sent() const;
+  /// Returns whether a handler of the set may ask other actors; false if the handlers are not known yet.
+  bool asks() const;
   /// Returns the bytes of all workers' mailboxes; 0 if no handler sends.
   uint64_t mail_bytes(const Options& options) const;
   /// Returns how many of these bytes, the last ones, the engine need not zero.

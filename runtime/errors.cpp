@@ -216,6 +216,20 @@ std::string text_of(const Failure& failure) {
           "handling a message: the handler wants {} bytes of scratch memory, and its actor says that it "
           "needs {}; have the actor say a larger scratch_bytes (for shared memory shared_scratch_bytes)",
           failure.asked, failure.limit);
+    case Status::mailbox_full:
+      return fmt::format(
+          "forwarding a message to another actor: worker {} has no memory to keep more; launch with more "
+          "--spill-bytes, or let actors send less than they receive",
+          failure.detail);
+    case Status::open_calls_full:
+      return fmt::format(
+          "handling a message: the handler asks another actor, or promises an answer, and its worker has {} "
+          "such calls open already; launch with more --workers, or have actors wait for replies before they "
+          "ask again",
+          failure.detail);
+    case Status::actor_stopped:
+      return "waiting for a reply: the actor that was to answer later was stopped before; stop it after it "
+             "has answered";
     case Status::buffer_lost:
       return "using a buffer: the engine process that had it is gone, and its content with it; allocate "
              "another "

@@ -177,8 +177,6 @@ class MailboxWorker {
     consumer_.give_back(Warp{});
   }
 
-  /// Reserves the slot of a reply.
-  __device__ void ask() { replies_.reserve(); }
   /// Writes a reply: its receiver has a slot for each ask that it has open.
   __device__ void reply(uint32_t to) {
     uint64_t ticket = 0;
@@ -283,7 +281,6 @@ __global__ void __launch_bounds__(32) mailbox_latency_kernel(MailboxRun run) {
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin) : : "memory");
   const long long first = clock64();
   long long sent_at = first;
-  if (gets_replies) worker.ask();
   if (me == 0) worker.send_one(1);
   for (uint32_t n = 0; n < run.messages; ++n) {
     const Heads heads = worker.wait_for(gets_replies ? Heads::reply : Heads::message);
@@ -291,8 +288,7 @@ __global__ void __launch_bounds__(32) mailbox_latency_kernel(MailboxRun run) {
     if (me == 1 && by_reply_ring) {
       worker.reply(0);
     } else if (me == 1 || n + 1 < run.messages) {
-      if (gets_replies) worker.ask();
-      worker.send_one(1 - me);
+          worker.send_one(1 - me);
     }
     if (me == 0 && lane == 0) run.samples[n] = uint32_t(came_at - sent_at);
     sent_at = came_at;

@@ -12,10 +12,12 @@ struct ActorRecord {
   uint32_t max_per_worker;  ///< actors; ~0: as many as the launch allows
   uint32_t handlers;
   uint16_t side_by_side;          ///< SideBySide: which of its messages may be handled at once
-  uint16_t most_sent;             ///< messages that one of its handlers may send; 0: none sends
+  uint8_t most_sent;              ///< messages that one of its handlers may send; 0: none sends
+  uint8_t reply_handlers;         ///< states of its asks: see AwaitsOf
   uint32_t rollback_bytes;        ///< of its state, put back where a message ends in an error; 0: it is not
   uint32_t scratch_bytes;         ///< of scratch memory for one message
-  uint16_t cuda_only;             ///< 1: the CPU engine does not run it
+  uint8_t cuda_only;              ///< 1: the CPU engine does not run it
+  uint8_t asks;                   ///< 1: a handler takes gyre::Asking
   uint16_t most_in_batch;         ///< messages that a call of an on_batch() takes; 0: it has none
   uint32_t shared_scratch_bytes;  ///< of a block's shared memory, for one message
 
@@ -45,6 +47,7 @@ static_assert(sizeof(ActorRecord) == 32 && sizeof(DescriptionHeader) == 16 && si
               "a description lies alike on both sides");
 static_assert(offsetof(ActorRecord, max_per_worker) == 4 && offsetof(ActorRecord, handlers) == 8 &&
                   offsetof(ActorRecord, side_by_side) == 12 && offsetof(ActorRecord, most_sent) == 14 &&
+                  offsetof(ActorRecord, reply_handlers) == 15 && offsetof(ActorRecord, asks) == 25 &&
                   offsetof(ActorRecord, rollback_bytes) == 16 && offsetof(ActorRecord, scratch_bytes) == 20 &&
                   offsetof(ActorRecord, cuda_only) == 24 && offsetof(ActorRecord, most_in_batch) == 26 &&
                   offsetof(ActorRecord, shared_scratch_bytes) == 28 &&
@@ -75,10 +78,12 @@ GYRE_DEVICE constexpr ActorRecord record_of() {
           capacity_of<Actor>(~0u),
           gyre::HandlesOf<Actor>::count,
           uint16_t(side_by_side<Actor>()),
-          uint16_t(most_sent<Actor>()),
+          uint8_t(most_sent<Actor>()),
+          uint8_t(gyre::AwaitsOf<Actor>::count),
           rollback_bytes<Actor>(),
           scratch_bytes<Actor>(),
-          CudaOnly<Actor> ? uint16_t(1) : uint16_t(0),
+          CudaOnly<Actor> ? uint8_t(1) : uint8_t(0),
+          asks<Actor>() ? uint8_t(1) : uint8_t(0),
           uint16_t(most_in_batch<Actor>()),
           shared_scratch_bytes<Actor>()};
 }

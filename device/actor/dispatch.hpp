@@ -7,8 +7,8 @@
 #include <gyre/device/actor/on_batch.hpp>
 #include <gyre/device/actor/table.hpp>
 #include <gyre/device/actor/working_memory.hpp>
+#include <gyre/device/asking.hpp>
 #include <gyre/device/context.hpp>
-#include <gyre/device/sending.hpp>
 #include <gyre/messages/view.hpp>
 
 #if !defined(__CUDACC_RTC__)
@@ -28,18 +28,44 @@ GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
   }
 }
 
-// Calls Actor::on; with a Sending<most> where the handler takes one.
-template <uint32_t most, class Actor, class ContextType, class... Arguments>
-GYRE_DEVICE_INLINE void run_handler(Actor& actor, ContextType& context, Arguments&... arguments) {
-  if constexpr (most == 0) {
+struct CallOn {
+  template <class Actor, class ContextType, class... Arguments>
+  GYRE_DEVICE_INLINE void operator()(Actor& actor, ContextType& context, Arguments&... arguments) const {
     actor.on(context, arguments...);
+  }
+};
+struct CallOnReply {
+  template <class Actor, class ContextType, class... Arguments>
+  GYRE_DEVICE_INLINE void operator()(Actor& actor, ContextType& context, Arguments&... arguments) const {
+    actor.on_reply(context, arguments...);
+  }
+};
+struct CallOnFailure {
+  template <class Actor, class ContextType, class... Arguments>
+  GYRE_DEVICE_INLINE void operator()(Actor& actor, ContextType& context, Arguments&... arguments) const {
+    actor.on_failure(context, arguments...);
+  }
+};
+
+// Calls a handler of an actor, with the context that it takes: an Asking<most>, a Sending<most>, or a
+// Context.
+template <uint32_t most, bool asks, class Call, class Actor, class ContextType, class... Arguments>
+GYRE_DEVICE_INLINE void run_handler(Call call, Actor& actor, ContextType& context, Arguments&... arguments) {
+  if constexpr (most == 0) {
+    call(actor, context, arguments...);
   } else {
     static_assert(!HandlesSideBySide<Actor> && most_in_batch<Actor>() == 0,
                   "a handler that takes gyre::Sending handles one message at a time: side_by_side and "
                   "on_batch() are for actors that do not send");
-    Sending<most> sending(context);
-    actor.on(sending, arguments...);
-    context = sending;
+    if constexpr (asks) {
+      Asking<most> asking(context);
+      call(actor, asking, arguments...);
+      context = asking;
+    } else {
+      Sending<most> sending(context);
+      call(actor, sending, arguments...);
+      static_cast<SendingContext&>(context) = sending;
+    }
   }
 }
 
@@ -53,9 +79,14 @@ GYRE_DEVICE_INLINE void call(Actor& actor, ContextType& context, wire::Message& 
   typename Request::Reader reader(root);
   if constexpr (requires { typename Response::Builder; }) {
     typename Response::Builder builder(init_root(reply, Response::data_words, Response::pointers));
-    if (!message.failed()) run_handler<most_sent_by<Actor, Request>()>(actor, context, reader, builder);
+    if constexpr (ContextType::asks()) context.expect_response(Response::type_id);
+    if (!message.failed())
+      run_handler<most_sent_by<Actor, Request>(), asks_by<Actor, Request>()>(CallOn{}, actor, context, reader,
+                                                                             builder);
   } else {
-    if (!message.failed()) run_handler<most_sent_by<Actor, Request>()>(actor, context, reader);
+    if (!message.failed())
+      run_handler<most_sent_by<Actor, Request>(), asks_by<Actor, Request>()>(CallOn{}, actor, context,
+                                                                             reader);
   }
 }
 
@@ -252,10 +283,19 @@ GYRE_DEVICE_INLINE bool dispatch_fast_to(Handling& handling, uint32_t actor_type
 }
 
 // Finds the actor in its table or creates it; the actor's hooks are called later, by the group. One thread.
-template <class Actor>
+// @tparam asks  an actor of the set asks: replies come, for the incarnation in Envelope::correlation
+template <class Actor, bool asks>
 GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
                                    MessageVerdict& verdict) {
   const uint32_t message_type = envelope.message_type;
+  if constexpr (asks) {
+    if (message_type == call_message::reply && (envelope.flags & envelope_flags::to_asker) != 0) {
+      verdict.state = table.find(envelope.key);
+      if (verdict.state == nullptr || table.incarnation_of(envelope.key) != uint32_t(envelope.correlation))
+        verdict.refused = Status::no_such_actor;
+      return;
+    }
+  }
   if (message_type >= count_of(gyre::HandlesOf<Actor>{}) && !is_lifecycle(message_type)) {
     verdict.refused = Status::unknown_message;
     return;
@@ -268,7 +308,7 @@ GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const En
     verdict.refused = Status::no_such_actor;
     return;
   }
-  verdict.state = table.insert(envelope.key);
+  verdict.state = table.insert<asks>(envelope.key);
   if (verdict.state == nullptr) {
     verdict.refused = Status::actor_table_full;
     verdict.detail = capacity;
@@ -276,6 +316,41 @@ GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const En
   }
   new (verdict.state) Actor{};
   verdict.new_actor = 1;
+}
+
+// Calls Actor::on_reply or on_failure with the reply in hand.
+template <class Actor, class State, class ContextType>
+GYRE_DEVICE_INLINE Handled handle_reply(Actor& actor, ContextType& context, const void* body,
+                                        uint32_t body_bytes, void* response, uint32_t capacity) {
+  using Replies = ReplyHandlers<Actor, State>;
+  const CallInHand& call = context.call_in_hand();
+  wire::Message message(body, body_bytes, traversal_words<Actor>(body_bytes));
+  wire::Body none(response, capacity);
+  ContextAccess::begin_handler<Actor>(context, message, none, capacity);
+  State state = *reinterpret_cast<const State*>(call.state);
+  if (context.reply_failed()) {
+    ErrorBody error = *static_cast<const ErrorBody*>(body);
+    run_handler<Replies::on_failure::most_sent(), Replies::on_failure::asks()>(CallOnFailure{}, actor,
+                                                                               context, state, error);
+  } else {
+    typename Replies::on_reply::Response::Reader reader(message.root(Replies::on_reply::Response::type_id));
+    if (!message.failed()) {
+      run_handler<Replies::on_reply::most_sent(), Replies::on_reply::asks()>(CallOnReply{}, actor, context,
+                                                                             state, reader);
+    }
+  }
+  return Ending(message, context, none, capacity).handled();
+}
+template <class Actor, class ContextType, class... States, class... Arguments>
+GYRE_DEVICE_INLINE Handled dispatch_reply(Awaits<States...>, Actor& actor, ContextType& context,
+                                          Arguments... arguments) {
+  Handled handled{Status::unknown_message, 0, 0, 0};
+  const uint64_t type = context.call_in_hand().state_type;
+  (void)((type == type_hash<States>()
+              ? (handled = handle_reply<Actor, States>(actor, context, arguments...), true)
+              : false) ||
+         ...);
+  return handled;
 }
 
 // Calls the actor in `verdict.state`; a new actor's on_start comes first.
@@ -286,6 +361,10 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
   if constexpr (state_bytes<Actor>() == 0) {
     if (is_lifecycle(message_type)) return {Status::ok, 0, 0, 0};
     Actor actor{};
+    if constexpr (gyre::AwaitsOf<Actor>::count != 0 && ContextType::asks()) {
+      if (message_type == call_message::reply)
+        return dispatch_reply(gyre::AwaitsOf<Actor>{}, actor, context, body, body_bytes, response, capacity);
+    }
     return dispatch_message(gyre::HandlesOf<Actor>{}, actor, context, message_type, body, body_bytes,
                             response, capacity);
   } else {
@@ -299,6 +378,10 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
           return {verdict.status, verdict.detail, verdict.where, 0};
         }
       }
+    }
+    if constexpr (gyre::AwaitsOf<Actor>::count != 0 && ContextType::asks()) {
+      if (message_type == call_message::reply)
+        return dispatch_reply(gyre::AwaitsOf<Actor>{}, actor, context, body, body_bytes, response, capacity);
     }
     if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0};
     if (message_type == lifecycle_message::stop) {
@@ -314,6 +397,7 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
   }
 }
 
+template <bool asks>
 struct FindOrCreate {
   const Envelope& envelope;
   MessageVerdict& verdict;
@@ -321,8 +405,19 @@ struct FindOrCreate {
   GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
     if constexpr (state_bytes<Actor>() != 0) {
       if (n == envelope.actor_type) {
-        find_or_create_in<Actor>(ActorTable(table, layout), layout.capacity, envelope, verdict);
+        find_or_create_in<Actor, asks>(ActorTable(table, layout), layout.capacity, envelope, verdict);
       }
+    }
+  }
+};
+struct IncarnationOf {
+  uint32_t actor_type;
+  uint64_t key;
+  uint32_t found = 0;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
+    if constexpr (state_bytes<Actor>() != 0) {
+      if (n == actor_type) found = ActorTable(table, layout).incarnation_of(key);
     }
   }
 };
@@ -437,6 +532,7 @@ struct MailSideBySide {
 };
 // Finds the actors of several messages, one a thread; those that are not there are created one after the
 // other.
+template <bool asks>
 struct FindOrCreateEach {
   bool has_one;
   const Envelope& envelope;
@@ -451,7 +547,7 @@ struct FindOrCreateEach {
       if (has_one) state = actors.find(envelope.key);
       for (uint32_t left = PollGroup::ballot(has_one && state == nullptr); left != 0; left &= left - 1) {
         if (PollGroup::rank() == lowest_bit(left)) {
-          find_or_create_in<Actor>(actors, layout.capacity, envelope, verdict);
+          find_or_create_in<Actor, asks>(actors, layout.capacity, envelope, verdict);
           state = verdict.state;
         }
         PollGroup::sync();
@@ -572,7 +668,17 @@ GYRE_DEVICE void find_or_create(ActorList<Actors...> actors, const EngineMemory&
     verdict.refused = Status::unknown_actor;
     return;
   }
-  visit_tables(actors, memory, tables, detail::FindOrCreate{envelope, verdict});
+  visit_tables(actors, memory, tables, detail::FindOrCreate<any_asks<Actors...>()>{envelope, verdict});
+}
+
+/// Returns which incarnation of that actor there is: see ActorTable::incarnation_of(); 0 for a type without
+/// a table. One thread.
+template <class... Actors>
+GYRE_DEVICE uint32_t incarnation_of(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
+                                    uint32_t actor_type, uint64_t key) {
+  detail::IncarnationOf visit{actor_type, key};
+  visit_tables(actors, memory, tables, visit);
+  return visit.found;
 }
 
 /// Removes an actor from its table. One thread.
@@ -657,7 +763,7 @@ template <class... Actors>
 GYRE_DEVICE void* find_or_create_each(ActorList<Actors...> actors, const EngineMemory& memory,
                                       uint8_t* tables, uint32_t actor_type, bool has_one,
                                       const Envelope& envelope, MessageVerdict& verdict) {
-  detail::FindOrCreateEach visit{has_one, envelope, verdict, actor_type};
+  detail::FindOrCreateEach<any_asks<Actors...>()> visit{has_one, envelope, verdict, actor_type};
   visit_tables(actors, memory, tables, visit);
   return visit.state;
 }

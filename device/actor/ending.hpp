@@ -100,6 +100,9 @@ class ContextAccess {
 
 }  // namespace detail
 
+GYRE_DEVICE inline const void* Context::body_in_hand() const { return message_->body(); }
+GYRE_DEVICE inline uint32_t Context::body_in_hand_bytes() const { return message_->body_bytes(); }
+
 // No thread sets the status between the two barriers.
 GYRE_DEVICE inline bool Context::ok() {
   detail::note_failure(*verdict_, detail::ContextAccess::handled(*this));

@@ -9,6 +9,8 @@ namespace gyre {
 class Context;
 template <uint32_t most>
 class Sending;
+template <uint32_t most>
+class Asking;
 
 /// Lists the requests of an actor with several handlers; an actor with one on() needs no list:
 /// `using Handles = gyre::Handles<view::Get, view::Add>;`
@@ -21,17 +23,19 @@ namespace detail {
 
 struct NoResponse {};
 
-template <class Actor, class Reader, class Builder, uint32_t sent = 0>
+template <class Actor, class Reader, class Builder, uint32_t sent = 0, bool asking = false>
 struct AskHandler {
   using Request = typename Reader::Reads;
   using Response = typename Builder::Builds;
   GYRE_DEVICE static constexpr uint32_t most_sent() { return sent; }
+  GYRE_DEVICE static constexpr bool asks() { return asking; }
 };
-template <class Actor, class Reader, uint32_t sent = 0>
+template <class Actor, class Reader, uint32_t sent = 0, bool asking = false>
 struct TellHandler {
   using Request = typename Reader::Reads;
   using Response = NoResponse;
   GYRE_DEVICE static constexpr uint32_t most_sent() { return sent; }
+  GYRE_DEVICE static constexpr bool asks() { return asking; }
 };
 
 // Overload resolution does the deduction: given the Reader, only one member of the overload set on(…) fits.
@@ -44,20 +48,16 @@ GYRE_DEVICE AskHandler<Actor, Reader, Builder, sent> handler_of(void (Actor::*)(
                                                                                 Builder));
 template <class Reader, class Actor, uint32_t sent>
 GYRE_DEVICE TellHandler<Actor, Reader, sent> handler_of(void (Actor::*)(Sending<sent>&, Reader));
+template <class Reader, class Actor, class Builder, uint32_t sent>
+GYRE_DEVICE AskHandler<Actor, Reader, Builder, sent, true> handler_of(void (Actor::*)(Asking<sent>&, Reader,
+                                                                                      Builder));
+template <class Reader, class Actor, uint32_t sent>
+GYRE_DEVICE TellHandler<Actor, Reader, sent, true> handler_of(void (Actor::*)(Asking<sent>&, Reader));
 
 // Fits `&Actor::on` unless `on` is overloaded: the compiler cannot choose then.
-template <class Actor, class Reader, class Builder>
-GYRE_DEVICE AskHandler<Actor, Reader, Builder> handler_unless_overloaded(void (Actor::*)(Context&, Reader,
-                                                                                         Builder));
-template <class Actor, class Reader>
-GYRE_DEVICE TellHandler<Actor, Reader> handler_unless_overloaded(void (Actor::*)(Context&, Reader));
-template <class Actor, class Reader, class Builder, uint32_t sent>
-GYRE_DEVICE AskHandler<Actor, Reader, Builder, sent> handler_unless_overloaded(void (Actor::*)(Sending<sent>&,
-                                                                                               Reader,
-                                                                                               Builder));
-template <class Actor, class Reader, uint32_t sent>
-GYRE_DEVICE TellHandler<Actor, Reader, sent> handler_unless_overloaded(void (Actor::*)(Sending<sent>&,
-                                                                                       Reader));
+template <class Actor, class ContextType, class Reader, class... Builder>
+GYRE_DEVICE auto handler_unless_overloaded(void (Actor::*on)(ContextType&, Reader, Builder...))
+    -> decltype(handler_of<Reader>(on));
 
 template <class Actor>
 concept ListsItsHandlers = requires {
@@ -106,6 +106,95 @@ template <class Actor, class Request>
 GYRE_DEVICE constexpr uint32_t most_sent_by() {
   return decltype(detail::handler_of<typename Request::Reader>(&Actor::on))::most_sent();
 }
+/// Returns whether that handler's context is an Asking<N>.
+template <class Actor, class Request>
+GYRE_DEVICE constexpr bool asks_by() {
+  return decltype(detail::handler_of<typename Request::Reader>(&Actor::on))::asks();
+}
+
+/// Lists the states that an actor gives its asks, where it has several on_reply():
+/// `using Awaits = gyre::Awaits<Withdrawn, Deposited>;`
+template <class... States>
+struct Awaits {
+  static constexpr uint32_t count = sizeof...(States);
+};
+
+namespace detail {
+
+template <class StateType, class Reader, uint32_t sent, bool asking>
+struct ReplyHandler {
+  using State = StateType;
+  using Response = typename Reader::Reads;
+  GYRE_DEVICE static constexpr uint32_t most_sent() { return sent; }
+  GYRE_DEVICE static constexpr bool asks() { return asking; }
+};
+template <uint32_t sent, bool asking>
+struct FailureHandler {
+  GYRE_DEVICE static constexpr uint32_t most_sent() { return sent; }
+  GYRE_DEVICE static constexpr bool asks() { return asking; }
+};
+// As handler_of(), of on_reply(…) and on_failure(…).
+template <class State, class Actor, class Reader>
+GYRE_DEVICE ReplyHandler<State, Reader, 0, false> reply_handler_of(void (Actor::*)(Context&, State, Reader));
+template <class State, class Actor, class Reader, uint32_t sent>
+GYRE_DEVICE ReplyHandler<State, Reader, sent, false> reply_handler_of(void (Actor::*)(Sending<sent>&, State,
+                                                                                      Reader));
+template <class State, class Actor, class Reader, uint32_t sent>
+GYRE_DEVICE ReplyHandler<State, Reader, sent, true> reply_handler_of(void (Actor::*)(Asking<sent>&, State,
+                                                                                     Reader));
+template <class State, class Actor>
+GYRE_DEVICE FailureHandler<0, false> failure_handler_of(void (Actor::*)(Context&, State, ErrorBody));
+template <class State, class Actor, uint32_t sent>
+GYRE_DEVICE FailureHandler<sent, false> failure_handler_of(void (Actor::*)(Sending<sent>&, State, ErrorBody));
+template <class State, class Actor, uint32_t sent>
+GYRE_DEVICE FailureHandler<sent, true> failure_handler_of(void (Actor::*)(Asking<sent>&, State, ErrorBody));
+
+// Fits `&Actor::on_reply` unless it is overloaded.
+template <class Actor, class ContextType, class State, class Reader>
+GYRE_DEVICE Awaits<State> awaits_unless_overloaded(void (Actor::*)(ContextType&, State, Reader));
+
+template <class Actor>
+concept ListsItsReplies = requires {
+  typename Actor::Awaits;
+};
+template <class Actor>
+concept HasOneReply = requires {
+  detail::awaits_unless_overloaded(&Actor::on_reply);
+};
+template <class Actor>
+struct AwaitsOf {
+  using type = gyre::Awaits<>;
+};
+template <ListsItsReplies Actor>
+struct AwaitsOf<Actor> {
+  using type = typename Actor::Awaits;
+};
+template <class Actor>
+requires(!ListsItsReplies<Actor> && HasOneReply<Actor>) struct AwaitsOf<Actor> {
+  using type = decltype(detail::awaits_unless_overloaded(&Actor::on_reply));
+};
+
+// The two handlers that take what an ask with that state ends with.
+template <class Actor, class State>
+struct ReplyHandlers {
+  static_assert(
+      requires { detail::reply_handler_of<State>(&Actor::on_reply); },
+      "an actor needs on_reply(gyre::Context&, State, Response::Reader) for each state that it awaits, by "
+      "value; the context may be a gyre::Sending<N>& or gyre::Asking<N>&");
+  static_assert(
+      requires { detail::failure_handler_of<State>(&Actor::on_failure); },
+      "an actor that asks needs on_failure(gyre::Context&, State, gyre::ErrorBody) for each state that it "
+      "awaits, all by value; the context may be a gyre::Sending<N>& or gyre::Asking<N>&");
+  using on_reply = decltype(detail::reply_handler_of<State>(&Actor::on_reply));
+  using on_failure = decltype(detail::failure_handler_of<State>(&Actor::on_failure));
+};
+
+}  // namespace detail
+
+/// Lists the states of Actor's asks as Awaits<…>; none if it does not ask.
+template <class Actor>
+using AwaitsOf = typename detail::AwaitsOf<Actor>::type;
+
 namespace detail {
 GYRE_DEVICE constexpr uint32_t largest() { return 0; }
 template <class... Rest>
@@ -113,15 +202,37 @@ GYRE_DEVICE constexpr uint32_t largest(uint32_t first, Rest... rest) {
   const uint32_t of_rest = largest(rest...);
   return first > of_rest ? first : of_rest;
 }
-template <class Actor, class... Requests>
-GYRE_DEVICE constexpr uint32_t most_sent_by_any(Handles<Requests...>) {
-  return largest(most_sent_by<Actor, Requests>()...);
+template <class Actor, class... Requests, class... States>
+GYRE_DEVICE constexpr uint32_t most_sent_by_any(Handles<Requests...>, Awaits<States...>) {
+  return largest(most_sent_by<Actor, Requests>()..., ReplyHandlers<Actor, States>::on_reply::most_sent()...,
+                 ReplyHandlers<Actor, States>::on_failure::most_sent()...);
+}
+template <class Actor, class... Requests, class... States>
+GYRE_DEVICE constexpr bool asks_by_any(Handles<Requests...>, Awaits<States...>) {
+  return (asks_by<Actor, Requests>() || ...) || (ReplyHandlers<Actor, States>::on_reply::asks() || ...) ||
+         (ReplyHandlers<Actor, States>::on_failure::asks() || ...);
 }
 }  // namespace detail
-/// Returns how many messages a handler of Actor may send; 0 if none sends.
+/// Returns how many messages a handler of Actor may send, on_reply() and on_failure() included; 0 if none
+/// sends.
 template <class Actor>
 GYRE_DEVICE constexpr uint32_t most_sent() {
-  return detail::most_sent_by_any<Actor>(HandlesOf<Actor>{});
+  return detail::most_sent_by_any<Actor>(HandlesOf<Actor>{}, AwaitsOf<Actor>{});
+}
+/// Returns whether a handler of Actor may ask other actors, answer later, or forward what it is asked.
+template <class Actor>
+GYRE_DEVICE constexpr bool asks() {
+  return detail::asks_by_any<Actor>(HandlesOf<Actor>{}, AwaitsOf<Actor>{});
+}
+/// Whether a handler of Actors may: then their workers have reply rings.
+template <class... Actors>
+GYRE_DEVICE constexpr bool any_asks() {
+  return (asks<Actors>() || ...);
+}
+/// Counts the replies that Actors take: the states of their asks.
+template <class... Actors>
+GYRE_DEVICE constexpr uint32_t reply_handler_count() {
+  return (0u + ... + AwaitsOf<Actors>::count);
 }
 /// Whether a handler of Actors may send to other actors: then their workers have mailboxes.
 template <class... Actors>

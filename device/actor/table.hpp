@@ -68,12 +68,13 @@ struct ActorTableLayout {
   struct Header {
     uint32_t living;   ///< actors there are
     uint32_t touched;  ///< states that were ever used: the others are not in the free list
-    uint32_t reserved[14];
+    uint32_t created;  ///< actors that there ever were, modulo 2^32, where they are counted
+    uint32_t reserved[13];
   };
   struct Slot {
     uint64_t key;
-    uint32_t state;  ///< index + 1; 0: the slot is empty
-    uint32_t reserved;
+    uint32_t state;        ///< index + 1; 0: the slot is empty
+    uint32_t incarnation;  ///< tells the actor from earlier ones with its key
   };
 
   GYRE_DEVICE constexpr uint32_t slots() const { return capacity + capacity / 2 + 1; }
@@ -102,12 +103,16 @@ class ActorTable {
     return slots()[at].state == 0 ? nullptr : state(slots()[at].state - 1);
   }
   /// Room for the state of an actor that find does not find, of any content; null if there is no more.
+  /// @tparam counts_incarnations  incarnation_of() is used
+  template <bool counts_incarnations = false>
   GYRE_DEVICE void* insert(uint64_t key) {
     if (header().living == layout_.capacity) return nullptr;
     const uint32_t free = header().touched - header().living;  // states in the free list
     const uint32_t index = free != 0 ? free_list()[free - 1] : header().touched++;
     ++header().living;
-    slots()[slot_of(key)] = {key, index + 1, 0};
+    uint32_t incarnation = 0;
+    if constexpr (counts_incarnations) incarnation = ++header().created;
+    slots()[slot_of(key)] = {key, index + 1, incarnation};
     return state(index);
   }
   GYRE_DEVICE void erase(uint64_t key) {
@@ -128,6 +133,12 @@ class ActorTable {
       hole = i;
     }
     slots()[hole] = {};
+  }
+  /// Returns a number that no other actor of the table had, of 2^32 that came before it; 0 if there is no
+  /// actor with that key.
+  GYRE_DEVICE uint32_t incarnation_of(uint64_t key) const {
+    const Slot& slot = slots()[slot_of(key)];
+    return slot.state == 0 ? 0 : slot.incarnation;
   }
   GYRE_DEVICE uint32_t living() const { return header().living; }
 

@@ -92,13 +92,30 @@ GYRE_DEVICE void Worker<Actors...>::name_last_words(uint64_t key, uint32_t types
                 Packet{{uint32_t(key), uint32_t(key >> 32), types}, LastWords::one});
 }
 
+// How a handler left its message, in the calling thread; of a failure the reason is noted already.
+template <class... Actors>
+struct Worker<Actors...>::NotedEnding {
+  uint32_t failure = 0, bytes = 0;
+  GYRE_DEVICE uint32_t failure_bits() const { return failure; }
+  GYRE_DEVICE uint32_t response_bytes() const { return bytes; }
+  GYRE_DEVICE Handled handled() const { return {Status::ok, 0, 0, bytes}; }
+};
+// Follows each handler of the fast path, of which there is one copy a handler: it concludes the message at
+// once, but notes its ending in a set that sends, where there is much to do then.
 template <class... Actors>
 struct Worker<Actors...>::FastConclusion {
   Worker& worker;
   const HandlerContext& context;
+  NotedEnding& noted;
   GYRE_DEVICE_INLINE Handling operator()(const Ending& ending) const {
-    if constexpr (sends()) worker.mail_.staged = context.staged();
-    return worker.conclude_fast(ending);
+    if constexpr (sends()) {
+      worker.note_staged(context);
+      noted = {ending.failure_bits(), ending.response_bytes()};
+      if (noted.failure != 0) detail::note_failure(worker.shared_->verdict, ending.handled());
+      return Handling::done;
+    } else {
+      return worker.conclude_fast(ending);
+    }
   }
 };
 
@@ -109,15 +126,22 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::handle_on_fast_path() {
   if constexpr (any_rolls_back<Actors...>) save_state(expected_.rollback_bytes, expected_.state);
   if constexpr (sends()) name_last_words_if_stale();
   HandlerContext context = make_context(expected_.head.key(), head().flags() != 0, expected_.head.types());
-  return dispatch_fast(ActorList<Actors...>{}, expected_.head.types(), expected_.state, context, head(),
-                       request() + envelope_words, expected_.head.body_bytes(), response_ + envelope_words,
-                       bridge_.shape.body_capacity(), FastConclusion{*this, context});
+  [[maybe_unused]] NotedEnding noted;
+  const Handling handling =
+      dispatch_fast(ActorList<Actors...>{}, expected_.head.types(), expected_.state, context, head(),
+                    request() + envelope_words, expected_.head.body_bytes(), response_ + envelope_words,
+                    bridge_.shape.body_capacity(), FastConclusion{*this, context, noted});
+  if constexpr (sends()) {
+    if (handling == Handling::done) return conclude_fast(noted);
+  }
+  return handling;
 }
 
 // After the handler. A warp votes whether a thread failed; the reason is computed for exceptional messages
 // alone, off the path of replies.
 template <class... Actors>
-GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
+template <class EndingType>
+GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const EndingType& ending) {
   const bool ok = ending.failure_bits() == 0;
   // Where the reply's words lie is computed before the vote, which waits for `ok`.
   ReplyPlace place(PollGroup::rank(), pin_shared_address(request()), pin_shared_address(response_));
@@ -132,6 +156,8 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& endin
   HandlerGroup::sync();
   const uint32_t response_bytes = ending.response_bytes();
   const bool is_ask = head().flags() != 0;
+  bool answers_host = is_ask;  // by the response that the handler built
+  if constexpr (asks()) answers_host = answers_now(is_ask) && !is_mail();
   // What a reply needs is loaded beside what decides whether it is sent; a worker of one warp does not branch
   // before the reply's first packets are stored.
   const Packet first = replies_.packet(place, response_bytes);
@@ -142,10 +168,10 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& endin
   }
   if (polls()) {
     const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
-    const uint32_t sends_none = materialize(!(is_ask & (k * data_bytes_a_packet < bytes)));
+    const uint32_t sends_none = materialize(!(answers_host & (k * data_bytes_a_packet < bytes)));
     Memory::store_if((sends_none | exceptional_or_failed) == 0, replies_.slot()[k], first);
   }
-  if ((!exceptional) & is_ask) {
+  if ((!exceptional) & answers_host) {
     if (polls()) {
       replies_.store_rest(request(), response_, response_bytes);
       advance_replies();
@@ -158,6 +184,8 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& endin
     if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
     HandlerGroup::sync();
     return Handling::exceptional;
+  } else if (asks() && is_ask) {
+    end_ask_without_host_reply(response_bytes);
   } else {
     count_tell(true);
   }
@@ -167,6 +195,18 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& endin
     PollGroup::sync();
   }
   return Handling::done;
+}
+
+// Of an ask that ended well: answers it if it is an actor's, unless that comes later.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::end_ask_without_host_reply([[maybe_unused]] uint32_t response_bytes) {
+  if constexpr (asks()) {
+    if (answers_now(true)) {
+      answer_actor(*reinterpret_cast<const Envelope*>(request()), response_bytes);
+    } else {
+      count_deferred();
+    }
+  }
 }
 
 // Clears a reply's body, and up to 16 bytes behind it. Collective over `group`.

@@ -6,6 +6,12 @@
 //   queue     messages to actors of this worker, and those that were moved out of the mailbox, in their order
 //   outbox    messages to other workers that no slot could be claimed for yet
 //
+// Where a handler asks, also:
+//
+//   reply ring   replies to asks of this worker's actors, and to what it forwarded for the host. It has a
+//                slot for each call that may be open: replies never wait for room
+//   open calls   what those replies are for, and the asks that are to be answered later (open_calls.hpp)
+//
 // A worker whose outbox has no room for what one handler may send is held: until messages have left it
 // handles only mail whose handlers do not send. So senders wait for receivers, and nothing is lost. But there
 // is no deadlock: a worker that is held for long moves its mailbox to its queue, by which others can send to
@@ -16,6 +22,7 @@
 #include <gyre/bridge/placement.hpp>
 #include <gyre/device/platform.hpp>
 #include <gyre/device/worker/mail_queues.hpp>
+#include <gyre/device/worker/open_calls.hpp>
 #include <gyre/device/worker/staging.hpp>
 
 namespace gyre {
@@ -23,18 +30,23 @@ namespace gyre {
 static_assert(sizeof(MailLayout::Producer::Peer) == StagingLayout::producer_words * sizeof(uint32_t) &&
               sizeof(MailLayout::Consumer::Peer) == StagingLayout::consumer_words * sizeof(uint32_t));
 
+/// What bounds the order in which a worker takes messages.
+struct MailLimits {
+  /// Messages of actors, or of the host, while there may be one of the other; and of the queue or the
+  /// mailbox.
+  enum : uint32_t { most_in_a_row = 32 };
+};
+
 /// One worker's mail. The polling threads' alone, each with an object of its own and equal members. Refers to
 /// memory of the engine and of the group; stays where it is.
-class Mail {
+/// @tparam asks  a handler of the set takes gyre::Asking
+template <bool asks>
+class Mail : public MailLimits {
  public:
   /// Counts of messages; see WorkerLine.
   struct Counts {
     uint64_t sent = 0, processed = 0, failed = 0, refused = 0;
   };
-  /// Messages of actors, or of the host, while there may be one of the other; and of the queue or the
-  /// mailbox.
-  enum : uint32_t { most_in_a_row = 32 };
-
   /// @param memory   of this worker
   /// @param staging  its memory
   GYRE_DEVICE Mail(const Bridge& bridge, const EngineMemory& memory, const Staging& staging)
@@ -49,6 +61,7 @@ class Mail {
     producer_.start(PollGroup{});
     consumer_.start(PollGroup{});
     outbox_.start();
+    if constexpr (asks) calls_.start();
   }
 
   // ---- Messages in
@@ -59,17 +72,16 @@ class Mail {
     const uint32_t k = PollGroup::rank();
     const bool is_of_lap = k < next_slot_.left_of_lap() * shape_.packets();
     packet_ = WorkersMemory::load(next_slot_.slot()[is_of_lap ? k : 0]);
+    if constexpr (asks) reply_packet_ = WorkersMemory::load(replies_.next().slot()[0]);
   }
   /// Whether load() found the begin of a message.
-  GYRE_DEVICE bool found() const {
-    return PollGroup::any(PollGroup::rank() == 0 && packet_.stamp == next_slot_.stamp());
-  }
+  GYRE_DEVICE bool found() const { return PollGroup::any(has_begun()); }
   /// Polls since the last message.
   GYRE_DEVICE uint32_t empty_polls() const { return empty_polls_; }
 
   /// Whether there is nothing for next() to do. It need not be called then.
   GYRE_DEVICE bool is_quiet() const {
-    const bool is_there = PollGroup::rank() == 0 && packet_.stamp == next_slot_.stamp();
+    const bool is_there = has_begun();
     return !PollGroup::any(is_there | has_waiting() | (taken_since_ != 0));
   }
   /// is_quiet() was true.
@@ -99,6 +111,16 @@ class Mail {
       load();  // while the host's ring is polled
       return none_taken();
     }
+    if constexpr (asks) {
+      // In turns with what others sent.
+      const bool others_first = took_reply_ && (has_mail() || !queue_.empty());
+      took_reply_ = false;
+      if (!held && !others_first && has_reply() && take_reply()) {
+        took_reply_ = true;
+        passes_held_ = 0;
+        return true;
+      }
+    }
     const auto may_take_from_queue = [&] { return !held || !sends(types_in(queue_.front())); };
     // Messages that were moved out of the mailbox come before those that are in it.
     const bool has_queue = !queue_.empty(),
@@ -106,7 +128,7 @@ class Mail {
     queue_first_ = false;
     bool from_queue = queue_comes_first && may_take_from_queue();
     if (!from_queue) {
-      if (moved_ == 0 && found() && (!held || !may_send_ahead(sends)) && take_from_mailbox()) {
+      if (moved_ == 0 && has_mail() && (!held || !may_send_ahead(sends)) && take_from_mailbox()) {
         passes_held_ = 0;
         return true;
       }
@@ -124,10 +146,10 @@ class Mail {
   /// handled then.
   GYRE_DEVICE bool is_held() const { return outbox_.room() < staging_.layout.most_sent; }
   /// The message that next() took; with gather(), the first of several.
-  GYRE_DEVICE const uint32_t* message(uint32_t n = 0) const { return staging_.mail(n); }
+  GYRE_DEVICE uint32_t* message(uint32_t n = 0) const { return staging_.mail(n); }
   /// The message was handled.
   GYRE_DEVICE void finish() {
-    if (from_ == me_) return;
+    if (from_ == me_ || is_reply()) return;
     // Every lane has the message since next(), which ends with a barrier.
     if (PollGroup::rank() == 0 && consumer_.take(from_, 1)) consumer_.owe(from_);
     ++taken_since_;
@@ -139,7 +161,7 @@ class Mail {
   /// @returns how many are in hand, the one that next() took counted; 1 or less: that one alone
   template <class Fits>
   GYRE_DEVICE_INLINE uint32_t gather(Fits&& fits) {
-    if (from_ == me_ || !another_follows()) return 1;
+    if (from_ == me_ || is_reply() || !another_follows()) return 1;
     const uint32_t rank = PollGroup::rank();
     uint32_t most = staging_.layout.most_mail() - 1;  // behind the first, of this lap
     if (most > next_slot_.left_of_lap()) most = next_slot_.left_of_lap();
@@ -226,7 +248,7 @@ class Mail {
         if ((to_itself >> k & 1) == 0) {
           outbox_.push(PollGroup::broadcast_from(to, k), message, body_bytes);
         } else if (!queue_.push(message, body_bytes)) {
-          ++counts_.refused;
+          refuse(message);
         }
       }
     }
@@ -254,6 +276,73 @@ class Mail {
   }
 #endif
 
+  // ---- Calls
+
+  GYRE_DEVICE const OpenCalls& calls() const { return calls_; }
+  /// Whether the message in hand came by the reply ring.
+  GYRE_DEVICE bool is_reply() const { return asks && from_ == from_reply_ring; }
+  /// Opens the next `n` calls, which the handler in hand wrote; before send(). Every polling thread.
+  /// @param incarnation  of its actor, in the thread of rank 0
+  GYRE_DEVICE void open_calls(uint32_t n, uint32_t incarnation) {
+    PollGroup::sync();
+    if (PollGroup::rank() == 0) calls_.open(n, incarnation);
+    // A forwarded ask is sent after all that came before it was loaded: see WorkerRings::claim_reply().
+    WorkersMemory::fence_after_loads();
+    PollGroup::sync();
+  }
+  /// Marks what an actor, which is gone, was to answer. Every polling thread.
+  GYRE_DEVICE void fail_promises_of(uint32_t actor_type, uint64_t key) {
+    bool any = false;
+    const bool is_any_open = calls_.count() != 0;
+    GYRE_ROLLED
+    for (uint32_t place = PollGroup::rank(); is_any_open && place < OpenCalls::capacity;
+         place += PollGroup::size()) {
+      OpenCall& call = calls_.at(place);
+      if (call.is_open == 0 || call.kind != OpenCall::Kind::promise || call.actor_type != actor_type ||
+          call.key != key) {
+        continue;
+      }
+      call.failure = uint16_t(Status::actor_stopped);
+      any = true;
+    }
+    failing_ |= PollGroup::any(any);
+    PollGroup::sync();
+  }
+  /// Whether there are calls that OpenCall::failure says how to end; asked once.
+  GYRE_DEVICE bool take_failing() {
+    const bool failing = failing_;
+    failing_ = false;
+    return failing;
+  }
+  /// Closes an open call. Every polling thread.
+  GYRE_DEVICE void close(OpenCall& call) {
+    PollGroup::sync();
+    if (PollGroup::rank() == 0) calls_.close(call);
+    PollGroup::sync();
+  }
+  /// Sends the reply to an ask of an actor. Never waits. Every polling thread.
+  /// @param id       OpenCalls': of the ask
+  /// @param flags    envelope_flags::error, or 0
+  /// @param message  the body, and in front of it room for an envelope
+  GYRE_DEVICE void reply(uint64_t id, uint8_t flags, uint32_t* message, uint32_t body_bytes) {
+    const uint32_t to = OpenCalls::worker_of(id);
+    if (to >= layout_.workers) return;  // memory was overwritten
+    PollGroup::sync();
+    uint64_t ticket = 0;
+    if (PollGroup::rank() == 0) {
+      *reinterpret_cast<Envelope*>(message) = {id, body_bytes, 0, 0, 0, call_message::reply, 0, 0, flags};
+      ticket = reply_rings_.claim_reply(to);
+    }
+    const uint32_t low = PollGroup::broadcast(uint32_t(ticket));
+    const uint32_t high = PollGroup::broadcast(uint32_t(ticket >> 32));
+    PollGroup::sync();
+    gyre::publish<WorkersMemory>(PollGroup{}, reply_rings_.ring(to), reply_rings_.shape,
+                                 uint64_t(high) << 32 | low, message, body_bytes);
+    note_reached(to);
+    ++counts_.sent;
+    PollGroup::sync();  // every thread has read the message
+  }
+
   // ---- Counts
 
   GYRE_DEVICE void count_processed(uint32_t n) { counts_.processed += n; }
@@ -272,7 +361,8 @@ class Mail {
     empty_polls_before_publication = 8,
     // log2 of the threads that load or store a message together, a packet each, at least.
     log_least_width = PollGroup::size() == 1 ? 0 : 2,
-    types_word = 6,     // of a message
+    types_word = 6,  // of a message
+    from_reply_ring = 0xffffffff,
     loads_at_once = 8,  // of a thread
     // Before a worker that is held, and whose outbox stays as it is, empties its mailbox. A matter of speed:
     // most outboxes have room again before.
@@ -289,7 +379,7 @@ class Mail {
 
   GYRE_DEVICE Mail(const Bridge& bridge, Bridge::Place place, const EngineMemory& memory,
                    const Staging& staging)
-      : layout_{place.workers, bridge.shape.slot_bytes, place.spill_chunks},
+      : layout_{place.workers, bridge.shape.slot_bytes, place.spill_chunks, asks},
         begin_(MailLayout::begin(memory, place.worker, place.workers)),
         own_(begin_ + layout_.own(place.worker)),
         shape_(layout_.shape()),
@@ -310,7 +400,11 @@ class Mail {
                 whole<WorkersMemory::Word>(layout_.pool_links()), layout_.chunks},
                layout_.queue_stride()),
         outbox_(own_ + layout_.outbox(), staging_.at<uint32_t>(staging_.layout.waits()), layout_),
-        next_slot_(mailboxes_.rings.ring(me_), shape_) {}
+        next_slot_(mailboxes_.rings.ring(me_), shape_),
+        reply_rings_{reinterpret_cast<Packet*>(begin_ + layout_.reply_rings()),
+                     reinterpret_cast<uint64_t*>(begin_ + layout_.reply_tails()), layout_.reply_shape()},
+        replies_(reply_rings_, me_),
+        calls_(own_ + layout_.open_call_table(), &staging_.open_calls(), me_) {}
 
   GYRE_DEVICE static Staging of_all_workers(Staging staging, uint32_t workers) {
     staging.layout.workers = workers;
@@ -322,7 +416,92 @@ class Mail {
     return reinterpret_cast<T*>(begin_ + offset);
   }
   GYRE_DEVICE uint32_t worker_of(const uint32_t* message) const {
+    if constexpr (asks) {
+      if (types_in(message) >> 16 == call_message::answer) {
+        const uint32_t worker = OpenCalls::worker_of(message[0] | uint64_t(message[1]) << 32);
+        return worker < layout_.workers ? worker : me_;  // where no call is found
+      }
+    }
     return placement_.worker_of(message[4] | uint64_t(message[5]) << 32);
+  }
+  // Whether the calling thread's packets begin a message; the mailbox's, or a reply. Not collective.
+  GYRE_DEVICE bool has_begun() const {
+    bool is_there = packet_.stamp == next_slot_.stamp();
+    if constexpr (asks) is_there |= reply_packet_.stamp == replies_.next().stamp();
+    return PollGroup::rank() == 0 && is_there;
+  }
+  GYRE_DEVICE bool has_mail() const {
+    return PollGroup::any(PollGroup::rank() == 0 && packet_.stamp == next_slot_.stamp());
+  }
+  GYRE_DEVICE bool has_reply() const {
+    return PollGroup::any(PollGroup::rank() == 0 && reply_packet_.stamp == replies_.next().stamp());
+  }
+  // The answer to an open call was refused, if there is one.
+  GYRE_DEVICE void fail(OpenCall* call) {
+    if (call == nullptr || call->kind != OpenCall::Kind::promise) return;
+    PollGroup::sync();
+    if (PollGroup::rank() == 0) call->failure = uint16_t(Status::mailbox_full);
+    failing_ = true;
+    PollGroup::sync();
+  }
+  // A message finds no memory to wait in. Who asked is told.
+  GYRE_DEVICE void refuse(const uint32_t* message) {
+    ++counts_.refused;
+    if constexpr (asks) {
+      const Envelope envelope = *reinterpret_cast<const Envelope*>(message);
+      if (envelope.message_type == call_message::answer) return fail(calls_.find(envelope.correlation));
+      if ((envelope.flags & envelope_flags::ask) == 0) return;
+      uint32_t* const error = staging_.error();
+      PollGroup::sync();
+      if (PollGroup::rank() == 0)
+        *reinterpret_cast<ErrorBody*>(error + Staging::envelope_words) = {Status::mailbox_full, me_,
+                                                                          envelope.key};
+      reply(envelope.correlation, envelope_flags::error, error, sizeof(ErrorBody));
+    }
+  }
+  // Takes the next reply, if it is whole, and begins to load what lies behind it. A reply that on_reply() or
+  // on_failure() takes becomes a message to the actor that asked; another, to a forwarded ask, is the
+  // worker's.
+  GYRE_DEVICE_INLINE bool take_reply() {
+    uint32_t* const message = staging_.mail(0);
+    PollGroup::sync();
+    if (PollGroup::rank() == 0) unpack(reply_packet_, message, 0);
+    PollGroup::sync();
+    const RingCursor<WorkersMemory>& next = replies_.next();
+    const ReceiveOutcome outcome =
+        receive_rest<WorkersMemory>(PollGroup{}, next.slot(), next.stamp(), reply_rings_.shape, 1, message);
+    if (outcome == ReceiveOutcome::nothing) {
+      reply_packet_.stamp = 0;  // the next poll loads it again
+      return false;
+    }
+    replies_.advance();
+    load();
+    const Envelope reply = *reinterpret_cast<const Envelope*>(message);
+    OpenCall* const call = calls_.find(reply.correlation);
+    if (outcome == ReceiveOutcome::corrupt || call == nullptr) {  // memory was overwritten
+      ++counts_.failed;
+      return false;
+    }
+    PollGroup::sync();
+    const bool is_for_actor = call->kind == OpenCall::Kind::ask;
+    if (PollGroup::rank() == 0) {
+      auto& envelope = *reinterpret_cast<Envelope*>(message);
+      envelope.message_type = is_for_actor ? call_message::reply : call_message::answer;
+      if (is_for_actor) {
+        CallInHand& in_hand = staging_.call();
+        for (uint32_t i = 0; i < OpenCall::content_words; ++i) in_hand.state[i] = call->content[i];
+        in_hand.state_type = call->state_type;
+        envelope.correlation = call->incarnation;
+        envelope.key = call->key;
+        envelope.actor_type = call->actor_type;
+        envelope.flags |= envelope_flags::to_asker;
+        calls_.close(*call);
+      }
+    }
+    PollGroup::sync();
+    from_ = from_reply_ring;
+    note_taken();
+    return true;
   }
   // Returns false.
   GYRE_DEVICE bool none_taken() {
@@ -416,11 +595,11 @@ class Mail {
   // memory for them they are refused: without that two workers might wait for each other for ever.
   GYRE_DEVICE_INLINE void empty_mailbox() {
     GYRE_ROLLED
-    for (uint32_t n = 0; n < most_in_a_row && found() && take_from_mailbox(); ++n) {
+    for (uint32_t n = 0; n < most_in_a_row && has_mail() && take_from_mailbox(); ++n) {
       if (queue_.push(message(), body_bytes_in(message()))) {
         ++moved_;
       } else {
-        ++counts_.refused;
+        refuse(message());
       }
       finish();
     }
@@ -486,7 +665,7 @@ class Mail {
   }
   // Whether a message came with the one in hand, or one was there soon after it.
   GYRE_DEVICE bool another_follows() const {
-    return shape_.packets() < PollGroup::size() ? PollGroup::any(follows_) : found();
+    return shape_.packets() < PollGroup::size() ? PollGroup::any(follows_) : has_mail();
   }
   // Raises the limits of senders that are owed one.
   GYRE_DEVICE void give_back() {
@@ -509,10 +688,16 @@ class Mail {
   MailQueue queue_;
   Outbox outbox_;
   RingCursor<WorkersMemory> next_slot_;
+  WorkerRings<WorkersMemory> reply_rings_;
+  ReplyRing<WorkersMemory> replies_;
+  OpenCalls calls_;
   Packet packet_{};             // of the next slot, that this thread has loaded
+  Packet reply_packet_{};       // the first one of the reply ring's next slot
   uint32_t moved_ = 0;          // messages in the queue that were moved out of the mailbox
   uint32_t passes_held_ = 0;    // that the worker is held and could send nothing
   uint32_t passes_ = 0;         // that found messages waiting in the outbox, and others to handle
+  bool took_reply_ = false;     // the last call of next() took a reply
+  bool failing_ = false;        // an open call is to end with an error
   bool took_one_ = false;       // the last call of next() took a message
   uint32_t taken_in_row_ = 0;   // messages of actors, since the host's ring was polled
   uint32_t host_in_row_ = 0;    // messages of the host, since one of an actor

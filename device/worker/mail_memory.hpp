@@ -16,6 +16,8 @@ struct MailLayout {
     least_slots = 64,  ///< of a mailbox
     outbox_messages = 256,
     messages_a_chunk = 64,  ///< also in the ring of each worker's queue
+    open_calls = 256,       ///< of a worker: also the slots of its reply ring
+    open_call_bytes = 80,
     alignment = 128
   };
 
@@ -25,7 +27,8 @@ struct MailLayout {
 
   uint32_t workers;
   uint32_t slot_bytes;
-  uint32_t chunks;  ///< that all workers share: see ChunkPool
+  uint32_t chunks;    ///< that all workers share: see ChunkPool
+  bool asks = false;  ///< a handler of the set takes gyre::Asking: workers have reply rings and open calls
 
   /// A mailbox: slots for all that workers are granted, and as many again or fewer to spare.
   GYRE_DEVICE constexpr RingShape shape() const {
@@ -45,8 +48,17 @@ struct MailLayout {
     return rounded(limits() + uint64_t(workers) * workers * sizeof(WorkersMemory::Word32)) +
            worker * own_bytes();
   }
+  /// A reply ring: a slot for each call that its worker may have open.
+  GYRE_DEVICE constexpr RingShape reply_shape() const { return {open_calls, slot_bytes, 1}; }
+  GYRE_DEVICE constexpr uint64_t reply_rings() const { return own(workers); }
+  GYRE_DEVICE constexpr uint64_t reply_tails() const {
+    return reply_rings() + (asks ? workers * reply_shape().ring_bytes() : 0);
+  }
   /// Of the pool of chunks: its state, a list of the free ones, the links of queues, and the chunks.
-  GYRE_DEVICE constexpr uint64_t pool_state() const { return own(workers); }
+  GYRE_DEVICE constexpr uint64_t pool_state() const {
+    const uint64_t tails_bytes = uint64_t(workers) * Rings::words_a_tail * sizeof(WorkersMemory::Word);
+    return rounded(reply_tails() + (asks ? tails_bytes : 0));
+  }
   GYRE_DEVICE constexpr uint64_t pool_links() const { return pool_state() + alignment; }
   GYRE_DEVICE constexpr uint64_t pool_next() const {
     return rounded(pool_links() + uint64_t(chunks) * sizeof(WorkersMemory::Word));
@@ -64,7 +76,13 @@ struct MailLayout {
   // From own() on.
   GYRE_DEVICE constexpr uint64_t queue() const { return 0; }
   GYRE_DEVICE constexpr uint64_t outbox() const { return rounded(queue() + chunk_bytes()); }
-  GYRE_DEVICE constexpr uint64_t own_bytes() const { return rounded(outbox() + outbox_bytes()); }
+  GYRE_DEVICE constexpr uint64_t open_call_table() const { return rounded(outbox() + outbox_bytes()); }
+  GYRE_DEVICE static constexpr uint64_t open_call_table_bytes() {
+    return open_calls * (open_call_bytes + sizeof(uint16_t));
+  }
+  GYRE_DEVICE constexpr uint64_t own_bytes() const {
+    return open_call_table() + (asks ? rounded(open_call_table_bytes()) : 0);
+  }
 
   // From outbox() on.
   GYRE_DEVICE static constexpr uint64_t outbox_begin() { return 2 * outbox_messages * sizeof(uint16_t); }

@@ -9,7 +9,10 @@ namespace gyre {
 template <class... Actors>
 GYRE_DEVICE auto Worker<Actors...>::make_context(uint64_t key, bool is_ask,
                                                  [[maybe_unused]] uint32_t types) const -> HandlerContext {
-  if constexpr (sends()) {
+  if constexpr (asks()) {
+    return HandlerContext(key, is_ask, *shared_, staging(), types & 0xffff, request(), is_mail(),
+                          mail_.calls());
+  } else if constexpr (sends()) {
     return HandlerContext(key, is_ask, *shared_, staging(), types & 0xffff);
   } else {
     return HandlerContext(key, is_ask, *shared_);
@@ -30,13 +33,14 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::turn_with_mail(Pause pause) {
       is_mail = outcome == PollOutcome::nothing && mail_.found() && next_mail();
     }
     if (is_mail) {
+      if (handle_answer()) return PollOutcome::message;
       begin_mail();
       outcome = PollOutcome::message;
     }
   } else {
     bool from_mail = false;
     if (polls()) {
-      while (!(from_mail = next_mail()) && (outcome = poll_requests()) == PollOutcome::nothing) {
+      while (!(from_mail = next_mail_for_handlers()) && (outcome = poll_requests()) == PollOutcome::nothing) {
         if (!mail_.found() && !mail_.has_waiting()) pause(empty_polls());
       }
       if (from_mail) {
@@ -49,6 +53,7 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::turn_with_mail(Pause pause) {
     outcome = share_outcome(outcome, from_mail);
   }
   if (outcome == PollOutcome::message) {
+    if (!is_mail()) expect_of(detail::Named::of_host);
     handle_message(is_mail() ? admit_mail() : expected_mismatch() == 0 || admit_to_fast_path());
     end_mail();
   }
@@ -71,10 +76,12 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause paus
   Prefetch<1> next;
   bool fast = true;
   if (is_mail) {
+    if (handle_answer()) return PollOutcome::message;
     begin_mail();
     if (handle_mail_together()) return PollOutcome::message;
     fast = admit_mail();
   } else {
+    expect_of(detail::Named::of_host);
     if ((mismatch | uint32_t(requests_.in_stream())) != 0) {
       if (mismatch == 0) {
         if (try_batch()) {
@@ -103,9 +110,20 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::next_mail() {
   take_command();  // which was requested beside the last message
   return !stop_seen_ && command_.command() != Command::stop && take_mail();
 }
+// next_mail(), of messages that are not the worker's own.
+template <class... Actors>
+GYRE_DEVICE_INLINE bool Worker<Actors...>::next_mail_for_handlers() {
+  bool is_mail = next_mail();
+  GYRE_ROLLED
+  while (is_mail && handle_answer()) is_mail = next_mail();
+  return is_mail;
+}
 // Takes a message of an actor, if it is its turn. Polling threads.
 template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::take_mail() {
+  if constexpr (asks()) {
+    if (assert_warp_uniform(mail_.take_failing())) end_failing_calls();
+  }
   if (mail_.is_quiet()) {
     mail_.note_quiet();
     return false;
@@ -126,8 +144,6 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::begin_mail() {
 // After the message was handled. Every thread.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::end_mail() {
-  if (!mail_.is_in_hand) return;
-  swap_expected();
   mail_.is_in_hand = false;
 }
 
@@ -135,7 +151,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::end_mail() {
 // which packets are compared, each message's root and lists are looked at.
 template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_mail() {
-  swap_expected();
+  expect_of(detail::Named::of_actor);
   if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
   const bool same_actor = head().types() == expected_.head.types() && head().key() == expected_.head.key();
   if (!same_actor && !expect_actor()) return false;
@@ -159,7 +175,8 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::handle_mail_together() {
     if (allowed == SideBySide::none || command_.command() != Command::run) return false;
     const uint32_t count = mail_.gather([&](const uint32_t* message) {
       const RequestHead other = RequestHead::load(message);
-      return other.types() == types && fast_path_blockers(other) == 0 &&
+      // An ask, whose receipt is a reply, is handled alone.
+      return other.types() == types && (!asks() || other.flags() == 0) && fast_path_blockers(other) == 0 &&
              fast_path_mask(ActorList<Actors...>{}, other, message + envelope_words,
                             bridge_.shape.body_capacity()) != 0;
     });
@@ -224,9 +241,12 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::handle_mail_together() {
   return false;
 }
 
-// The host's messages and those of actors are expected apart.
+// The host's messages and those of actors are expected apart: makes what is expected of one side the expected
+// message.
 template <class... Actors>
-GYRE_DEVICE void Worker<Actors...>::swap_expected() {
+GYRE_DEVICE_INLINE void Worker<Actors...>::expect_of(detail::Named side) {
+  if (mail_.expected_of == side) return;
+  mail_.expected_of = side;
   const ExpectedMessage other = mail_.other_expected;
   mail_.other_expected = expected_;
   expected_ = other;
@@ -250,10 +270,33 @@ GYRE_DEVICE void Worker<Actors...>::name_several_if_stale(uint32_t types) {
     Memory::store(bridge_.last_words->packet, Packet{{0, 0, types}, LastWords::several});
 }
 
+// After the handler has returned.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
+  mail_.staged = context.staged();
+  if constexpr (asks()) {
+    mail_.opened = context.opened();
+    mail_.deferred = context.is_deferred();
+  }
+}
 // Sends what the handler staged, or discards it where its message ends in an error. After a barrier; every
 // thread calls.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
+  if constexpr (asks()) {
+    if (status != Status::ok) {
+      mail_.deferred = false;
+      if (HandlerGroup::rank() == 0)
+        mail_.calls().discard(staging().layout.most_sent + 1);  // also what later() opened
+    } else if (polls() && assert_warp_uniform(mail_.opened != 0)) {
+      uint32_t incarnation = 0;
+      if (PollGroup::rank() == 0)
+        incarnation = incarnation_of(ActorList<Actors...>{}, shared_->memory, actors_,
+                                     head().types() & 0xffff, head().key());
+      mail_.open_calls(mail_.opened, incarnation);
+    }
+    mail_.opened = 0;
+  }
   if (status == Status::ok) {
     if (polls() && assert_warp_uniform(mail_.staged != 0)) mail_.send(mail_.staged);
   } else {  // a thread may have staged more than this one knows
@@ -263,6 +306,87 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
     for (uint32_t i = HandlerGroup::rank(); i < words; i += HandlerGroup::size()) all.message(0)[i] = 0;
   }
   mail_.staged = 0;
+}
+
+// Whether the message in hand, which ended well, is answered by the response that its handler built.
+template <class... Actors>
+GYRE_DEVICE bool Worker<Actors...>::answers_now(bool is_ask) const {
+  if constexpr (asks()) return is_ask && !mail_.deferred;
+  return is_ask;
+}
+
+// The message in hand, an ask, has ended well and is answered later. The host's counts as answered then.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::count_deferred() {
+  if constexpr (asks()) {
+    if (mail_.is_in_hand) mail_.count_processed(1);
+  }
+}
+
+// Handles the mail that was taken if it is for the worker itself: the answer to an ask that it keeps. Polling
+// threads.
+// @returns false, with nothing done, if it is for an actor
+template <class... Actors>
+GYRE_DEVICE bool Worker<Actors...>::handle_answer() {
+  if constexpr (asks()) {
+    uint32_t* const message = mail_.message();
+    const Envelope answer = *reinterpret_cast<const Envelope*>(message);
+    if (!assert_warp_uniform(answer.message_type == call_message::answer)) return false;
+    requests_.request_command();
+    OpenCall* const call = mail_.calls().find(answer.correlation);
+    // Each reply by the ring was reserved by its ask, and what comes by mail never takes its place.
+    const auto kind = mail_.is_reply() ? OpenCall::Kind::forwarded : OpenCall::Kind::promise;
+    if (call == nullptr || call->kind != kind) {  // it was answered before
+      mail_.count_failed();
+    } else {
+      answer_call(*call, answer.flags & envelope_flags::error, message, answer.body_bytes);
+      mail_.count_processed(1);
+    }
+    mail_.finish();
+    return true;
+  }
+  return false;
+}
+// Answers an ask that the worker kept, and closes the call. Polling threads.
+// @param flags    envelope_flags::error, or 0
+// @param message  the body, and in front of it room for an envelope
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::answer_call(OpenCall& call, uint8_t flags, uint32_t* message,
+                                                uint32_t body_bytes) {
+  Envelope envelope = *reinterpret_cast<const Envelope*>(call.content);
+  const bool asked_by_actor = call.asked_by_actor != 0;
+  // What handlers wrote to buffers comes before the answer.
+  Memory::fence();
+  mail_.close(call);
+  if (asked_by_actor) return mail_.reply(envelope.correlation, flags, message, body_bytes);
+  envelope.body_bytes = body_bytes;
+  envelope.flags = flags | (envelope.flags & envelope_flags::out_of_line);
+  (void)replies_.has_room();  // reads the credit: the host has a slot for each ask that is not answered
+  replies_.store(envelope, message, body_bytes);
+  advance_replies();
+  ++(flags == 0 ? report_.answered : report_.error_replies);
+  // No credit is due that would publish the counts.
+  if (PollGroup::rank() == 0) report_.publish_credit(requests_.ticket());
+}
+// Ends the calls that Mail marked, with their errors. Polling threads.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::end_failing_calls() {
+  uint32_t* const message = staging().error();
+  GYRE_ROLLED
+  for (uint32_t first = 0; first < OpenCalls::capacity; first += PollGroup::size()) {
+    const OpenCall& mine = mail_.calls().at(first + PollGroup::rank());
+    GYRE_ROLLED
+    for (uint32_t left = PollGroup::ballot(mine.is_open != 0 && mine.failure != 0); left != 0;
+         left &= left - 1) {
+      OpenCall& call = mail_.calls().at(first + detail::lowest_bit(left));
+      PollGroup::sync();
+      if (PollGroup::rank() == 0)
+        *reinterpret_cast<ErrorBody*>(message + envelope_words) = {Status(call.failure), mail_.worker(),
+                                                                   call.key};
+      PollGroup::sync();
+      answer_call(call, envelope_flags::error, message, sizeof(ErrorBody));
+    }
+  }
 }
 
 template <class... Actors>

@@ -54,7 +54,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
                        envelope.message_type, bodies.request, bodies.request_bytes, bodies.response,
                        bodies.response_capacity);
     detail::note_failure(shared_->verdict, handled);
-    if constexpr (sends()) mail_.staged = context.staged();
+    if constexpr (sends()) note_staged(context);
   } else if (HandlerGroup::rank() == 0) {  // the one thread that wrote detail and where
     detail::note_failure(shared_->verdict, {refused != Status::ok ? refused : Status::malformed,
                                             verdict.detail, verdict.where, 0});
@@ -74,7 +74,11 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::refuse_or_find_actor(const Envelope& envelope) {
   MessageVerdict& verdict = shared_->verdict;
-  if (command_.command() == Command::inactive) {
+  if (asks() && (envelope.flags & envelope_flags::to_asker) != 0) {
+    // The ask is over: whoever waits for its actor would wait for ever if the reply were refused.
+    if (is_mail()) return find_or_create_actor(envelope);
+    verdict.refused = Status::unknown_message;  // no host sends one
+  } else if (command_.command() == Command::inactive) {
     verdict.refused = Status::inactive;
   } else if (const uint32_t late_us = lateness_us(envelope); late_us != 0) {
     verdict.refused = Status::expired;
@@ -179,6 +183,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
   if (verdict.remove_actor != 0 && HandlerGroup::rank() == 0) {
     remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key);
   }
+  [[maybe_unused]] const bool is_gone = verdict.remove_actor != 0;
   const Status status = verdict.status;
   const bool is_ask = (envelope.flags & envelope_flags::ask) != 0;
   if constexpr (sends()) send_staged(status);
@@ -190,8 +195,12 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
       report_.meter().failed(counts, status, is_ask || is_mail());
     }
   }
-  if (assert_warp_uniform(is_ask)) {
+  bool answers = is_ask;  // by the response that the handler built
+  if constexpr (asks()) answers = answers_now(is_ask);
+  if (assert_warp_uniform(answers)) {
     answer(envelope, response_bytes, response_in_block);
+  } else if (asks() && is_ask) {
+    count_deferred();
   } else {
     count_tell(status == Status::ok);
     if (status != Status::ok && !is_mail() && HandlerGroup::rank() == 0) {
@@ -208,6 +217,9 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
   const uint32_t dirty_words = envelope_words + dirty_bytes / sizeof(uint32_t);
   for (uint32_t i = HandlerGroup::rank(); i < dirty_words; i += HandlerGroup::size()) response_[i] = 0;
   HandlerGroup::sync();
+  if constexpr (asks()) {
+    if (is_gone && polls()) mail_.fail_promises_of(envelope.actor_type, envelope.key);
+  }
 }
 
 template <class... Actors>
@@ -215,6 +227,9 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::answer(const Envelope& envelope, uint
                                                   bool response_in_block) {
   const MessageVerdict& verdict = shared_->verdict;
   void* const body = response_ + envelope_words;
+  if constexpr (sends()) {
+    if (is_mail()) return answer_actor(envelope, response_bytes);
+  }
   if (verdict.status != Status::ok) {
     ++report_.error_replies;
     if (HandlerGroup::rank() == 0) {
@@ -228,6 +243,24 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::answer(const Envelope& envelope, uint
   } else {
     ++report_.answered;
     reply(envelope, 0, response_bytes);
+  }
+}
+
+// answer() to an ask of an actor.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::answer_actor([[maybe_unused]] const Envelope& asked,
+                                                 [[maybe_unused]] uint32_t response_bytes) {
+  if constexpr (asks()) {
+    const MessageVerdict& verdict = shared_->verdict;
+    const bool ok = verdict.status == Status::ok;
+    count_tell(ok);
+    if (!polls()) return;
+    if (!ok && PollGroup::rank() == 0) {
+      *reinterpret_cast<ErrorBody*>(response_ + envelope_words) = {verdict.status, verdict.detail,
+                                                                   verdict.where};
+    }
+    mail_.reply(asked.correlation, ok ? 0 : envelope_flags::error, response_,
+                ok ? response_bytes : uint32_t(sizeof(ErrorBody)));
   }
 }
 

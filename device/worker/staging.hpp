@@ -51,6 +51,8 @@ struct StagingLayout {
   uint32_t most_sent = 0;          ///< messages that a handler may send, at most; 0: no handler sends
   bool mail_side_by_side = false;  ///< several messages of actors may be in hand at once
   uint32_t workers = 0;            ///< of the engine. Only what lies behind messages() depends on it
+  bool asks = false;               ///< a handler takes gyre::Asking
+  uint32_t reply_handlers = 0;     ///< of all types
 
   /// Of a message that fills a slot.
   GYRE_DEVICE static constexpr uint32_t words_of(const RingShape& shape) {
@@ -58,6 +60,10 @@ struct StagingLayout {
   }
 
   enum : uint32_t { flags_words = 4, most_mail_words = 4096, producer_words = 2, consumer_words = 3 };
+  enum : uint32_t {
+    reply_words = 16,  ///< CallInHand
+    error_words = 12   ///< an error reply to an actor
+  };
   /// Messages of actors that may be in hand at once.
   GYRE_DEVICE constexpr uint32_t most_mail() const {
     const uint32_t most = mail_side_by_side ? most_mail_words / mail_stride() : 1;
@@ -66,7 +72,12 @@ struct StagingLayout {
   /// From one to the next: threads that read words of their own use different banks of shared memory.
   GYRE_DEVICE constexpr uint32_t mail_stride() const { return message_words | 4; }
   GYRE_DEVICE constexpr uint32_t types() const { return flags_words; }
-  GYRE_DEVICE constexpr uint32_t mail() const { return types() + (2 * actors + 3) / 4 * 4; }
+  /// Hashes of the replies that actors take: see detail::reply_hash().
+  GYRE_DEVICE constexpr uint32_t replies() const { return types() + (2 * actors + 3) / 4 * 4; }
+  /// What the reply in hand is for.
+  GYRE_DEVICE constexpr uint32_t call() const { return replies() + (2 * reply_handlers + 3) / 4 * 4; }
+  GYRE_DEVICE constexpr uint32_t error() const { return call() + (asks ? uint32_t(reply_words) : 0); }
+  GYRE_DEVICE constexpr uint32_t mail() const { return error() + (asks ? uint32_t(error_words) : 0); }
   GYRE_DEVICE constexpr uint32_t messages() const { return mail() + most_mail() * mail_stride(); }
   /// What the worker knows of every other: MailboxProducer::Peer and MailboxConsumer::Peer.
   GYRE_DEVICE constexpr uint32_t producers() const { return messages() + most_sent * message_words; }
@@ -82,6 +93,14 @@ struct StagingLayout {
   }
 };
 
+/// The ask whose reply is in hand. In the group's own memory.
+struct CallInHand {
+  alignas(16) uint32_t state[12];  ///< what the asking handler left for on_reply()
+  uint64_t state_type;             ///< see OpenCall
+  uint64_t reserved;
+};
+static_assert(sizeof(CallInHand) == StagingLayout::reply_words * sizeof(uint32_t));
+
 /// Where a handler finds the memory for what it sends. Refers to it. A plain value.
 struct Staging {
   enum : uint32_t { no_actor = 0xffffffff, envelope_words = sizeof(Envelope) / sizeof(uint32_t) };
@@ -93,6 +112,20 @@ struct Staging {
   template <class T>
   GYRE_DEVICE T* at(uint32_t words) const {
     return reinterpret_cast<T*>(memory + words);
+  }
+  /// Calls of the worker that are open: see OpenCalls.
+  GYRE_DEVICE uint32_t& open_calls() const { return memory[3]; }
+  GYRE_DEVICE CallInHand& call() const { return *at<CallInHand>(layout.call()); }
+  /// Where the worker builds an error reply to an actor that its handlers do not.
+  GYRE_DEVICE uint32_t* error() const { return memory + layout.error(); }
+  GYRE_DEVICE uint64_t* replies() const { return at<uint64_t>(layout.replies()); }
+  /// Whether an actor of the set takes the reply with that detail::reply_hash().
+  GYRE_DEVICE bool takes_reply(uint64_t hash) const {
+    GYRE_ROLLED
+    for (uint32_t n = 0; n < layout.reply_handlers; ++n) {
+      if (replies()[n] == hash) return true;
+    }
+    return false;
   }
   /// Slots of the worker's mailbox that no other holds: see MailboxConsumer.
   GYRE_DEVICE uint32_t& spare() const { return memory[2]; }

@@ -10,6 +10,7 @@
 //   report.hpp        the worker's counters, credit and heartbeat
 //   mail.hpp          messages between actors, in sets with a handler that sends
 //   mail_path.hpp     how the worker takes one
+//   open_calls.hpp    asks between actors whose reply is still to come
 #pragma once
 
 #include <gyre/bridge/region.hpp>
@@ -45,28 +46,37 @@ enum class Named : uint32_t {
   several    // several of actors, of one type
 };
 // What a worker that has mail remembers of the message in hand.
-struct MailInHand : Mail {
-  using Mail::Mail;
+template <bool asks>
+struct MailInHand : Mail<asks> {
+  using Mail<asks>::Mail;
   GYRE_DEVICE Named in_hand() const { return is_in_hand ? Named::of_actor : Named::of_host; }
   bool is_in_hand = false;  // the message in hand is of another actor, not of the host
   Named named = Named::of_host;
-  uint32_t named_types = 0;        // of several
-  uint32_t staged = 0;             // messages that the handler in hand has staged
-  ExpectedMessage other_expected;  // of the host while a message of an actor is in hand, and else of actors
+  uint32_t named_types = 0;            // of several
+  uint32_t staged = 0;                 // messages that the handler in hand has staged
+  uint32_t opened = 0;                 // calls that it wrote
+  bool deferred = false;               // it has not answered the ask in hand, which another handler does
+  Named expected_of = Named::of_host;  // the side that the worker's expected message is of
+  ExpectedMessage other_expected;      // of the other side
 };
 // Stands for it in a worker that has none.
 struct NoMail {
   GYRE_DEVICE NoMail(const Bridge&, const EngineMemory&, const Staging&) {}
 };
-template <bool sends>
+template <bool sends, bool asks>
 struct Sends {
   using HandlerContext = Context;
   using MailType = NoMail;
 };
 template <>
-struct Sends<true> {
+struct Sends<true, false> {
   using HandlerContext = SendingContext;
-  using MailType = MailInHand;
+  using MailType = MailInHand<false>;
+};
+template <>
+struct Sends<true, true> {
+  using HandlerContext = AskingContext;
+  using MailType = MailInHand<true>;
 };
 
 }  // namespace detail
@@ -107,6 +117,11 @@ class Worker {
         uint32_t n = 0;
         staging().worker() = mail_.worker();
         ((staging().types()[n++] = detail::type_hash<Actors>()), ...);
+        if constexpr (asks()) {
+          uint64_t* reply = staging().replies();
+          n = 0;
+          ((reply = list_replies<Actors>(AwaitsOf<Actors>{}, n++, reply)), ...);
+        }
       }
     }
     HandlerGroup::sync();
@@ -118,8 +133,13 @@ class Worker {
   /// Of no words unless a handler sends.
   /// @param workers  of the engine
   GYRE_DEVICE static constexpr StagingLayout staging_layout(const RingShape& shape, uint32_t workers) {
-    return {StagingLayout::words_of(shape), uint32_t(sizeof...(Actors)),
-            detail::largest(most_sent<Actors>()...), mail_side_by_side<Actors...>(), workers};
+    return {StagingLayout::words_of(shape),
+            uint32_t(sizeof...(Actors)),
+            detail::largest(most_sent<Actors>()...),
+            mail_side_by_side<Actors...>(),
+            workers,
+            any_asks<Actors...>(),
+            any_asks<Actors...>() ? reply_handler_count<Actors...>() : 0};
   }
 
   /// Works until commanded to stop. Calls `pause(n)` after the n-th empty poll in a row.
@@ -211,13 +231,25 @@ class Worker {
   using Ending = detail::Ending;
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
   GYRE_DEVICE static constexpr bool sends() { return any_sends<Actors...>(); }
+  GYRE_DEVICE static constexpr bool asks() { return any_asks<Actors...>(); }
+  // Lists the replies of one type; returns where the next one's go.
+  template <class Actor, class... States>
+  GYRE_DEVICE static uint64_t* list_replies(Awaits<States...>, uint32_t actor_type, uint64_t* reply) {
+    ((*reply++ =
+          detail::reply_hash(detail::type_hash<States>(),
+                             detail::ReplyHandlers<Actor, States>::on_reply::Response::type_id, actor_type)),
+     ...);
+    (void)actor_type;
+    return reply;
+  }
   // Whether several messages of actors may be in hand at once.
   template <class... Types>
   GYRE_DEVICE static constexpr bool mail_side_by_side() {
     return compares_packets && ((side_by_side<Types>() != SideBySide::none) || ...);
   }
-  using HandlerContext = typename detail::Sends<any_sends<Actors...>()>::HandlerContext;
-  using MailType = typename detail::Sends<any_sends<Actors...>()>::MailType;
+  using SendsType = detail::Sends<any_sends<Actors...>(), any_asks<Actors...>()>;
+  using HandlerContext = typename SendsType::HandlerContext;
+  using MailType = typename SendsType::MailType;
 
   // Calls an actor's on_stop, whose failure is ignored.
   struct StopActor {
@@ -444,6 +476,7 @@ class Worker {
       conclude(request(), shared_->response_bytes, false);
     }
     actor_found_ = false;
+    if constexpr (asks()) mail_.deferred = false;
     advance();
   }
 
@@ -464,18 +497,26 @@ class Worker {
     return false;
   }
   GYRE_DEVICE_INLINE bool next_mail();
+  GYRE_DEVICE_INLINE bool next_mail_for_handlers();
   GYRE_DEVICE_INLINE bool take_mail();
   GYRE_DEVICE_INLINE void begin_mail();
   GYRE_DEVICE_INLINE void end_mail();
   GYRE_DEVICE_INLINE bool admit_mail();
   GYRE_DEVICE_INLINE bool handle_mail_together();
-  GYRE_DEVICE void swap_expected();
+  GYRE_DEVICE_INLINE void expect_of(detail::Named side);
   GYRE_DEVICE void name_last_words_if_stale();
   GYRE_DEVICE void name_several_if_stale(uint32_t types);
+  GYRE_DEVICE void note_staged(const HandlerContext& context);
   GYRE_DEVICE_INLINE void send_staged(Status status);
   GYRE_DEVICE void count_tell(bool processed);
+  GYRE_DEVICE void count_deferred();
+  GYRE_DEVICE bool answers_now(bool is_ask) const;
+  GYRE_DEVICE bool handle_answer();
+  GYRE_DEVICE void answer_call(OpenCall& call, uint8_t flags, uint32_t* message, uint32_t body_bytes);
+  GYRE_DEVICE void end_failing_calls();
 
   // ---- fast_path.hpp
+  struct NotedEnding;
   struct FastConclusion;
   GYRE_DEVICE uint32_t expected_mismatch() const;
   GYRE_DEVICE uint32_t fast_path_blockers(const RequestHead& head) const;
@@ -486,7 +527,9 @@ class Worker {
   GYRE_DEVICE void forget_expected();
   GYRE_DEVICE void forget_all_expected();
   GYRE_DEVICE_INLINE Handling handle_on_fast_path();
-  GYRE_DEVICE_INLINE Handling conclude_fast(const Ending& ending);
+  template <class EndingType>
+  GYRE_DEVICE_INLINE Handling conclude_fast(const EndingType& ending);
+  GYRE_DEVICE void end_ask_without_host_reply(uint32_t response_bytes);
   template <class Group>
   GYRE_DEVICE static void clear(const Group& group, uint32_t* response, uint32_t body_bytes);
   GYRE_DEVICE HandlerCounts* counts_of(uint32_t types) const {
@@ -512,6 +555,7 @@ class Worker {
   GYRE_DEVICE void roll_back(uint32_t bytes) const;
   GYRE_DEVICE_INLINE void conclude(const uint32_t* request, uint32_t response_bytes, bool response_in_block);
   GYRE_DEVICE_INLINE void answer(const Envelope& envelope, uint32_t response_bytes, bool response_in_block);
+  GYRE_DEVICE void answer_actor(const Envelope& asked, uint32_t response_bytes);
   GYRE_DEVICE_INLINE void answer_control(const Envelope& envelope);
   GYRE_DEVICE_INLINE void reply(const Envelope& asked, uint8_t flags, uint32_t body_bytes);
 

@@ -90,6 +90,9 @@ enum {
   GYRE_CANCELLED = 31,
   GYRE_SCRATCH_FULL = 32,
   GYRE_BUFFER_LOST = 33,
+  GYRE_MAILBOX_FULL = 34,
+  GYRE_OPEN_CALLS_FULL = 35,
+  GYRE_ACTOR_STOPPED = 36,
   /* States of the whole runtime. */
   GYRE_WORKER_STUCK = 40,
   /* Errors of this interface. The numbers above are those of gyre::Status. */

@@ -69,6 +69,9 @@ GYRE_C_SAME(GYRE_BAD_BUFFER, bad_buffer);
 GYRE_C_SAME(GYRE_CANCELLED, cancelled);
 GYRE_C_SAME(GYRE_SCRATCH_FULL, scratch_full);
 GYRE_C_SAME(GYRE_BUFFER_LOST, buffer_lost);
+GYRE_C_SAME(GYRE_MAILBOX_FULL, mailbox_full);
+GYRE_C_SAME(GYRE_OPEN_CALLS_FULL, open_calls_full);
+GYRE_C_SAME(GYRE_ACTOR_STOPPED, actor_stopped);
 GYRE_C_SAME(GYRE_WORKER_STUCK, worker_stuck);
 #undef GYRE_C_SAME
 

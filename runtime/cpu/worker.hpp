@@ -30,8 +30,9 @@ class CpuWorkerOf final : public CpuWorker {
   CpuWorkerOf(const Bridge& bridge, const EngineMemory& memory, WaitPolicy wait)
       : bridge_(bridge),
         request_(packets_of(messages(bridge).request_words())),
-        response_(packets_of(messages(bridge).reply_words() +
-                             Worker<Actors...>::staging_layout(bridge.shape, bridge.place().workers).words())),
+        response_(
+            packets_of(messages(bridge).reply_words() +
+                       Worker<Actors...>::staging_layout(bridge.shape, bridge.place().workers).words())),
         scratch_(SharedScratch::of<Actors...>(compares_packets).bytes() / sizeof(Packet)),
         wait_(wait),
         worker_(bridge, with_scratch(memory), words(request_), words(response_), shared_) {}
@@ -48,6 +49,9 @@ class CpuWorkerOf final : public CpuWorker {
       const PollOutcome outcome = worker_.step();
       if (outcome == PollOutcome::stop) break;
       worker_.take_reached([&](uint32_t other) { sleep.ring_worker(other); });
+      if (worker_.replies_sent() != sent && sleep.somebody_sleeps()) {
+        for (uint64_t reply = sent; reply != worker_.replies_sent(); ++reply) sleep.wake(correlation(reply));
+      }
       if (outcome == PollOutcome::nothing) {
         if (worker_.has_waiting()) {
           sleep.yield();
@@ -72,9 +76,6 @@ class CpuWorkerOf final : public CpuWorker {
       }
       prepared = yielded = false;
       backoff.reset();
-      if (worker_.replies_sent() != sent && sleep.somebody_sleeps()) {
-        for (uint64_t reply = sent; reply != worker_.replies_sent(); ++reply) sleep.wake(correlation(reply));
-      }
     }
     worker_.finish();
   }

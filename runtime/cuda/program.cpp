@@ -188,7 +188,8 @@ CompiledKernel compile_anew(const Nvrtc& nvrtc, const Program& program, const st
 bool may_send(std::span<const SourceFile> headers) {
   return std::any_of(headers.begin(), headers.end(), [](const SourceFile& header) {
     return header.name.substr(0, 5) != "gyre/" &&
-           header.text.find("gyre/device/sending.hpp") != std::string_view::npos;
+           (header.text.find("gyre/device/sending.hpp") != std::string_view::npos ||
+            header.text.find("gyre/device/asking.hpp") != std::string_view::npos);
   });
 }
 

@@ -198,23 +198,23 @@ TEST_CASE("claims for each thread of a group are claims of one, for a group of o
   CHECK_FALSE(claim_each(SingleThread{}, worker.producer, true, 0).claimed);
 }
 
-TEST_CASE("as many replies are reserved as a reply ring has slots, and one more for each that is taken") {
+TEST_CASE("replies are taken in the order of their tickets, lap after lap") {
   Memories memories(1, 1, {2, 64}, {4, 64});
   ReplyRing<HostMemory> ring(memories.reply_rings, 0);
-  for (int i = 0; i < 4; ++i) CHECK(ring.reserve());
-  CHECK_FALSE(ring.reserve());
-  CHECK(ring.open() == 4);
   uint32_t payload[12] = {};
-  CHECK(ring.receive(payload) == ReceiveOutcome::nothing);
-  CHECK(memories.reply_rings.claim_reply(0) == 0);
-  payload[0] = 17;
-  publish<HostMemory>(SingleThread{}, memories.replies.data(), memories.reply_rings.shape, 0, payload, 0);
-  payload[0] = 0;
-  CHECK(ring.receive(payload) == ReceiveOutcome::message);
-  CHECK(payload[0] == 17);
-  ring.advance();
-  CHECK(ring.reserve());
-  CHECK_FALSE(ring.reserve());
+  for (uint32_t ticket = 0; ticket < 10; ++ticket) {
+    CHECK(ring.receive(payload) == ReceiveOutcome::nothing);
+    CHECK(ring.head() == ticket);
+    CHECK(memories.reply_rings.claim_reply(0) == ticket);
+    payload[0] = 17 + ticket;
+    publish<HostMemory>(SingleThread{}, memories.replies.data(), memories.reply_rings.shape, ticket, payload,
+                        0);
+    payload[0] = 0;
+    CHECK(ring.receive(payload) == ReceiveOutcome::message);
+    CHECK(payload[0] == 17 + ticket);
+    CHECK(HostMemory::load(ring.next().slot()[0]).stamp == ring.next().stamp());
+    ring.advance();
+  }
 }
 
 namespace {
@@ -241,7 +241,7 @@ class Correspondent {
     uint64_t seen = 0;
     for (uint32_t idle = 0;; ++idle) {
       const uint64_t now = taken.load(std::memory_order_relaxed);
-      if (now >= total && reply_ring_.open() == 0) return;
+      if (now >= total && open_ == 0) return;
       if (now != seen) idle = 0;
       seen = now;
       if (idle == most_idle) ++wrong_;  // a message, a limit or a reply was lost
@@ -267,7 +267,8 @@ class Correspondent {
     if (!to_chosen_) to_ = random() % mailboxes_.workers;
     to_chosen_ = true;
     if (worker_.producer.room(to_, 1) == 0) return false;
-    const bool asks = random() % 4 == 0 && reply_ring_.reserve();
+    const bool asks = random() % 4 == 0 && open_ != replies_.shape.slots;
+    if (asks) ++open_;
     const uint32_t number = worker_.producer.sent(to_);
     put(mailboxes_.rings, to_, worker_.producer.claim(to_, 1), number, asks ? ask : 0);
     to_chosen_ = false;
@@ -307,6 +308,7 @@ class Correspondent {
       check(uint32_t(envelope.key), uint32_t(envelope.correlation), envelope);
       if (envelope.flags != reply) ++wrong_;
       reply_ring_.advance();
+      --open_;
     }
   }
 
@@ -339,6 +341,7 @@ class Correspondent {
   const WorkerRings<HostMemory> replies_;
   BothSides worker_;
   ReplyRing<HostMemory> reply_ring_;
+  uint32_t open_ = 0;           // asks whose reply was not taken
   std::vector<uint32_t> next_;  // of each sender
   uint64_t head_ = 0, wrong_ = 0;
   uint32_t left_, random_, to_ = 0;

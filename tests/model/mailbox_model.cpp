@@ -133,9 +133,8 @@ struct ReplyModel : rl::test_suite<ReplyModel, 3> {
     ReplyRing<ModelMemory> ring(replies, 0);
     bool answered[asks] = {};
     for (uint32_t asked = 0, done = 0; done < asks;) {
-      for (; asked < asks && ring.reserve(); ++asked)
+      for (; asked < asks && asked - done < slots; ++asked)
         ModelMemory::store(sent[asked], Packet{{asked, 0, 0}, 1});
-      RL_ASSERT(ring.open() == asked - done);
       uint32_t payload[12];
       rl::backoff wait;
       while (ring.receive(payload) != ReceiveOutcome::message) wait.yield(RL_INFO);

@@ -33,7 +33,10 @@ constexpr Status every_status[] = {Status::ok,
                                    Status::bad_buffer,
                                    Status::cancelled,
                                    Status::scratch_full,
-                                   Status::buffer_lost};
+                                   Status::buffer_lost,
+                                   Status::mailbox_full,
+                                   Status::open_calls_full,
+                                   Status::actor_stopped};
 }
 
 TEST_CASE("each status has a name of its own, and its message begins with it") {
@@ -52,6 +55,8 @@ TEST_CASE("messages carry the actual numbers") {
   CHECK(Failure{Status::handler_failed, 17}.message().find("17") != std::string::npos);
   CHECK(Failure{Status::timed_out, 0, 2500, 2500}.message().find("2500") != std::string::npos);
   CHECK(Failure{Status::call_table_full, 0, 0, 1024}.message().find("1024") != std::string::npos);
+  CHECK(Failure{Status::mailbox_full, 12}.message().find("worker 12") != std::string::npos);
+  CHECK(Failure{Status::open_calls_full, 256}.message().find("256") != std::string::npos);
   CHECK(Failure{Status::scratch_full, 64, 80, 64}.message().find("80 bytes of scratch") != std::string::npos);
 }
 

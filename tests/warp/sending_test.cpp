@@ -1,40 +1,15 @@
-// A worker of one warp whose handlers send, lane by lane on a CPU. The test is the host and the other worker.
-#include <gyre/device/worker/worker.hpp>
-
-#include <algorithm>
-#include <cstring>
+// A worker of one warp whose handlers send, lane by lane on a CPU.
 #include <random>
 #include <vector>
 
+#include "mail_warp.hpp"
 #include "support/catch.hpp"
 #include "support/rounds.hpp"
 
 namespace {
 
 using namespace gyre;
-using gyre_test::Fiber;
-namespace warp = gyre_test::warp;
-
-// Two numbers and a list of numbers.
-struct Letter {
-  static constexpr uint64_t type_id = 0x1e77e4;
-  [[maybe_unused]] static constexpr const char* type_name = "Letter";
-  static constexpr uint32_t data_words = 2, pointers = 1;
-  struct Reader {
-    using Reads = Letter;
-    explicit Reader(wire::StructReader reader) : fields(reader) {}
-    uint64_t operator[](uint32_t i) const { return fields.get<uint64_t>(i); }
-    wire::ListReader<uint64_t> list() const { return fields.get<wire::List<uint64_t>>(0, {type_id, 0}); }
-    wire::StructReader fields;
-  };
-  struct Builder {
-    using Builds = Letter;
-    explicit Builder(wire::StructBuilder builder) : fields(builder) {}
-    wire::StructBuilder fields;
-  };
-};
-
-uint64_t element(uint64_t key, uint64_t number, uint64_t i) { return key * 1'000'000 + number * 1000 + i; }
+using namespace gyre_test;
 
 // Notes what it gets.
 struct Taker {
@@ -119,197 +94,37 @@ struct Keeper {
 
 constexpr uint16_t teller = 0, taker = 1, trebler = 2, keeper = 3;
 
-class SendingWarp {
+class SendingWarp : public MailWarp<Teller, Taker, Trebler, Keeper> {
  public:
-  explicit SendingWarp(const RingShape& shape) : shape_(shape), region_(1 << 18), tables_(1 << 14) {
+  explicit SendingWarp(const RingShape& shape) : MailWarp(shape) {
     Taker::notes.clear();
     Keeper::notes.clear();
     Keeper::alone = Keeper::out_of_turn = 0;
-    warp::fibers = {};
-    RegionLayout layout;
-    layout.workers = 2;
-    layout.shape = shape;
-    layout.handlers = 4;
-    constexpr uint32_t spill_chunks = 8;
-    initialise_region(aligned(region_), layout, spill_chunks);
-    auto* const types =
-        reinterpret_cast<HandlerTypes*>(reinterpret_cast<char*>(aligned(region_)) + layout.handler_types());
-    types[0] = {Letter::type_id, Letter::type_id};
-    types[1] = {Letter::type_id, 0};
-    types[2] = {Letter::type_id, Letter::type_id};
-    types[3] = {Letter::type_id, 0};
-    bridge_ = Bridge::of(aligned(region_), layout, 0);
-    const MailLayout mail{2, shape.slot_bytes, spill_chunks};
-    counts_.resize(2 * 5 + mail.reserved_bytes() / sizeof(HandlerCounts) + 1);
-    memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
-    memory_.actors_per_worker = 16;
-    memory_.counts = counts_.data();
-    memory_.counts_per_worker = 5;
-    uint8_t* const begin = MailLayout::begin(memory_, 0, 2);
-    mailboxes_ = {
-        {reinterpret_cast<Packet*>(begin), reinterpret_cast<uint64_t*>(begin + mail.tails()), mail.shape()},
-        reinterpret_cast<uint32_t*>(begin + mail.limits()),
-        2,
-        MailLayout::allowance};
-    producer_ = {mailboxes_, 1, to_};
-    consumer_ = {mailboxes_, 1, from_, owed_, spare_};
-    producer_.start(SingleThread{});
-    consumer_.start(SingleThread{});
-    to_worker_ = RingCursor<Memory>(bridge_.h2d, shape);
-    from_worker_ = RingCursor<Memory>(bridge_.d2h, shape);
-    under_test_ = this;
-    const MessageMemory messages = Tested::message_memory(shape);
-    messages_.resize(messages.words() + Tested::staging_layout(shape, 2).words() + 128);
-    response_ = aligned(messages_) + messages.request_words();
-    for (uint32_t lane = 0; lane < warp::lanes; ++lane) warp::fibers.fiber[lane] = Fiber(run_lane);
-    while (bridge_.worker_line->started == 0) let_run(1);
-  }
-  ~SendingWarp() {
-    const CommandWord stop = CommandWord{}.next(Command::stop);
-    bridge_.command_line->command = CommandLine::both(stop, 0);
-    while (!std::all_of(warp::fibers.done.begin(), warp::fibers.done.end() - 1, [](bool d) { return d; })) {
-      warp::yield();
-    }
-  }
-  static void let_run(uint32_t turns) {
-    for (uint32_t i = 0; i < turns; ++i) warp::yield();
   }
   // The status of the reply.
   Status ask_teller(uint64_t fails, uint64_t letters) {
     ask(teller, fails, letters);
     const Answer answer = take_answer();
-    CHECK(answer.correlation == asked_);
+    CHECK(answer.correlation == asked());
     return answer.status;
-  }
-  void ask(uint16_t actor, uint64_t first, uint64_t second) {
-    const uint64_t body[] = {uint64_t(2) << 32 | uint64_t(1) << 48, first, second, 0};
-    send({++asked_, sizeof body, 0, 0, actor, 0, 0, 0, envelope_flags::ask}, body);
-  }
-  struct Answer {
-    uint64_t correlation;
-    Status status;
-    uint32_t detail;
-    uint64_t value;  // the second word
-  };
-  Answer take_answer() {
-    alignas(16) uint32_t message[2048];
-    while (receive<Memory>(bridge_.d2h, shape_, from_worker_.ticket(), message) != ReceiveOutcome::message) {
-      let_run(1);
-    }
-    from_worker_.advance(shape_);
-    bridge_.host_line->d2h_credit = from_worker_.ticket();
-    Envelope envelope;
-    std::memcpy(&envelope, message, sizeof envelope);
-    uint64_t body[3];
-    std::memcpy(body, message + 8, sizeof body);
-    if ((envelope.flags & envelope_flags::error) == 0) return {envelope.correlation, Status::ok, 0, body[2]};
-    ErrorBody error;
-    std::memcpy(&error, message + 8, sizeof error);
-    return {envelope.correlation, error.status, error.detail, 0};
   }
   // As the other worker: whether there was room.
   bool tell_taker(uint64_t key, uint64_t number, uint32_t size, std::mt19937_64& random) {
     return tell(taker, key, number, size, random);
   }
-  bool tell(uint16_t actor, uint64_t key, uint64_t number, uint32_t size, std::mt19937_64& random) {
-    if (producer_.room(0, 1) == 0) return false;
-    alignas(16) uint32_t message[2048] = {};
-    std::vector<uint64_t> body{uint64_t(2) << 32 | uint64_t(1) << 48, key, number,
-                               1 | uint64_t(5) << 32 | uint64_t(size) << 35};
-    for (uint32_t i = 0; i < size; ++i) body.push_back(element(key, number, i));
-    Envelope envelope{99, uint32_t(body.size() * 8), 0, key, actor, 0, 0, 0, 0};
-    const uint32_t packets = packets_for(envelope.body_bytes);
-    MailHead::mark(envelope, 1, teller);
-    std::memcpy(message, &envelope, sizeof envelope);
-    std::memcpy(message + 8, body.data(), body.size() * 8);
-    const uint64_t ticket = producer_.claim(0, 1);
-    std::vector<uint32_t> order(packets);
-    for (uint32_t k = 0; k < packets; ++k) order[k] = k;
-    std::shuffle(order.begin(), order.end(), random);
-    for (const uint32_t k : order) {
-      const uint32_t* const words = message + 3 * k;
-      HostMemory::store(mailboxes_.rings.slot(0, ticket)[k],
-                        Packet{{words[0], words[1], words[2]}, mailboxes_.rings.shape.stamp(ticket)});
-      if (random() % 8 == 0) let_run(uint32_t(random() % 40));
-    }
-    return true;
-  }
-  // Takes, as the other worker, the next letter that was sent to it; gives its slot back.
+  // Takes, as the other worker, the next letter that was sent to it.
   bool take(Taker::Note& note) {
-    alignas(16) uint32_t message[2048];
-    const RingShape& shape = mailboxes_.rings.shape;
-    const RingCursor<HostMemory> at(mailboxes_.rings.ring(1), shape, taken_);
-    const Packet first = HostMemory::load(at.slot()[0]);
-    if (first.stamp != at.stamp()) return false;
-    const uint32_t bytes = MailHead::body_bytes(first.data[2]);
-    CHECK(first.data[2] >> 16 == teller);
-    for (uint32_t k = 0; k < packets_for(bytes); ++k) {
-      const Packet packet = HostMemory::load(at.slot()[k]);
-      if (packet.stamp != at.stamp()) return false;
-      unpack(packet, message, k);
-    }
-    ++taken_;
     Envelope envelope;
-    std::memcpy(&envelope, message, sizeof envelope);
+    std::vector<uint64_t> body;
+    if (!MailWarp::take(envelope, body)) return false;
     CHECK(envelope.correlation == 0);  // the teller's key
-    CHECK(envelope.origin == 1);
+    CHECK(envelope.body_bytes >> 16 == teller);
     CHECK(envelope.actor_type == taker);
-    std::vector<uint64_t> body(bytes / 8);
-    std::memcpy(body.data(), message + 8, bytes);
     note = {envelope.key, body[2], uint32_t(body.size() - 4), body[1] == envelope.key};
     for (uint32_t i = 0; i < note.size; ++i)
       note.whole = note.whole && body[4 + i] == element(note.key, note.number, i);
-    if (consumer_.take(0, 1)) consumer_.raise(0);
     return true;
   }
-  const WorkerLine& line() const { return *bridge_.worker_line; }
-  uint64_t asked() const { return asked_; }
-
- private:
-  using Tested = Worker<Teller, Taker, Trebler, Keeper>;
-
-  void send(const Envelope& envelope, const void* body) {
-    alignas(16) uint32_t message[2048] = {};
-    std::memcpy(message, &envelope, sizeof envelope);
-    std::memcpy(message + 8, body, envelope.body_bytes);
-    publish<Memory>(SingleThread{}, to_worker_, shape_, message, envelope.body_bytes);
-    to_worker_.advance(shape_);
-  }
-  static void run_lane() {
-    {
-      SendingWarp& test = *under_test_;
-      detail::worker_shared_of_this_thread = &test.shared_;
-      Tested worker(test.bridge_, test.memory_.of_worker(0), aligned(test.messages_), test.response_,
-                    test.shared_);
-      worker.run([](uint32_t) { warp::yield(); });
-    }
-    warp::fibers.done[warp::fibers.running] = true;
-    warp::yield();
-  }
-  template <class Buffer>
-  static typename Buffer::value_type* aligned(Buffer& buffer) {
-    constexpr uintptr_t alignment = 256;
-    const uintptr_t address = reinterpret_cast<uintptr_t>(buffer.data());
-    return reinterpret_cast<typename Buffer::value_type*>((address + alignment - 1) / alignment * alignment);
-  }
-
-  inline static SendingWarp* under_test_ = nullptr;
-  const RingShape shape_;
-  std::vector<uint64_t> region_, tables_;
-  std::vector<HandlerCounts> counts_;
-  std::vector<uint32_t> messages_;
-  uint32_t* response_ = nullptr;
-  WorkerShared shared_{};
-  Bridge bridge_{};
-  EngineMemory memory_{};
-  Mailboxes<HostMemory> mailboxes_{};
-  MailboxProducer<HostMemory>::Peer to_[2] = {};
-  MailboxConsumer<HostMemory>::Peer from_[2] = {};
-  uint32_t owed_[1] = {}, spare_ = 0;
-  MailboxProducer<HostMemory> producer_{mailboxes_, 1, to_};
-  MailboxConsumer<HostMemory> consumer_{mailboxes_, 1, from_, owed_, spare_};
-  RingCursor<Memory> to_worker_{nullptr, RingShape{}}, from_worker_{nullptr, RingShape{}};
-  uint64_t asked_ = 0, taken_ = 0;
 };
 
 // Waits for the letters that a teller sent to takers of its own worker and of the other.
@@ -358,7 +173,7 @@ TEST_CASE("a warp takes mail once it is whole, in order, among the host's messag
   std::mt19937_64 random(77);
   std::vector<Taker::Note> expected;
   const uint32_t most = slot_bytes == 512 ? 30 : 70;
-  for (uint64_t number = 0; number < uint64_t(gyre_test::rounds(600)); ++number) {
+  for (uint64_t number = 0; number < uint64_t(rounds(600)); ++number) {
     const uint64_t key = random() % 3 * 2;
     const auto size = uint32_t(random() % 3 == 0 ? random() % most : random() % 2);
     while (!worker.tell_taker(key, number, size, random)) SendingWarp::let_run(20);
@@ -375,7 +190,7 @@ TEST_CASE(
   SendingWarp worker({64, 512, 1});
   std::mt19937_64 random(78);
   uint64_t letters = 0;
-  for (int round = 0; round < gyre_test::rounds(60); ++round) {
+  for (int round = 0; round < rounds(60); ++round) {
     struct Asked {
       bool fails;
       uint64_t value;
@@ -419,7 +234,7 @@ TEST_CASE("mail for distinct keys is handled side by side, each key's in order a
   std::vector<std::vector<Taker::Note>> expected(keys);
   uint64_t told = 0, failed = 0, handled = 0;
   const uint32_t most = slot_bytes == 128 ? 4 : slot_bytes == 512 ? 30 : 70;
-  for (uint64_t number = 0; number < uint64_t(gyre_test::rounds(1000)); ++number) {
+  for (uint64_t number = 0; number < uint64_t(rounds(1000)); ++number) {
     const uint64_t key = random() % keys;
     const uint64_t kind = random() % 50;
     const uint32_t size = kind == 0 ? 3 : kind < 3 ? uint32_t(random() % most) : 1;

@@ -178,7 +178,7 @@ TEST_CASE("a host's message and mail each come in time, however much there is of
     relay.hop(0, 1, 1, 1'000'000);
     for (int i = 0; i < 100; ++i) relay.engine->step();
     uint64_t notes = 0, wrong = 0;
-    CHECK(relay.count(0, notes, wrong) <= int(Mail::most_in_a_row) + 2);
+    CHECK(relay.count(0, notes, wrong) <= int(MailLimits::most_in_a_row) + 2);
   }
   SECTION("messages between two workers without end") {
     SteppedRelays relay(2);
@@ -190,7 +190,7 @@ TEST_CASE("a host's message and mail each come in time, however much there is of
       relay.engine->step(0);
       relay.engine->step(1);
     }
-    CHECK(steps <= 3 * (int(Mail::most_in_a_row) + 2));
+    CHECK(steps <= 3 * (int(MailLimits::most_in_a_row) + 2));
     REQUIRE(future.get());
   }
   SECTION("messages to itself and of another worker without end") {
@@ -205,7 +205,7 @@ TEST_CASE("a host's message and mail each come in time, however much there is of
         relay.engine->step(1);
         relay.engine->step(0);
       }
-      CHECK(steps <= int(Mail::most_in_a_row) + 2);
+      CHECK(steps <= int(MailLimits::most_in_a_row) + 2);
       REQUIRE(future.get());
     }
   }
@@ -223,7 +223,7 @@ TEST_CASE("a host's message and mail each come in time, however much there is of
       REQUIRE(reply);
       if (reply.value()->getNotes() == 1) break;
     }
-    CHECK(answered <= 2 * Mail::most_in_a_row);
+    CHECK(answered <= 2 * MailLimits::most_in_a_row);
     while (!futures.back().ready()) relay.engine->step(0);
   }
 }

@@ -6,6 +6,7 @@
 #include <gyre/runtime/cuda/engine.hpp>
 #include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
+#include <gyre_asking_actors_sources.hpp>
 #include <gyre_handlers_actors_sources.hpp>
 #include <gyre_ledger_actors_sources.hpp>
 #include <gyre_mirror_actors_sources.hpp>
@@ -18,6 +19,7 @@
 #include <thread>
 
 #include "support/abacus.hpp"
+#include "support/actors/asking.hpp"
 #include "support/actors/handlers.hpp"
 #include "support/actors/ledger.hpp"
 #include "support/actors/mirror.hpp"
@@ -43,6 +45,8 @@ void check_description(const cuda::CompiledKernel& kernel, const std::vector<Act
     CHECK(seen[n].state_bytes == expected[n].state_bytes);
     CHECK(seen[n].max_per_worker == expected[n].max_per_worker);
     CHECK(seen[n].most_sent == expected[n].most_sent);
+    CHECK(seen[n].asks == expected[n].asks);
+    CHECK(seen[n].reply_handlers == expected[n].reply_handlers);
     CHECK(seen[n].rollback_bytes == expected[n].rollback_bytes);
     CHECK(seen[n].scratch_bytes == expected[n].scratch_bytes);
     CHECK(seen[n].shared_scratch_bytes == expected[n].shared_scratch_bytes);
@@ -329,8 +333,8 @@ TEST_CASE("actors given as source text compile, and the module describes them") 
   CHECK(kernel.log.empty());
   const HandlerTypes ask{gyre_test::view::ProbeRequest::type_id, gyre_test::view::ProbeResponse::type_id};
   const HandlerTypes tell{gyre_test::view::ProbeNote::type_id, 0};
-  check_description(kernel, {{{16, ~0u, 2, 0, 0, 0, 0, 0, 0, 0}, {ask, tell}, {0, 0}},
-                             {{0, 12, 1, 0, 0, 0, 0, 0, 0, 0}, {ask}, {0}}});
+  check_description(kernel, {{{16, ~0u, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {ask, tell}, {0, 0}},
+                             {{0, 12, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {ask}, {0}}});
 }
 
 TEST_CASE("actors that send compile, and the module says how many messages a handler may send") {
@@ -343,6 +347,23 @@ TEST_CASE("actors that send compile, and the module says how many messages a han
   check_description(kernel, actors.description());
   const std::string problem = cuda::grid_problem(actors.grid_scoped(), {});
   CHECK(problem.find("gyre::Sending") != problem.npos);
+}
+
+TEST_CASE("actors that ask compile, and the module says so and how many replies they take") {
+  if (gyre_test::without_nvrtc()) return;
+  const auto actors = ActorSet::of<gyre_asking::Bank, gyre_asking::Cell>(gyre_asking_actors::sources);
+  CHECK(actors.asks());
+  CHECK(actors.description()[0].reply_handlers == 2);
+  CHECK(actors.description()[1].asks == 0);
+  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 128);
+  CHECK(kernel.log.empty());
+  check_description(kernel, actors.description());
+  Options few{.workers = 2}, many{.workers = 3};
+  // Each worker has a reply ring, and a table of calls.
+  const auto silent = ActorSet::of<gyre_relay::Relay, gyre_relay::Sink>(gyre_relay_actors::sources);
+  const uint64_t more = OpenCalls::capacity * (few.slot_bytes + sizeof(OpenCall));
+  CHECK(actors.mail_bytes(few) >= silent.mail_bytes(few) + 2 * more);
+  CHECK(actors.mail_bytes(many) >= silent.mail_bytes(many) + 3 * more);
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {
