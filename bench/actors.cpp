@@ -36,6 +36,7 @@ struct ActorsSettings {
 
 ActorSet actors_that_do_not_send() { return ActorSet::of<Ping, Tally>(gyre_bench_actors::sources); }
 ActorSet actors_that_send() { return ActorSet::of<Ping, Tally, Talker, Sender>(gyre_bench_actors::sources); }
+ActorSet actors_that_ask() { return ActorSet::of<Ping, Inquirer>(gyre_bench_actors::sources); }
 ActorSet actors_that_send_many() { return ActorSet::of<Tally, MassSender>(gyre_bench_actors::sources); }
 
 // Between two asks for what actors do meanwhile: asks are handled by the workers that are measured.
@@ -72,6 +73,36 @@ Row measure_host(const Plan& plan, const ActorSet& actors, const char* name) {
   return row;
 }
 
+// Tells an actor to begin messages to and fro, and waits until it has the last of them, whose value must be
+// `expected`. Returns the nanoseconds that it measured.
+template <class First>
+double measure_to_and_fro(Client& client, std::chrono::nanoseconds timeout, Address<First> first,
+                          uint64_t other, uint32_t passes, uint64_t expected) {
+  const auto asked = [&](bool time) {
+    const auto reply =
+        client.ask<PassedRequest>(first, [&](PassedRequest::Builder request) { request.setTime(time); })
+            .get();
+    if (!reply) wrong("an ask failed: " + reply.error().message());
+    return reply.value()->getValue();
+  };
+  const auto told = client.tell<Talk>(first, [&](Talk::Builder talk) {
+    talk.setOther(uint32_t(other));
+    talk.setPasses(passes);
+  });
+  if (!told) wrong("a first message was refused: " + told.error().message());
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  uint64_t value = 0;
+  while ((value = asked(false)) == 0) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw Error(
+          fmt::format("sending {} messages to and fro: they took longer than --timeout {} ms, or one is lost",
+                      passes, std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count()));
+    }
+    std::this_thread::sleep_for(between_asks);
+  }
+  if (value != expected) wrong("a message between actors is wrong");
+  return double(asked(true));
+}
 // Nanoseconds from one handler to the next, to and fro between two workers, or within one.
 double measure_passes(const ActorsSettings& settings, bool within_one) {
   const Options& options = settings.plan.options;
@@ -81,33 +112,25 @@ double measure_passes(const ActorsSettings& settings, bool within_one) {
   const uint32_t passes = settings.passes / 2 * 2;  // the last one comes to the first talker
   uint32_t expected = 1;
   for (uint32_t n = 0; n < passes; ++n) expected = passed_value(expected);
-  const auto tell = [&](Address<Talker> to, Address<Talker> other, uint32_t begins) {
-    const auto told = client.tell<Talk>(to, [&](Talk::Builder talk) {
-      talk.setOther(uint32_t(other.key));
-      talk.setPasses(begins);
-    });
-    if (!told) wrong("a first message was refused: " + told.error().message());
-  };
-  const auto asked = [&](Address<Talker> of, bool time) {
-    const auto reply =
-        client.ask<PassedRequest>(of, [&](PassedRequest::Builder request) { request.setTime(time); }).get();
-    if (!reply) wrong("an ask failed: " + reply.error().message());
-    return reply.value()->getValue();
-  };
-  tell(second, first, 0);
-  asked(second, false);  // it knows the other
-  tell(first, second, passes);
-  const auto deadline = std::chrono::steady_clock::now() + options.timeout;
-  uint64_t value = 0;
-  while ((value = asked(first, false)) == 0) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw Error(fmt::format("passing {} messages: they took longer than --timeout {} ms, or one is lost",
-                              passes, options.timeout.count()));
-    }
-    std::this_thread::sleep_for(between_asks);
-  }
-  if (value != expected) wrong("a message between actors is wrong");
-  const double ns = double(asked(first, true)) / passes;
+  const auto told =
+      client.tell<Talk>(second, [&](Talk::Builder talk) { talk.setOther(uint32_t(first.key)); });
+  // Once it answers it knows the other.
+  if (!told || !client.ask<PassedRequest>(second, [](PassedRequest::Builder) {}).get())
+    wrong("a first message was refused");
+  const double ns = measure_to_and_fro(client, options.timeout, first, second.key, passes, expected) / passes;
+  end(runtime, settings.plan);
+  return ns;
+}
+// Nanoseconds of an ask to an actor of another worker: from its handler to the next, when it is answered.
+double measure_asks(const ActorsSettings& settings) {
+  const Options& options = settings.plan.options;
+  Runtime runtime = Runtime::launch(actors_that_ask(), options);
+  Client client = runtime.client();
+  const uint32_t asks = settings.passes / 2;
+  uint64_t expected = 1;
+  for (uint32_t n = 0; n < asks; ++n) expected = ping_answer(expected);
+  const double ns =
+      measure_to_and_fro(client, options.timeout, Address<Inquirer>{0}, 1, asks, expected) / asks;
   end(runtime, settings.plan);
   return ns;
 }
@@ -201,7 +224,7 @@ int run_actors(ActorsSettings& settings) {
              "{} round{} of all rows interleaved, each launched anew; ratios are to the first row\n"
              "not measured: bare mailboxes, which gyre-bench mailbox has\n",
              plan.messages, plan.warm_up(), settings.rounds, settings.rounds == 1 ? "" : "s");
-  std::vector<double> between, within;
+  std::vector<double> between, within, asks;
   Flooding one{"one message a call of the handler", settings.floods, 1, {}};
   Flooding many{"31 messages a call", settings.mass_floods, 31, {}};
   const std::vector<std::function<Row()>> cases = {
@@ -213,6 +236,7 @@ int run_actors(ActorsSettings& settings) {
   for (uint32_t round = 0; complete && round < settings.rounds && !tools::interrupt_requested(); ++round) {
     between.push_back(measure_passes(settings, false));
     within.push_back(measure_passes(settings, true));
+    asks.push_back(measure_asks(settings));
     one.rates.push_back(measure_floods<Sender>(settings, actors_that_send(), one));
     many.rates.push_back(measure_floods<MassSender>(settings, actors_that_send_many(), many));
   }
@@ -222,12 +246,13 @@ int run_actors(ActorsSettings& settings) {
     return tools::interrupted;
   }
   fmt::print(out, "\nmessages between actors, each checked; medians of the rounds\n");
-  fmt::print(out, "{:<44} {:>12.0f} ns\n{:<44} {:>12.0f} ns\n",
+  fmt::print(out, "{:<46} {:>10.0f} ns\n{:<46} {:>10.0f} ns\n{:<46} {:>10.0f} ns\n",
              "from one worker to another, handler to handler", median(between),
-             "to an actor of the same worker", median(within));
+             "to an actor of the same worker", median(within), "an ask to another worker, and its reply",
+             median(asks));
   tools::Json rates = tools::Json::array();
   for (const Flooding& each : {one, many}) {
-    fmt::print(out, "{:<44} {:>12.3f} million a second\n", each.name, median(each.rates) * 1e-6);
+    fmt::print(out, "{:<46} {:>10.3f} million a second\n", each.name, median(each.rates) * 1e-6);
     rates.push_back({{"name", each.name},
                      {"at_once", each.at_once},
                      {"messages", each.messages(plan.options.workers)},
@@ -243,6 +268,7 @@ int run_actors(ActorsSettings& settings) {
                                          {"passes", settings.passes / 2 * 2},
                                          {"between_workers_ns", between},
                                          {"within_a_worker_ns", within},
+                                         {"asks_ns", asks},
                                          {"tallies", settings.tallies},
                                          {"rates", rates}});
   return tools::all_passed;
@@ -265,7 +291,8 @@ void add_actors(tools::ProgramCommand app, std::function<int()>& chosen) {
       .range(uint64_t(1), uint64_t(100'000'000))
       .type_name("N")
       .show_default();
-  command.add_option("--passes", settings->passes, "messages to and fro between two actors")
+  command
+      .add_option("--passes", settings->passes, "messages to and fro between two actors; half as many asks")
       .range(2u, 1'000'000'000u)
       .type_name("N")
       .show_default();
@@ -287,7 +314,8 @@ void add_actors(tools::ProgramCommand app, std::function<int()>& chosen) {
       .type_name("R")
       .show_default();
   command.footer(
-      "Checked: every reply; the last message to and fro, which all before it determine; each tally's number "
+      "Checked: every reply; the last message or reply to and fro, which all before it determine; each "
+      "tally's number "
       "and sum. The asks for the tallies' numbers are part of the time: let floods be many.\n"
       "Exit: 0 every message right, 1 one wrong or lost, 2 bad usage, 3 engine not available here, 130 "
       "interrupted.");

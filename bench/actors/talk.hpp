@@ -1,9 +1,10 @@
 // Actors that send to each other, for gyre-bench actors.
 #pragma once
 
+#include <bench/actors/ping.hpp>
 #include <bench/actors/ping.view.hpp>
 #include <bench/actors/talk.view.hpp>
-#include <gyre/device/sending.hpp>
+#include <gyre/device/asking.hpp>
 
 namespace gyre_bench {
 
@@ -45,6 +46,40 @@ struct Talker {
       next.setLeft(left);
       next.setValue(passed_value(value));
     });
+  }
+};
+
+/// Asks a Ping actor again and again, the next time when it is answered.
+struct Inquirer {
+  using Handles = gyre::Handles<view::Talk, view::PassedRequest>;
+  struct Asked {
+    uint64_t to;
+    uint32_t left;
+  };
+
+  uint64_t begun = 0;
+  uint64_t value = 0, ns = 0;  // of the last reply, once it has come
+
+  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Talk::Reader in) {
+    if (ctx.rank() == 0) begun = ctx.now_ns();
+    ask(ctx, {in.getOther(), in.getPasses() - 1}, 1);
+  }
+  GYRE_DEVICE void on_reply(gyre::Asking<1>& ctx, Asked asked, view::PingResponse::Reader in) {
+    if (asked.left != 0) return ask(ctx, {asked.to, asked.left - 1}, in.getValue());
+    if (ctx.rank() != 0) return;
+    value = in.getValue();
+    ns = ctx.now_ns() - begun;
+  }
+  GYRE_DEVICE void on_failure(gyre::Context&, Asked, gyre::ErrorBody) {}
+  GYRE_DEVICE void on(gyre::Context& ctx, view::PassedRequest::Reader in, view::Passed::Builder out) {
+    out.setValue(in.getTime() ? ns : value);
+    ctx.sync();
+  }
+
+ private:
+  GYRE_DEVICE static void ask(gyre::Asking<1>& ctx, Asked asked, uint64_t value) {
+    ctx.ask<view::PingRequest>(
+        gyre::Address<Ping>{asked.to}, [&](view::PingRequest::Builder ping) { ping.setValue(value); }, asked);
   }
 };
 

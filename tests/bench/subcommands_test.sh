@@ -110,7 +110,7 @@ for row in rows:
     assert 0 < row["p50_ns"] <= row["p99_ns"] and row["p50_ratio"] > 0, row
 assert document["passes"] == 1000 and document["tallies"] == 50, document
 assert [rate["messages"] for rate in document["rates"]] == [3 * (500 + 499), 3 * (500 + 16)], document
-for values in (document["between_workers_ns"], document["within_a_worker_ns"],
+for values in (document["between_workers_ns"], document["within_a_worker_ns"], document["asks_ns"],
                *(rate["messages_per_s"] for rate in document["rates"])):
     assert len(values) == 2 and min(values) > 0, document
 CHECK
