@@ -106,6 +106,15 @@ struct Node {
   }
 };
 
+/// Executes a trap where it is asked.
+struct Trap {
+  GYRE_DEVICE void on(gyre::Context&, view::Count::Reader, view::Counted::Builder) {
+#if defined(__CUDACC_RTC__)
+    __trap();
+#endif
+  }
+};
+
 /// Is in no set.
 struct Stranger {
   GYRE_DEVICE void on(gyre::Context&, view::Note::Reader) {}
