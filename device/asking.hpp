@@ -38,6 +38,8 @@ class AskingContext : public SendingContext {
   GYRE_DEVICE uint32_t opened() const { return opened_; }
   /// Whether the message in hand is answered later, or by another actor.
   GYRE_DEVICE bool is_deferred() const { return deferred_; }
+  /// Whether the message in hand is a reply to an ask of the actor.
+  GYRE_DEVICE bool is_reply() const { return (request().flags & envelope_flags::to_asker) != 0; }
   /// Of a reply in hand: the ask, and whether it failed.
   GYRE_DEVICE const CallInHand& call_in_hand() const { return staging_.call(); }
   GYRE_DEVICE bool reply_failed() const { return (request().flags & envelope_flags::error) != 0; }

@@ -359,10 +359,15 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
                                        const void* body, uint32_t body_bytes, void* response,
                                        uint32_t capacity) {
   if constexpr (state_bytes<Actor>() == 0) {
-    if (is_lifecycle(message_type)) return {Status::ok, 0, 0, 0};
+    if (is_lifecycle(message_type)) {
+      if constexpr (ContextType::asks()) {  // what the actor promised ends
+        if (message_type == lifecycle_message::stop && HandlerGroup::rank() == 0) verdict.remove_actor = 1;
+      }
+      return {Status::ok, 0, 0, 0};
+    }
     Actor actor{};
     if constexpr (gyre::AwaitsOf<Actor>::count != 0 && ContextType::asks()) {
-      if (message_type == call_message::reply)
+      if (message_type == call_message::reply && context.is_reply())
         return dispatch_reply(gyre::AwaitsOf<Actor>{}, actor, context, body, body_bytes, response, capacity);
     }
     return dispatch_message(gyre::HandlesOf<Actor>{}, actor, context, message_type, body, body_bytes,
@@ -380,7 +385,7 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
       }
     }
     if constexpr (gyre::AwaitsOf<Actor>::count != 0 && ContextType::asks()) {
-      if (message_type == call_message::reply)
+      if (message_type == call_message::reply && context.is_reply())
         return dispatch_reply(gyre::AwaitsOf<Actor>{}, actor, context, body, body_bytes, response, capacity);
     }
     if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0};

@@ -2,6 +2,7 @@
 #include <gyre_asking_actors_sources.hpp>
 #include <support/actors/asking.official.hpp>
 
+#include <atomic>
 #include <memory>
 #include <random>
 #include <span>
@@ -88,6 +89,12 @@ struct SteppedAskers {
       all.refused += line.mail_refused;
     }
     return all;
+  }
+
+  // Once the workers have published their counts.
+  MailStats mail_after_a_while() {
+    work(20);
+    return mail();
   }
 
   Options options;
@@ -242,7 +249,11 @@ TEST_CASE("what is under way when a runtime is deactivated ends with a reply, an
 
 TEST_CASE("a host's message with the numbers of a reply or of an answer is refused") {
   SteppedAskers askers(1);
-  const uint16_t bank = 4;
+  const uint16_t bank = 4;  // it has no state: any key is an actor
+  askers.add(0, 100);
+  auto transfer = askers.transfer(0, 0, 1, 30);  // and so an ask was answered before
+  REQUIRE(askers.await(transfer));
+  const uint64_t sent = askers.mail_after_a_while().sent;
   for (const uint16_t type : {call_message::reply, call_message::answer}) {
     const uint64_t body[] = {uint64_t(1) << 32, 5};  // a struct of one word
     auto future =
@@ -251,6 +262,27 @@ TEST_CASE("a host's message with the numbers of a reply or of an answer is refus
     REQUIRE_FALSE(reply);
     CHECK(reply.error().status == Status::unknown_message);
   }
+  CHECK(askers.mail_after_a_while().sent == sent);
+  CHECK(askers.add(1, 0) == 30);
+}
+
+TEST_CASE("an actor without state that is stopped ends what it promised, too") {
+  SteppedAskers askers(2);
+  askers.add(0, 10);
+  auto transfer = askers.transfer(1, 0, 1, 5);
+  while (askers.mail().sent == 0) askers.engine->step(1);  // its ask is sent, and not answered
+  std::atomic<bool> stopped{false};
+  std::thread stops([&] {
+    CHECK(askers.client->stop(Address<Bank>{1}));
+    stopped = true;
+  });
+  while (!stopped) askers.engine->step(1);
+  stops.join();
+  askers.work(20);
+  REQUIRE(transfer.ready());
+  const auto reply = transfer.get();
+  REQUIRE_FALSE(reply);
+  CHECK(reply.error().status == Status::actor_stopped);
 }
 
 TEST_CASE("a forwarded tell with a receipt is receipted by the actor that it ends at") {
