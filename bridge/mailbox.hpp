@@ -291,16 +291,12 @@ template <class Memory>
 class ReplyRing {
  public:
   GYRE_DEVICE ReplyRing(const WorkerRings<Memory>& rings, uint32_t me)
-      : ring_(rings.ring(me)), shape_(rings.shape), next_(rings.ring(me), rings.shape) {}
+      : shape_(rings.shape), next_(rings.ring(me), rings.shape) {}
 
   /// The ticket of the next reply.
   GYRE_DEVICE uint64_t head() const { return next_.ticket(); }
   /// Where the next reply will lie.
   GYRE_DEVICE const RingCursor<Memory>& next() const { return next_; }
-  /// Looks once for the next reply, as gyre::receive does. One thread. Never blocks.
-  GYRE_DEVICE ReceiveOutcome receive(uint32_t* payload) const {
-    return gyre::receive<Memory>(ring_, shape_, head(), payload);
-  }
   /// The next reply was taken: all threads of the group have read its slot, and met at a barrier since.
   GYRE_DEVICE void advance() {
     next_.advance(shape_);
@@ -309,7 +305,6 @@ class ReplyRing {
   }
 
  private:
-  const typename Memory::Cell* ring_;
   RingShape shape_;
   RingCursor<Memory> next_;
 };

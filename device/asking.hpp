@@ -33,7 +33,6 @@ class AskingContext : public SendingContext {
         from_actor_(from_actor),
         calls_(calls) {}
 
-  GYRE_DEVICE static constexpr bool asks() { return true; }
   /// Calls that the handler wrote.
   GYRE_DEVICE uint32_t opened() const { return opened_; }
   /// Whether the message in hand is answered later, or by another actor.
@@ -91,6 +90,16 @@ class AskingContext : public SendingContext {
   bool deferred_ = false;
   uint64_t response_id_ = 0;
 };
+
+/// Whether that is the context of a set in which a handler asks.
+template <class ContextType>
+GYRE_DEVICE constexpr bool is_asking() {
+  return false;
+}
+template <>
+GYRE_DEVICE constexpr bool is_asking<AskingContext>() {
+  return true;
+}
 
 }  // namespace detail
 
@@ -178,8 +187,9 @@ class Asking : public detail::AskingContext {
   /// @tparam Response  the view of the handler's response
   /// @returns the promise. In a tell, in on_reply() and in on_failure() one that nobody waits for
   /// If this actor is stopped before, the ask ends with Status::actor_stopped. A promise that nobody answers
-  /// keeps its place among the open calls until then, also when the host's ask has timed out. The handler's message fails with Status::open_calls_full where
-  /// 256 calls of the worker are open, with Status::check_failed for another response.
+  /// keeps its place among the open calls until then, also when the host's ask has timed out. The handler's
+  /// message fails with Status::open_calls_full where 256 calls of the worker are open, with
+  /// Status::check_failed for another response.
   template <class Response>
   GYRE_DEVICE Promise<Response> later() {
     Promise<Response> promise;

@@ -43,9 +43,6 @@ class Context {
                       const Team& team)
       : key_(key), shared_(&shared), verdict_(&verdict), team_(team), is_ask_(is_ask) {}
 
-  /// Returns whether handlers of the set may ask other actors.
-  GYRE_DEVICE static constexpr bool asks() { return false; }
-
   /// Returns this thread's number in the team, below size().
   GYRE_DEVICE uint32_t rank() const { return team_.rank(); }
   /// Returns the number of threads in the team.

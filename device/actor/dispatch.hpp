@@ -1,73 +1,19 @@
 // From a message's two numbers to the call of its handler.
 #pragma once
 
-#include <gyre/bridge/mailbox.hpp>
+#include <gyre/device/actor/call_handler.hpp>
 #include <gyre/device/actor/ending.hpp>
 #include <gyre/device/actor/handlers.hpp>
+#include <gyre/device/actor/lookup.hpp>
 #include <gyre/device/actor/on_batch.hpp>
-#include <gyre/device/actor/table.hpp>
+#include <gyre/device/actor/on_reply.hpp>
 #include <gyre/device/actor/working_memory.hpp>
-#include <gyre/device/asking.hpp>
 #include <gyre/device/context.hpp>
 #include <gyre/messages/view.hpp>
-
-#if !defined(__CUDACC_RTC__)
-#include <new>
-#endif
 
 namespace gyre {
 
 namespace detail {
-
-template <class Actor>
-GYRE_DEVICE constexpr uint64_t traversal_words(uint32_t body_bytes) {
-  if constexpr (requires { Actor::traversal_words; }) {
-    return Actor::traversal_words;
-  } else {
-    return wire::Message::default_traversal_words(body_bytes);
-  }
-}
-
-struct CallOn {
-  template <class Actor, class ContextType, class... Arguments>
-  GYRE_DEVICE_INLINE void operator()(Actor& actor, ContextType& context, Arguments&... arguments) const {
-    actor.on(context, arguments...);
-  }
-};
-struct CallOnReply {
-  template <class Actor, class ContextType, class... Arguments>
-  GYRE_DEVICE_INLINE void operator()(Actor& actor, ContextType& context, Arguments&... arguments) const {
-    actor.on_reply(context, arguments...);
-  }
-};
-struct CallOnFailure {
-  template <class Actor, class ContextType, class... Arguments>
-  GYRE_DEVICE_INLINE void operator()(Actor& actor, ContextType& context, Arguments&... arguments) const {
-    actor.on_failure(context, arguments...);
-  }
-};
-
-// Calls a handler of an actor, with the context that it takes: an Asking<most>, a Sending<most>, or a
-// Context.
-template <uint32_t most, bool asks, class Call, class Actor, class ContextType, class... Arguments>
-GYRE_DEVICE_INLINE void run_handler(Call call, Actor& actor, ContextType& context, Arguments&... arguments) {
-  if constexpr (most == 0) {
-    call(actor, context, arguments...);
-  } else {
-    static_assert(!HandlesSideBySide<Actor> && most_in_batch<Actor>() == 0,
-                  "a handler that takes gyre::Sending handles one message at a time: side_by_side and "
-                  "on_batch() are for actors that do not send");
-    if constexpr (asks) {
-      Asking<most> asking(context);
-      call(actor, asking, arguments...);
-      context = asking;
-    } else {
-      Sending<most> sending(context);
-      call(actor, sending, arguments...);
-      static_cast<SendingContext&>(context) = sending;
-    }
-  }
-}
 
 // Calls Actor::on with a reader and, for asks, a builder.
 template <class Actor, class Request, class ContextType, class Root>
@@ -79,7 +25,7 @@ GYRE_DEVICE_INLINE void call(Actor& actor, ContextType& context, wire::Message& 
   typename Request::Reader reader(root);
   if constexpr (requires { typename Response::Builder; }) {
     typename Response::Builder builder(init_root(reply, Response::data_words, Response::pointers));
-    if constexpr (ContextType::asks()) context.expect_response(Response::type_id);
+    if constexpr (is_asking<ContextType>()) context.expect_response(Response::type_id);
     if (!message.failed())
       run_handler<most_sent_by<Actor, Request>(), asks_by<Actor, Request>()>(CallOn{}, actor, context, reader,
                                                                              builder);
@@ -198,44 +144,7 @@ GYRE_DEVICE_INLINE Handling handle_fast(Actor& actor, ContextType& context, cons
 }
 }  // namespace detail
 
-/// The actor types of a worker, as a value to dispatch on; a type's number is its place in the list.
-template <class... Actors>
-struct ActorList {};
-/// One of them.
-template <class Actor>
-struct ActorType {};
-
-// Visitors are structs: NVRTC takes a generic lambda for a host function.
-
-/// Calls `visit(ActorType<Actor>{})` for the type with the number `actor_type`.
-/// @returns false where there is none
-template <class... Actors, class Visit>
-GYRE_DEVICE_INLINE bool visit_actor(ActorList<Actors...>, uint32_t actor_type, Visit&& visit) {
-  uint32_t n = 0;
-  return ((n++ == actor_type ? (visit(ActorType<Actors>{}), true) : false) || ...);
-}
-/// Calls `visit(ActorType<Actor>{}, number, layout, table)` for each type in its order, with where its table
-/// lies.
-/// @param tables  the worker's: of the first type, and behind it of the others
-template <class... Actors, class Visit>
-GYRE_DEVICE_INLINE void visit_tables(ActorList<Actors...>, const EngineMemory& memory, uint8_t* tables,
-                                     Visit&& visit) {
-  uint32_t n = 0;
-  ActorTableLayout layout{};
-  ((layout = ActorTables<Actors>::first(memory.actors_per_worker),
-    visit(ActorType<Actors>{}, n++, layout, tables), tables += layout.bytes()),
-   ...);
-}
-
 namespace detail {
-
-template <class... Requests>
-GYRE_DEVICE constexpr uint32_t count_of(Handles<Requests...>) {
-  return sizeof...(Requests);
-}
-GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
-  return message_type == lifecycle_message::start || message_type == lifecycle_message::stop;
-}
 
 template <class Actor, class ContextType, class... Requests>
 GYRE_DEVICE_INLINE Handled dispatch_message(Handles<Requests...>, Actor& actor, ContextType& context,
@@ -282,77 +191,6 @@ GYRE_DEVICE_INLINE bool dispatch_fast_to(Handling& handling, uint32_t actor_type
   }
 }
 
-// Finds the actor in its table or creates it; the actor's hooks are called later, by the group. One thread.
-// @tparam asks  an actor of the set asks: replies come, for the incarnation in Envelope::correlation
-template <class Actor, bool asks>
-GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
-                                   MessageVerdict& verdict) {
-  const uint32_t message_type = envelope.message_type;
-  if constexpr (asks) {
-    if (message_type == call_message::reply && (envelope.flags & envelope_flags::to_asker) != 0) {
-      verdict.state = table.find(envelope.key);
-      if (verdict.state == nullptr || table.incarnation_of(envelope.key) != uint32_t(envelope.correlation))
-        verdict.refused = Status::no_such_actor;
-      return;
-    }
-  }
-  if (message_type >= count_of(gyre::HandlesOf<Actor>{}) && !is_lifecycle(message_type)) {
-    verdict.refused = Status::unknown_message;
-    return;
-  }
-  verdict.state = table.find(envelope.key);
-  if (verdict.state != nullptr) return;
-  const bool creates = message_type == lifecycle_message::start ||
-                       (message_type != lifecycle_message::stop && created_by_message<Actor>());
-  if (!creates) {
-    verdict.refused = Status::no_such_actor;
-    return;
-  }
-  verdict.state = table.insert<asks>(envelope.key);
-  if (verdict.state == nullptr) {
-    verdict.refused = Status::actor_table_full;
-    verdict.detail = capacity;
-    return;
-  }
-  new (verdict.state) Actor{};
-  verdict.new_actor = 1;
-}
-
-// Calls Actor::on_reply or on_failure with the reply in hand.
-template <class Actor, class State, class ContextType>
-GYRE_DEVICE_INLINE Handled handle_reply(Actor& actor, ContextType& context, const void* body,
-                                        uint32_t body_bytes, void* response, uint32_t capacity) {
-  using Replies = ReplyHandlers<Actor, State>;
-  const CallInHand& call = context.call_in_hand();
-  wire::Message message(body, body_bytes, traversal_words<Actor>(body_bytes));
-  wire::Body none(response, capacity);
-  ContextAccess::begin_handler<Actor>(context, message, none, capacity);
-  State state = *reinterpret_cast<const State*>(call.state);
-  if (context.reply_failed()) {
-    ErrorBody error = *static_cast<const ErrorBody*>(body);
-    run_handler<Replies::on_failure::most_sent(), Replies::on_failure::asks()>(CallOnFailure{}, actor,
-                                                                               context, state, error);
-  } else {
-    typename Replies::on_reply::Response::Reader reader(message.root(Replies::on_reply::Response::type_id));
-    if (!message.failed()) {
-      run_handler<Replies::on_reply::most_sent(), Replies::on_reply::asks()>(CallOnReply{}, actor, context,
-                                                                             state, reader);
-    }
-  }
-  return Ending(message, context, none, capacity).handled();
-}
-template <class Actor, class ContextType, class... States, class... Arguments>
-GYRE_DEVICE_INLINE Handled dispatch_reply(Awaits<States...>, Actor& actor, ContextType& context,
-                                          Arguments... arguments) {
-  Handled handled{Status::unknown_message, 0, 0, 0};
-  const uint64_t type = context.call_in_hand().state_type;
-  (void)((type == type_hash<States>()
-              ? (handled = handle_reply<Actor, States>(actor, context, arguments...), true)
-              : false) ||
-         ...);
-  return handled;
-}
-
 // Calls the actor in `verdict.state`; a new actor's on_start comes first.
 template <class Actor, class ContextType>
 GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& context, uint32_t message_type,
@@ -360,14 +198,14 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
                                        uint32_t capacity) {
   if constexpr (state_bytes<Actor>() == 0) {
     if (is_lifecycle(message_type)) {
-      if constexpr (ContextType::asks()) {  // what the actor promised ends
+      if constexpr (is_asking<ContextType>()) {  // what the actor promised ends
         if (message_type == lifecycle_message::stop && HandlerGroup::rank() == 0) verdict.remove_actor = 1;
       }
       return {Status::ok, 0, 0, 0};
     }
     Actor actor{};
-    if constexpr (gyre::AwaitsOf<Actor>::count != 0 && ContextType::asks()) {
-      if (message_type == call_message::reply && context.is_reply())
+    if constexpr (takes_replies<Actor, ContextType>()) {
+      if (context.is_reply())
         return dispatch_reply(gyre::AwaitsOf<Actor>{}, actor, context, body, body_bytes, response, capacity);
     }
     return dispatch_message(gyre::HandlesOf<Actor>{}, actor, context, message_type, body, body_bytes,
@@ -384,8 +222,8 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
         }
       }
     }
-    if constexpr (gyre::AwaitsOf<Actor>::count != 0 && ContextType::asks()) {
-      if (message_type == call_message::reply && context.is_reply())
+    if constexpr (takes_replies<Actor, ContextType>()) {
+      if (context.is_reply())
         return dispatch_reply(gyre::AwaitsOf<Actor>{}, actor, context, body, body_bytes, response, capacity);
     }
     if (message_type == lifecycle_message::start) return {Status::ok, 0, 0, 0};
@@ -402,59 +240,6 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
   }
 }
 
-template <bool asks>
-struct FindOrCreate {
-  const Envelope& envelope;
-  MessageVerdict& verdict;
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0) {
-      if (n == envelope.actor_type) {
-        find_or_create_in<Actor, asks>(ActorTable(table, layout), layout.capacity, envelope, verdict);
-      }
-    }
-  }
-};
-struct IncarnationOf {
-  uint32_t actor_type;
-  uint64_t key;
-  uint32_t found = 0;
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0) {
-      if (n == actor_type) found = ActorTable(table, layout).incarnation_of(key);
-    }
-  }
-};
-struct Remove {
-  uint32_t actor_type;
-  uint64_t key;
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0) {
-      if (n == actor_type) ActorTable(table, layout).erase(key);
-    }
-  }
-};
-template <class Visit>
-struct VisitActorsToStop {
-  Visit& visit;
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t actor_type, const ActorTableLayout& layout,
-                              uint8_t* table_begin) {
-    if constexpr (HasOnStop<Actor>) {
-      const ActorTable table(table_begin, layout);
-      uint32_t left = table.living();
-      for (uint32_t n = 0; left != 0 && n < table.slot_count(); ++n) {
-        uint64_t key = 0;
-        void* const state = table.at(n, key);
-        if (state == nullptr) continue;
-        visit(*static_cast<Actor*>(state), key, actor_type);
-        --left;
-      }
-    }
-  }
-};
 template <class ContextType>
 struct Dispatch {
   MessageVerdict& verdict;
@@ -533,31 +318,6 @@ struct MailSideBySide {
   template <class Actor>
   GYRE_DEVICE void operator()(ActorType<Actor>) {
     found = mail_side_by_side_of<Actor>(gyre::HandlesOf<Actor>{}, message_type);
-  }
-};
-// Finds the actors of several messages, one a thread; those that are not there are created one after the
-// other.
-template <bool asks>
-struct FindOrCreateEach {
-  bool has_one;
-  const Envelope& envelope;
-  MessageVerdict& verdict;
-  uint32_t actor_type;  // of all
-  void* state = nullptr;
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0 && side_by_side<Actor>() != SideBySide::none) {
-      if (n != actor_type) return;
-      const ActorTable actors(table, layout);
-      if (has_one) state = actors.find(envelope.key);
-      for (uint32_t left = PollGroup::ballot(has_one && state == nullptr); left != 0; left &= left - 1) {
-        if (PollGroup::rank() == lowest_bit(left)) {
-          find_or_create_in<Actor, asks>(actors, layout.capacity, envelope, verdict);
-          state = verdict.state;
-        }
-        PollGroup::sync();
-      }
-    }
   }
 };
 template <class Actor, class Request, class... Arguments>
@@ -663,44 +423,6 @@ struct MostInBatch {
 
 }  // namespace detail
 
-/// Finds the actor that a message is for, or creates it: sets `verdict.state`, or `verdict.refused`. One
-/// thread.
-/// @param tables  the worker's
-template <class... Actors>
-GYRE_DEVICE void find_or_create(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
-                                const Envelope& envelope, MessageVerdict& verdict) {
-  if (envelope.actor_type >= sizeof...(Actors)) {
-    verdict.refused = Status::unknown_actor;
-    return;
-  }
-  visit_tables(actors, memory, tables, detail::FindOrCreate<any_asks<Actors...>()>{envelope, verdict});
-}
-
-/// Returns which incarnation of that actor there is: see ActorTable::incarnation_of(); 0 for a type without
-/// a table. One thread.
-template <class... Actors>
-GYRE_DEVICE uint32_t incarnation_of(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
-                                    uint32_t actor_type, uint64_t key) {
-  detail::IncarnationOf visit{actor_type, key};
-  visit_tables(actors, memory, tables, visit);
-  return visit.found;
-}
-
-/// Removes an actor from its table. One thread.
-template <class... Actors>
-GYRE_DEVICE void remove(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
-                        uint32_t actor_type, uint64_t key) {
-  visit_tables(actors, memory, tables, detail::Remove{actor_type, key});
-}
-
-/// Calls `visit(actor, key, actor_type)` for each actor whose type has an on_stop. By the whole handler
-/// group.
-template <class... Actors, class Visit>
-GYRE_DEVICE void for_each_to_stop(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
-                                  Visit&& visit) {
-  visit_tables(actors, memory, tables, detail::VisitActorsToStop<Visit>{visit});
-}
-
 /// Runs the handler that the two numbers select, or on_start or on_stop, of the actor in `verdict.state`. By
 /// the whole handler group.
 template <class... Actors, class ContextType>
@@ -761,16 +483,6 @@ GYRE_DEVICE SideBySide mail_side_by_side(ActorList<Actors...> actors, uint32_t t
   detail::MailSideBySide visit{types >> 16};
   visit_actor(actors, types & 0xffff, visit);
   return visit.found;
-}
-/// find_or_create() for one message of each thread that has one, all to actors of one type. By a warp.
-/// @returns the state of the thread's actor; null where its type has none, or `verdict` refuses it
-template <class... Actors>
-GYRE_DEVICE void* find_or_create_each(ActorList<Actors...> actors, const EngineMemory& memory,
-                                      uint8_t* tables, uint32_t actor_type, bool has_one,
-                                      const Envelope& envelope, MessageVerdict& verdict) {
-  detail::FindOrCreateEach<any_asks<Actors...>()> visit{has_one, envelope, verdict, actor_type};
-  visit_tables(actors, memory, tables, visit);
-  return visit.state;
 }
 /// dispatch_fast() for a message of those that are handled side by side, by its thread.
 template <class... Actors, class... Arguments>

@@ -1,6 +1,7 @@
 // Reads what an actor declares: its handlers, and how large their replies are.
 #pragma once
 
+#include <gyre/bridge/region.hpp>
 #include <gyre/messages/envelope.hpp>
 #include <gyre/messages/view.hpp>
 

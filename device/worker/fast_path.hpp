@@ -100,8 +100,8 @@ struct Worker<Actors...>::NotedEnding {
   GYRE_DEVICE uint32_t response_bytes() const { return bytes; }
   GYRE_DEVICE Handled handled() const { return {Status::ok, 0, 0, bytes}; }
 };
-// Follows each handler of the fast path, of which there is one copy a handler: it concludes the message at
-// once, but notes its ending in a set that sends, where there is much to do then.
+// Runs after a handler of the fast path. It is compiled once for each handler, so in a set that sends, where
+// a conclusion is long, it only notes the ending. Elsewhere it concludes the message.
 template <class... Actors>
 struct Worker<Actors...>::FastConclusion {
   Worker& worker;

@@ -203,14 +203,16 @@ TEST_CASE("replies are taken in the order of their tickets, lap after lap") {
   ReplyRing<HostMemory> ring(memories.reply_rings, 0);
   uint32_t payload[12] = {};
   for (uint32_t ticket = 0; ticket < 10; ++ticket) {
-    CHECK(ring.receive(payload) == ReceiveOutcome::nothing);
+    CHECK(receive<HostMemory>(memories.replies.data(), memories.reply_rings.shape, ring.head(), payload) ==
+          ReceiveOutcome::nothing);
     CHECK(ring.head() == ticket);
     CHECK(memories.reply_rings.claim_reply(0) == ticket);
     payload[0] = 17 + ticket;
     publish<HostMemory>(SingleThread{}, memories.replies.data(), memories.reply_rings.shape, ticket, payload,
                         0);
     payload[0] = 0;
-    CHECK(ring.receive(payload) == ReceiveOutcome::message);
+    CHECK(receive<HostMemory>(memories.replies.data(), memories.reply_rings.shape, ring.head(), payload) ==
+          ReceiveOutcome::message);
     CHECK(payload[0] == 17 + ticket);
     CHECK(HostMemory::load(ring.next().slot()[0]).stamp == ring.next().stamp());
     ring.advance();
@@ -302,7 +304,8 @@ class Correspondent {
     return count;
   }
   void take_replies() {
-    while (reply_ring_.receive(payload_.data()) == ReceiveOutcome::message) {
+    while (receive<HostMemory>(replies_.ring(me_), replies_.shape, reply_ring_.head(), payload_.data()) ==
+           ReceiveOutcome::message) {
       Envelope envelope;
       std::memcpy(&envelope, payload_.data(), sizeof envelope);
       check(uint32_t(envelope.key), uint32_t(envelope.correlation), envelope);

@@ -137,7 +137,9 @@ struct ReplyModel : rl::test_suite<ReplyModel, 3> {
         ModelMemory::store(sent[asked], Packet{{asked, 0, 0}, 1});
       uint32_t payload[12];
       rl::backoff wait;
-      while (ring.receive(payload) != ReceiveOutcome::message) wait.yield(RL_INFO);
+      while (gyre::receive<ModelMemory>(cells, replies.shape, ring.head(), payload) !=
+             ReceiveOutcome::message)
+        wait.yield(RL_INFO);
       const auto i = uint32_t(checked(payload).correlation);
       RL_ASSERT(i < asked && !answered[i]);
       answered[i] = true;

@@ -39,8 +39,8 @@ inline uint64_t element(uint64_t key, uint64_t number, uint64_t i) {
   return key * 1'000'000 + number * 1000 + i;
 }
 
-/// Worker 0 of two, for `Actors`, of which there are 16 of each type. Their handlers take Letters; those that
-/// answer, with Letters.
+/// Worker 0 of two, with room for 16 actors of each of `Actors`. Their handlers take Letters, and answer with
+/// Letters.
 template <class... Actors>
 class MailWarp {
  public:
