@@ -37,6 +37,7 @@ struct ActorsSettings {
 ActorSet actors_that_do_not_send() { return ActorSet::of<Ping, Tally>(gyre_bench_actors::sources); }
 ActorSet actors_that_send() { return ActorSet::of<Ping, Tally, Talker, Sender>(gyre_bench_actors::sources); }
 ActorSet actors_that_ask() { return ActorSet::of<Ping, Inquirer>(gyre_bench_actors::sources); }
+ActorSet actors_that_tell_the_host() { return ActorSet::of<Reporter>(gyre_bench_actors::sources); }
 ActorSet actors_that_send_many() { return ActorSet::of<Tally, MassSender>(gyre_bench_actors::sources); }
 
 // Between two asks for what actors do meanwhile: asks are handled by the workers that are measured.
@@ -135,6 +136,38 @@ double measure_asks(const ActorsSettings& settings) {
   return ns;
 }
 
+// An actor tells the host, and the host tells it the answer, again and again.
+struct HostPasses {
+  double ns;                    // from handler to handler, by the engine's clock: the mean
+  std::vector<double> gaps_ns;  // from one message at the host to the next, by the host's clock
+};
+HostPasses measure_host_passes(const ActorsSettings& settings) {
+  const Options& options = settings.plan.options;
+  Runtime runtime = Runtime::launch(actors_that_tell_the_host(), options);
+  Client client = runtime.client();
+  const uint32_t passes = settings.passes / 2;
+  HostPasses measured{0, {}};
+  measured.gaps_ns.reserve(passes);
+  std::chrono::steady_clock::time_point last{};
+  runtime.on<Pass>([&](const FromActor& from, Pass::Reader in) {
+    const auto now = std::chrono::steady_clock::now();
+    if (last != std::chrono::steady_clock::time_point{})
+      measured.gaps_ns.push_back(std::chrono::duration<double, std::nano>(now - last).count());
+    last = now;
+    // One that is refused is missed: the last does not come.
+    (void)client.tell<Pass>(from.address<Reporter>(), [&](Pass::Builder answer) {
+      answer.setLeft(in.getLeft());
+      answer.setValue(passed_value(in.getValue()));
+    });
+  });
+  uint32_t expected = 1;
+  for (uint32_t n = 0; n < passes; ++n) expected = passed_value(expected);
+  measured.ns =
+      measure_to_and_fro(client, options.timeout, Address<Reporter>{0}, 0, passes, expected) / passes;
+  end(runtime, settings.plan);
+  return measured;
+}
+
 // As many senders as workers, each telling tallies numbers.
 struct Flooding {
   const char* name;
@@ -224,7 +257,7 @@ int run_actors(ActorsSettings& settings) {
              "{} round{} of all rows interleaved, each launched anew; ratios are to the first row\n"
              "not measured: bare mailboxes, which gyre-bench mailbox has\n",
              plan.messages, plan.warm_up(), settings.rounds, settings.rounds == 1 ? "" : "s");
-  std::vector<double> between, within, asks;
+  std::vector<double> between, within, asks, host_passes, gaps;
   Flooding one{"one message a call of the handler", settings.floods, 1, {}};
   Flooding many{"31 messages a call", settings.mass_floods, 31, {}};
   const std::vector<std::function<Row()>> cases = {
@@ -237,6 +270,9 @@ int run_actors(ActorsSettings& settings) {
     between.push_back(measure_passes(settings, false));
     within.push_back(measure_passes(settings, true));
     asks.push_back(measure_asks(settings));
+    const HostPasses passes = measure_host_passes(settings);
+    host_passes.push_back(passes.ns);
+    gaps.insert(gaps.end(), passes.gaps_ns.begin(), passes.gaps_ns.end());
     one.rates.push_back(measure_floods<Sender>(settings, actors_that_send(), one));
     many.rates.push_back(measure_floods<MassSender>(settings, actors_that_send_many(), many));
   }
@@ -246,10 +282,17 @@ int run_actors(ActorsSettings& settings) {
     return tools::interrupted;
   }
   fmt::print(out, "\nmessages between actors, each checked; medians of the rounds\n");
+  std::sort(gaps.begin(), gaps.end());
+  const auto quantile = [&](double part) {
+    return gaps.empty() ? 0.0 : gaps[size_t(part * double(gaps.size() - 1))];
+  };
   fmt::print(out, "{:<46} {:>10.0f} ns\n{:<46} {:>10.0f} ns\n{:<46} {:>10.0f} ns\n",
              "from one worker to another, handler to handler", median(between),
              "to an actor of the same worker", median(within), "an ask to another worker, and its reply",
              median(asks));
+  fmt::print(out, "{:<46} {:>10.0f} ns; at the host p50 {:.0f}, p99 {:.0f}, p99.9 {:.0f} ns\n",
+             "a message to the host, and its answer", median(host_passes), quantile(0.5), quantile(0.99),
+             quantile(0.999));
   tools::Json rates = tools::Json::array();
   for (const Flooding& each : {one, many}) {
     fmt::print(out, "{:<46} {:>10.3f} million a second\n", each.name, median(each.rates) * 1e-6);
@@ -261,16 +304,20 @@ int run_actors(ActorsSettings& settings) {
   tools::Json about = to_json(machine);
   about["clock_ns"] = clock_cost_ns();
   about["rounds"] = settings.rounds;
-  tools::write_json(settings.json_file, {{"benchmark", "actors"},
-                                         {"machine", about},
-                                         {"reference", rows.reference()},
-                                         {"rows", rows.to_json()},
-                                         {"passes", settings.passes / 2 * 2},
-                                         {"between_workers_ns", between},
-                                         {"within_a_worker_ns", within},
-                                         {"asks_ns", asks},
-                                         {"tallies", settings.tallies},
-                                         {"rates", rates}});
+  tools::write_json(
+      settings.json_file,
+      {{"benchmark", "actors"},
+       {"machine", about},
+       {"reference", rows.reference()},
+       {"rows", rows.to_json()},
+       {"passes", settings.passes / 2 * 2},
+       {"between_workers_ns", between},
+       {"within_a_worker_ns", within},
+       {"asks_ns", asks},
+       {"host_passes_ns", host_passes},
+       {"host_gaps_ns", {{"p50", quantile(0.5)}, {"p99", quantile(0.99)}, {"p99_9", quantile(0.999)}}},
+       {"tallies", settings.tallies},
+       {"rates", rates}});
   return tools::all_passed;
 }
 
@@ -292,7 +339,9 @@ void add_actors(tools::ProgramCommand app, std::function<int()>& chosen) {
       .type_name("N")
       .show_default();
   command
-      .add_option("--passes", settings->passes, "messages to and fro between two actors; half as many asks")
+      .add_option(
+          "--passes", settings->passes,
+          "messages to and fro between two actors; half as many asks, and messages to the host and back")
       .range(2u, 1'000'000'000u)
       .type_name("N")
       .show_default();

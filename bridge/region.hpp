@@ -42,6 +42,7 @@ struct CommandWord {
 struct alignas(128) HostLine {
   uint64_t d2h_credit;  ///< D2H tickets that the host is done with
   uint64_t log_taken;   ///< lines of the worker's handlers that the host has taken
+  uint64_t told_taken;  ///< messages of the worker's handlers to the host that the host is done with
 };
 
 /// Written by the host, read by one worker. In the region the H2D ring lies behind it. One word, so that a
@@ -59,7 +60,7 @@ struct alignas(128) CommandLine {
 
 /// Written by one worker, read by the host. Counters are published with h2d_credit, which is stored last
 /// (release).
-struct alignas(128) WorkerLine {
+struct alignas(256) WorkerLine {
   uint64_t h2d_credit;       ///< H2D tickets that the worker is done with
   uint64_t started;          ///< 1: the worker runs; 2 + n: it refused, handler n has other types; 0: not yet
   uint64_t stopped;          ///< 1 once the worker has left its loop; the counters are final
@@ -78,7 +79,14 @@ struct alignas(128) WorkerLine {
   uint64_t mail_processed;  ///< that a handler took
   uint64_t mail_failed;     ///< that reached no handler, or whose handler failed
   uint64_t mail_refused;    ///< that it had no memory to keep
+  // Of messages to the host; stored with those.
+  uint64_t told_sent;     ///< that its handlers sent
+  uint64_t told_refused;  ///< calls of tell_host() that returned false
 };
+
+/// Returns how many slots of a worker's D2H ring are kept for its handlers' messages to the host, in sets
+/// with a handler that tells the host. Asks do not use them.
+GYRE_DEVICE constexpr uint32_t told_slots(const RingShape& shape) { return shape.slots / 4; }
 
 /// Names the message that a worker is handling or handled last; the host reads it after a fault. The worker
 /// writes it when the actor or the message type changes.
@@ -138,7 +146,7 @@ struct alignas(128) RegionHeader {
   uint64_t inbound_stride;  ///< bytes from one worker's inbound part to the next
   uint64_t spill_chunks;    ///< of initialise_region()
 };
-static_assert(sizeof(HostLine) == 128 && sizeof(CommandLine) == 128 && sizeof(WorkerLine) == 128 &&
+static_assert(sizeof(HostLine) == 128 && sizeof(CommandLine) == 128 && sizeof(WorkerLine) == 256 &&
                   sizeof(LastWords) == 128 && sizeof(RegionHeader) == 128 && sizeof(RingShape) == 16 &&
                   sizeof(LogEntry) == 256 && offsetof(HostLine, log_taken) == 8,
               "the region lies alike on both sides");
@@ -147,7 +155,7 @@ static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(RegionHeader, inbo
               "the region's fields lie alike on both sides");
 
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
-inline constexpr uint32_t region_version = 8;
+inline constexpr uint32_t region_version = 9;
 
 /// The host's view of handler n, actor by actor: the Cap'n Proto type ids of its request and its response (0:
 /// it takes tells only). Each worker compares it with its own handlers before it starts.

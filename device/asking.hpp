@@ -17,21 +17,139 @@ struct Promise {
   uint64_t call = 0;  ///< 0: of a message that nobody waits for; an answer to it is ignored
 };
 
-namespace detail {
-
-/// The context that a worker hands to the handlers of a set in which one asks.
+/// What a handler that asks can do: the base of Asking. A function that a handler calls may take it whatever
+/// N the handler has.
 class AskingContext : public SendingContext {
  public:
+  /// Only the worker makes one.
+  /// @param from_actor  as of SendingContext
   /// @param request     the message in hand
-  /// @param from_actor  it is of an actor, not of the host
   /// @param calls       the worker's
   GYRE_DEVICE AskingContext(uint64_t key, bool is_ask, WorkerShared& shared, const Staging& staging,
-                            uint32_t actor_type, const uint32_t* request, bool from_actor,
+                            uint32_t actor_type, bool from_actor, const uint32_t* request,
                             const OpenCalls& calls)
-      : SendingContext(key, is_ask, shared, staging, actor_type),
+      : SendingContext(key, is_ask, shared, staging, actor_type, from_actor),
         request_(request),
-        from_actor_(from_actor),
         calls_(calls) {}
+
+  /// Asks an actor, once the handler has ended well. Every thread of the team must call it, in the same order
+  /// and with equal arguments; it has no barrier. Never waits.
+  /// @tparam Request  the view of the request, whose handler at the receiver has a response
+  /// @param to     any actor of the set, the asking one too
+  /// @param fill   as of tell()
+  /// @param state  handed to on_reply() or on_failure(): trivially copyable, 48 bytes at most
+  /// The handler's message fails with Status::open_calls_full where 256 calls of the worker are open, with
+  /// Status::check_failed where the actor has no on_reply() for that state and response, and as of tell().
+  template <class Request, class Actor, class Fill, class State>
+  GYRE_DEVICE void ask(Address<Actor> to, Fill&& fill, const State& state) {
+    using Response = ResponseOf<Actor, Request>;
+    static_assert(
+        requires { typename Response::Reader; },
+        "ctx.ask<Request>(address, …): the actor's handler of the request has no response; tell it");
+    static_assert(
+        __is_trivially_copyable(State) && sizeof(State) <= sizeof(OpenCall::content) && alignof(State) <= 16,
+        "ctx.ask<Request>(address, fill, state): a state is trivially copyable, of 48 bytes at most");
+    const uint32_t actor_type = number_of<Request, Actor>();
+    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
+    GYRE_CHECK(staged_ < most_);  // more messages than gyre::Asking<N> allows
+    constexpr uint64_t state_type = detail::type_hash<State>();
+    // The asking actor has no on_reply(…, State, Response::Reader).
+    GYRE_CHECK(staging_.takes_reply(detail::reply_hash(state_type, Response::type_id, actor_type_)));
+    const uint64_t id = open_call(OpenCall::Kind::ask, [&](OpenCall& call) {
+      call.state_type = state_type;
+      new (call.content) State(state);
+    });
+    if (id == 0) return;
+    Envelope envelope = envelope_to<Request, Actor>(actor_type, to.key);
+    envelope.correlation = id;
+    envelope.flags = envelope_flags::ask;
+    stage<Request>(staged_, envelope, rank() == 0, fill);
+    ++staged_;
+  }
+
+  /// Defers the reply to the ask in hand: none is sent when the handler returns. Answer it by answer() or
+  /// fail(), from any actor. Every thread of the team must call it; it has no barrier.
+  /// @tparam Response  the view of the handler's response
+  /// @returns the promise. In a tell, in on_reply() and in on_failure() one that nobody waits for
+  /// If this actor is stopped before, the ask ends with Status::actor_stopped. A promise that nobody answers
+  /// keeps its place among the open calls until then, also when the host's ask has timed out. The handler's
+  /// message fails with Status::open_calls_full where 256 calls of the worker are open, with
+  /// Status::check_failed for another response.
+  template <class Response>
+  GYRE_DEVICE Promise<Response> later() {
+    Promise<Response> promise;
+    later_into(promise);
+    return promise;
+  }
+
+  /// Answers the ask that a promise stands for, once the handler has ended well. Every thread of the team
+  /// must call it, as tell(). A second answer is dropped, and counts as failed.
+  /// @param fill  called as fill(Response::Builder) to build the response
+  template <class Response, class Fill>
+  GYRE_DEVICE void answer(Promise<Response> promise, Fill&& fill) {
+    if (promise.call == 0) return;
+    GYRE_CHECK(staged_ < most_);  // more messages than gyre::Asking<N> allows
+    stage<Response>(staged_, answer_to(promise.call, 0), rank() == 0, fill);
+    ++staged_;
+  }
+  using Context::fail;
+  /// Ends the ask that a promise stands for with Status::handler_failed. Otherwise as answer().
+  /// @param code  chosen by the handler; the asker receives it
+  template <class Response>
+  GYRE_DEVICE void fail(Promise<Response> promise, uint32_t code) {
+    if (promise.call == 0) return;
+    GYRE_CHECK(staged_ < most_);  // more messages than gyre::Asking<N> allows
+    uint32_t* const message = staging_.message(staged_);
+    if (rank() == 0) {
+      *reinterpret_cast<ErrorBody*>(message + Staging::envelope_words) = {Status::handler_failed, code, 0};
+      write_envelope(message, answer_to(promise.call, envelope_flags::error), sizeof(ErrorBody), actor_type_);
+    }
+    ++staged_;
+  }
+
+  /// Passes the message in hand on to another actor, once the handler has ended well. That actor's reply goes
+  /// to who asked; the response that this handler builds is not sent. Every thread of the team must call it;
+  /// it has no barrier.
+  /// @param to  an actor whose handler of the request has the same response
+  /// @param in  the handler's reader
+  /// The handler's message fails with Status::open_calls_full where it is the host's and 256 calls of the
+  /// worker are open, with Status::check_failed where it does not fit a slot, and as of tell().
+  template <class Actor, class Reader>
+  GYRE_DEVICE void forward(Address<Actor> to, const Reader& in) {
+    using Request = typename Reader::Reads;
+    (void)in;
+    const uint32_t actor_type = number_of<Request, Actor>();
+    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
+    GYRE_CHECK(staged_ < most_);  // more messages than gyre::Asking<N> allows
+    const uint32_t body_bytes = body_in_hand_bytes();
+    GYRE_CHECK(Request::type_id == request_id_);       // it reads another message
+    GYRE_CHECK(body_bytes <= staging_.body_capacity);  // the message is larger than a slot: see --slot-bytes
+    // The other actor's response is not this handler's.
+    GYRE_CHECK((!is_ask() || response_id<Actor, Request>() == response_id_));
+    GYRE_CHECK(!deferred_);  // it was forwarded already, or is answered later
+    Envelope envelope = envelope_to<Request, Actor>(actor_type, to.key);
+    envelope.deadline_us = request().deadline_us;
+    envelope.correlation = request().correlation;
+    if (is_ask()) {
+      envelope.flags = envelope_flags::ask;
+      if (from_actor_) {
+        deferred_ = true;
+      } else {
+        envelope.correlation = keep_ask(OpenCall::Kind::forwarded);
+        if (envelope.correlation == 0) return;
+      }
+    }
+    uint32_t* const message = staging_.message(staged_);
+    const auto* const words = static_cast<const uint32_t*>(body_in_hand());
+    for (uint32_t i = rank(); i < body_bytes / sizeof(uint32_t); i += size()) {
+      message[Staging::envelope_words + i] = words[i];
+    }
+    const uint32_t first_sender = from_actor_ ? staging_.sender_type() : uint32_t(Staging::nobody);
+    if (rank() == 0) write_envelope(message, envelope, body_bytes, first_sender);
+    ++staged_;
+  }
+
+  // For the worker:
 
   /// Calls that the handler wrote.
   GYRE_DEVICE uint32_t opened() const { return opened_; }
@@ -42,8 +160,11 @@ class AskingContext : public SendingContext {
   /// Of a reply in hand: the ask, and whether it failed.
   GYRE_DEVICE const CallInHand& call_in_hand() const { return staging_.call(); }
   GYRE_DEVICE bool reply_failed() const { return (request().flags & envelope_flags::error) != 0; }
-  /// The response of the handler has that Cap'n Proto id.
-  GYRE_DEVICE void expect_response(uint64_t id) { response_id_ = id; }
+  /// The handler's request and response have these Cap'n Proto ids; 0: it has no response.
+  GYRE_DEVICE void note_types(uint64_t request, uint64_t response) {
+    request_id_ = request;
+    response_id_ = response;
+  }
 
  protected:
   GYRE_DEVICE const Envelope& request() const { return *reinterpret_cast<const Envelope*>(request_); }
@@ -83,14 +204,26 @@ class AskingContext : public SendingContext {
     return open_call(kind, [this](OpenCall& call) { *reinterpret_cast<Envelope*>(call.content) = asked(); });
   }
 
+  template <class Response>
+  GYRE_DEVICE void later_into(Promise<Response>& promise) {
+    if (!is_ask()) return;
+    GYRE_CHECK(Response::type_id == response_id_);  // it is not the handler's response
+    GYRE_CHECK(!deferred_);                         // it was forwarded, or is answered later already
+    promise.call = keep_ask(OpenCall::Kind::promise);
+  }
+  GYRE_DEVICE Envelope answer_to(uint64_t call, uint8_t flags) const {
+    return {call, 0, 0, key(), uint16_t(actor_type_), call_message::answer, 0, 0, flags};
+  }
+
   const uint32_t* request_;
-  bool from_actor_;
   OpenCalls calls_;
   uint32_t opened_ = 0;
   bool deferred_ = false;
-  uint64_t response_id_ = 0;
+  uint64_t request_id_ = 0;   // 0: of no handler's
+  uint64_t response_id_ = 0;  // as request_id_
 };
 
+namespace detail {
 /// Whether that is the context of a set in which a handler asks.
 template <class ContextType>
 GYRE_DEVICE constexpr bool is_asking() {
@@ -100,7 +233,6 @@ template <>
 GYRE_DEVICE constexpr bool is_asking<AskingContext>() {
   return true;
 }
-
 }  // namespace detail
 
 /// The Context of a handler that also asks: a handler declares it as its first parameter,
@@ -126,152 +258,10 @@ GYRE_DEVICE constexpr bool is_asking<AskingContext>() {
 /// - A reply to an actor that was stopped meanwhile is dropped, and counts as failed; also where there is an
 ///   actor with that key again.
 /// - A worker has room for 256 open calls: asks, promises and forwarded asks of the host.
-template <uint32_t most>
-class Asking : public detail::AskingContext {
-  static_assert(most >= 1 && most <= 32, "gyre::Asking<N>: a handler may send 1 to 32 messages");
-
+template <uint32_t most, class... May>
+class Asking : public detail::DeclaredContext<AskingContext, most, May...> {
  public:
-  /// Only the worker makes one.
-  GYRE_DEVICE explicit Asking(const detail::AskingContext& context) : detail::AskingContext(context) {}
-
-  using Context::fail;
-
-  /// As Sending::tell().
-  template <class Message, class Actor, class Fill>
-  GYRE_DEVICE void tell(Address<Actor> to, Fill&& fill) {
-    tell_from<Message>(most, to, fill);
-  }
-  /// As Sending::tell_each().
-  template <class Message, class AddressOf, class Fill>
-  GYRE_DEVICE void tell_each(uint32_t count, AddressOf&& address_of, Fill&& fill) {
-    tell_each_from<Message>(most, count, address_of, fill);
-  }
-
-  /// Asks an actor, once the handler has ended well. Every thread of the team must call it, in the same order
-  /// and with equal arguments; it has no barrier. Never waits.
-  /// @tparam Request  the view of the request, whose handler at the receiver has a response
-  /// @param to     any actor of the set, the asking one too
-  /// @param fill   as of tell()
-  /// @param state  handed to on_reply() or on_failure(): trivially copyable, 48 bytes at most
-  /// The handler's message fails with Status::open_calls_full where 256 calls of the worker are open, with
-  /// Status::check_failed where the actor has no on_reply() for that state and response, and as of tell().
-  template <class Request, class Actor, class Fill, class State>
-  GYRE_DEVICE void ask(Address<Actor> to, Fill&& fill, const State& state) {
-    using Response = ResponseOf<Actor, Request>;
-    static_assert(
-        requires { typename Response::Reader; },
-        "ctx.ask<Request>(address, …): the actor's handler of the request has no response; tell it");
-    static_assert(
-        __is_trivially_copyable(State) && sizeof(State) <= sizeof(OpenCall::content) && alignof(State) <= 16,
-        "ctx.ask<Request>(address, fill, state): a state is trivially copyable, of 48 bytes at most");
-    const uint32_t actor_type = number_of<Request, Actor>();
-    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
-    GYRE_CHECK(staged_ < most);  // more messages than gyre::Asking<most> allows
-    constexpr uint64_t state_type = detail::type_hash<State>();
-    // The asking actor has no on_reply(…, State, Response::Reader).
-    GYRE_CHECK(staging_.takes_reply(detail::reply_hash(state_type, Response::type_id, actor_type_)));
-    const uint64_t id = open_call(OpenCall::Kind::ask, [&](OpenCall& call) {
-      call.state_type = state_type;
-      new (call.content) State(state);
-    });
-    if (id == 0) return;
-    Envelope envelope = envelope_to<Request, Actor>(actor_type, to.key);
-    envelope.correlation = id;
-    envelope.flags = envelope_flags::ask;
-    stage<Request>(staged_, envelope, rank() == 0, fill);
-    ++staged_;
-  }
-
-  /// Defers the reply to the ask in hand: none is sent when the handler returns. Answer it by answer() or
-  /// fail(), from any actor. Every thread of the team must call it; it has no barrier.
-  /// @tparam Response  the view of the handler's response
-  /// @returns the promise. In a tell, in on_reply() and in on_failure() one that nobody waits for
-  /// If this actor is stopped before, the ask ends with Status::actor_stopped. A promise that nobody answers
-  /// keeps its place among the open calls until then, also when the host's ask has timed out. The handler's
-  /// message fails with Status::open_calls_full where 256 calls of the worker are open, with
-  /// Status::check_failed for another response.
-  template <class Response>
-  GYRE_DEVICE Promise<Response> later() {
-    Promise<Response> promise;
-    later_into(promise);
-    return promise;
-  }
-
-  /// Answers the ask that a promise stands for, once the handler has ended well. Every thread of the team
-  /// must call it, as tell(). A second answer is dropped, and counts as failed.
-  /// @param fill  called as fill(Response::Builder) to build the response
-  template <class Response, class Fill>
-  GYRE_DEVICE void answer(Promise<Response> promise, Fill&& fill) {
-    if (promise.call == 0) return;
-    GYRE_CHECK(staged_ < most);  // more messages than gyre::Asking<most> allows
-    stage<Response>(staged_, answer_to(promise.call, 0), rank() == 0, fill);
-    ++staged_;
-  }
-  /// Ends the ask that a promise stands for with Status::handler_failed. Otherwise as answer().
-  /// @param code  chosen by the handler; the asker receives it
-  template <class Response>
-  GYRE_DEVICE void fail(Promise<Response> promise, uint32_t code) {
-    if (promise.call == 0) return;
-    GYRE_CHECK(staged_ < most);  // more messages than gyre::Asking<most> allows
-    uint32_t* const message = staging_.message(staged_);
-    if (rank() == 0) {
-      *reinterpret_cast<ErrorBody*>(message + Staging::envelope_words) = {Status::handler_failed, code, 0};
-      write_envelope(message, answer_to(promise.call, envelope_flags::error), sizeof(ErrorBody));
-    }
-    ++staged_;
-  }
-
-  /// Passes the message in hand on to another actor, once the handler has ended well. That actor's reply goes
-  /// to who asked; the response that this handler builds is not sent. Every thread of the team must call it;
-  /// it has no barrier.
-  /// @param to  an actor whose handler of the request has the same response
-  /// @param in  the handler's reader
-  /// The handler's message fails with Status::open_calls_full where it is the host's and 256 calls of the
-  /// worker are open, with Status::check_failed where it does not fit a slot, and as of tell().
-  template <class Actor, class Reader>
-  GYRE_DEVICE void forward(Address<Actor> to, const Reader& in) {
-    using Request = typename Reader::Reads;
-    (void)in;
-    const uint32_t actor_type = number_of<Request, Actor>();
-    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
-    GYRE_CHECK(staged_ < most);  // more messages than gyre::Asking<most> allows
-    const uint32_t body_bytes = body_in_hand_bytes();
-    GYRE_CHECK(body_bytes <= staging_.body_capacity);  // the message is larger than a slot: see --slot-bytes
-    // The other actor's response is not this handler's.
-    GYRE_CHECK((!is_ask() || response_id<Actor, Request>() == response_id_));
-    GYRE_CHECK(!deferred_);  // it was forwarded already, or is answered later
-    Envelope envelope = envelope_to<Request, Actor>(actor_type, to.key);
-    envelope.deadline_us = request().deadline_us;
-    if (is_ask()) {
-      envelope.flags = envelope_flags::ask;
-      if (from_actor_) {
-        deferred_ = true;
-        envelope.correlation = request().correlation;
-      } else {
-        envelope.correlation = keep_ask(OpenCall::Kind::forwarded);
-        if (envelope.correlation == 0) return;
-      }
-    }
-    uint32_t* const message = staging_.message(staged_);
-    const auto* const words = static_cast<const uint32_t*>(body_in_hand());
-    for (uint32_t i = rank(); i < body_bytes / sizeof(uint32_t); i += size()) {
-      message[Staging::envelope_words + i] = words[i];
-    }
-    if (rank() == 0) write_envelope(message, envelope, body_bytes);
-    ++staged_;
-  }
-
- private:
-  template <class Response>
-  GYRE_DEVICE void later_into(Promise<Response>& promise) {
-    if (!is_ask()) return;
-    GYRE_CHECK(Response::type_id == response_id_);  // it is not the handler's response
-    GYRE_CHECK(!deferred_);                         // it was forwarded, or is answered later already
-    promise.call = keep_ask(OpenCall::Kind::promise);
-  }
-  GYRE_DEVICE Envelope answer_to(uint64_t call, uint8_t flags) const {
-    return {call, 0, 0, key(), uint16_t(actor_type_), call_message::answer, 0, 0, flags};
-  }
+  using detail::DeclaredContext<AskingContext, most, May...>::DeclaredContext;
 };
 
 }  // namespace gyre

@@ -25,45 +25,145 @@ GYRE_DEVICE constexpr uint64_t reply_hash(uint64_t state_type, uint64_t response
   return (state_type ^ response_id * 0x9e3779b97f4a7c15u) + actor_type;
 }
 
-/// The context that a worker hands to the handlers of a set in which one sends.
+}  // namespace detail
+
+/// What a handler that sends can do: the base of Sending and Asking. Use it as the parameter of helper
+/// functions that work for any N; tell_host() is not in it.
 class SendingContext : public Context {
  public:
+  /// Only the worker makes one.
+  /// @param from_actor  the message in hand is of an actor, not of the host
   GYRE_DEVICE SendingContext(uint64_t key, bool is_ask, WorkerShared& shared, const Staging& staging,
-                             uint32_t actor_type)
-      : Context(key, is_ask, shared), staging_(staging), actor_type_(actor_type) {}
+                             uint32_t actor_type, bool from_actor)
+      : Context(key, is_ask, shared), staging_(staging), actor_type_(actor_type), from_actor_(from_actor) {}
 
-  /// Messages that the calling thread has staged.
-  GYRE_DEVICE uint32_t staged() const { return staged_; }
-
- protected:
-  // Sending::tell() of a handler that may send up to `most` messages.
+  /// Sends a message to an actor, once the handler has ended well. Every thread of the team must call it, in
+  /// the same order and with equal arguments; it has no barrier. Never waits.
+  /// @tparam Message  the view of the message, which the receiver must handle; a response is not sent
+  /// @param to    any actor of the set; one that is not there is created as by the host's messages
+  /// @param fill  called as fill(Message::Builder) to build the message. All threads make the same calls that
+  ///              allocate; any of them may set an element
+  /// The handler's message fails with Status::unknown_actor where the set has no such actor type, and with
+  /// Status::check_failed after more than N messages, or where the message does not fit a slot.
   template <class Message, class Actor, class Fill>
-  GYRE_DEVICE void tell_from(uint32_t most, Address<Actor> to, Fill&& fill) {
+  GYRE_DEVICE void tell(Address<Actor> to, Fill&& fill) {
     const uint32_t actor_type = number_of<Message, Actor>();
     if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
-    GYRE_CHECK(staged_ < most);  // more messages than gyre::Sending<most> allows
+    GYRE_CHECK(staged_ < most_);  // more messages than gyre::Sending<N> or gyre::Asking<N> allows
     stage<Message>(staged_, envelope_to<Message, Actor>(actor_type, to.key), rank() == 0, fill);
     ++staged_;
   }
-  // Sending::tell_each() of such a handler.
+  /// Sends `count` messages, each built by one thread of the team alone, once the handler has ended well: as
+  /// tell() does, in the order of their numbers. Every thread of the team must call it with an equal `count`;
+  /// it has no barrier. Never waits.
+  /// @tparam Message  as of tell()
+  /// @param address_of  called as address_of(n) for message n, below `count`; returns an Address<Actor>, of
+  ///                    one type for all
+  /// @param fill        called as fill(n, Message::Builder) to build message n; not for what depends on
+  ///                    rank()
   template <class Message, class AddressOf, class Fill>
-  GYRE_DEVICE void tell_each_from(uint32_t most, uint32_t count, AddressOf&& address_of, Fill&& fill) {
+  GYRE_DEVICE void tell_each(uint32_t count, AddressOf&& address_of, Fill&& fill) {
     using Actor = typename decltype(address_of(uint32_t(0)))::Actor;
     const uint32_t actor_type = number_of<Message, Actor>();
     if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
-    GYRE_CHECK(count <= most - staged_);  // more messages than gyre::Sending<most> allows
+    GYRE_CHECK(count <= most_ - staged_);  // more messages than gyre::Sending<N> or gyre::Asking<N> allows
     for (uint32_t n = rank(); n < count; n += size()) {
       stage<Message>(staged_ + n, envelope_to<Message, Actor>(actor_type, address_of(n).key), true,
                      [&](typename Message::Builder builder) { fill(n, builder); });
     }
     staged_ += count;
   }
+
+  /// Returns the address of the actor that handles the message.
+  /// @tparam Actor  the actor's own type: `ctx.self<Counter>()`
+  template <class Actor>
+  GYRE_DEVICE Address<Actor> self() const {
+    return {key()};
+  }
+  /// Returns whether an actor of that type told the message in hand. False for what the host sent, for asks
+  /// and for replies: an ask is answered by its response.
+  template <class Actor>
+  GYRE_DEVICE bool is_from() const {
+    return from_actor_ && mail_in_hand().flags == 0 &&
+           staging_.sender_type() == staging_.number_of(detail::type_hash<Actor>());
+  }
+  /// Returns the address of the actor that told the message in hand; of a forwarded message the actor that
+  /// sent it first. The handler's message fails with Status::check_failed unless is_from<Actor>() is true.
+  template <class Actor>
+  GYRE_DEVICE Address<Actor> sender() const {
+    GYRE_CHECK_RETURN(is_from<Actor>(), Address<Actor>{});  // ask is_from() first
+    return {mail_in_hand().correlation};
+  }
+
+  /// Creates an actor with a fresh key, once the handler has ended well: its on_start() runs. It counts as
+  /// one of N messages. Every thread of the team must call it, as tell(). If its worker has no room, the
+  /// actor is not created. That counts as a failed message.
+  /// @returns its address, equal in all threads; messages may be told to it at once. Fresh keys have bit 63
+  ///          set. Keep it clear in the program's keys
+  template <class Actor>
+  GYRE_DEVICE Address<Actor> spawn() {
+    const Address<Actor> spawned{fresh_key()};
+    tell_lifecycle(spawned, lifecycle_message::start);
+    return spawned;
+  }
+  /// Stops an actor; it may be the calling one. The stop is a message, one of N: it arrives after what this
+  /// actor told that one before. Then on_stop() runs, and the state is gone. Every thread of the team must
+  /// call it, as tell(). Where there is no such actor it counts as a failed message.
+  template <class Actor>
+  GYRE_DEVICE void stop(Address<Actor> actor) {
+    tell_lifecycle(actor, lifecycle_message::stop);
+  }
+
+  // For the worker:
+
+  /// Messages that the calling thread has staged; those to the host among them.
+  GYRE_DEVICE uint32_t staged() const { return staged_; }
+  GYRE_DEVICE uint32_t staged_to_host() const { return staged_to_host_; }
+  /// Messages to the host for which there was no credit.
+  GYRE_DEVICE uint32_t refused_by_host() const { return refused_by_host_; }
+  /// Keys that spawn() has taken.
+  GYRE_DEVICE uint32_t spawned() const { return spawned_; }
+
+ protected:
+  GYRE_DEVICE void allow(uint32_t most) { most_ = most; }
+  template <class Message, class Fill>
+  GYRE_DEVICE bool stage_to_host(Fill&& fill) {
+    GYRE_CHECK_RETURN(staged_ < most_,
+                      false);  // more messages than gyre::Sending<N> or gyre::Asking<N> allows
+    if (staged_to_host_ >= staging_.host_room()) {
+      ++refused_by_host_;
+      return false;
+    }
+    const Envelope envelope{Message::type_id,       0, 0, key(), uint16_t(actor_type_), 0, 0, 0,
+                            envelope_flags::to_host};
+    stage<Message>(staged_, envelope, rank() == 0, fill);
+    ++staged_;
+    ++staged_to_host_;
+    return true;
+  }
+  template <class Actor>
+  GYRE_DEVICE void tell_lifecycle(Address<Actor> to, uint16_t lifecycle) {
+    const uint32_t actor_type = staging_.number_of(detail::type_hash<Actor>());
+    if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
+    GYRE_CHECK(staged_ < most_);  // more messages than gyre::Sending<N> or gyre::Asking<N> allows
+    const Envelope envelope{key(), 0, 0, to.key, uint16_t(actor_type), lifecycle, 0, 0, 0};
+    if (rank() == 0) write_envelope(staging_.message(staged_), envelope, 0, actor_type_);
+    ++staged_;
+  }
   // Returns the number of the receiver's type; Staging::no_actor if the set has none.
   template <class Message, class Actor>
   GYRE_DEVICE uint32_t number_of() const {
-    static_assert(message_number<Actor, Message>() < gyre::HandlesOf<Actor>::count,
+    static_assert(message_number<Actor, Message>() < HandlesOf<Actor>::count,
                   "ctx.tell<Message>(address, …): the actor at that address has no handler for the message");
     return staging_.number_of(detail::type_hash<Actor>());
+  }
+  // Of a message of an actor.
+  GYRE_DEVICE const Envelope& mail_in_hand() const {
+    return *reinterpret_cast<const Envelope*>(staging_.mail(0));
+  }
+  // Returns a key that no other call on this engine returns: the worker in 15 bits, its keys in 48.
+  GYRE_DEVICE uint64_t fresh_key() {
+    return uint64_t(1) << 63 | uint64_t(staging_.worker()) << 48 | (staging_.spawned() + spawned_++);
   }
   // Returns the envelope of a message to an actor, but for its size.
   template <class Message, class Actor>
@@ -80,20 +180,62 @@ class SendingContext : public Context {
     typename Message::Builder builder(body.init_root(Message::data_words, Message::pointers));
     fill(builder);
     GYRE_CHECK(!body.full());  // the message is larger than a slot: see --slot-bytes
-    if (writes_envelope) write_envelope(message, envelope, body.used_bytes());
+    if (writes_envelope) write_envelope(message, envelope, body.used_bytes(), actor_type_);
   }
-  GYRE_DEVICE void write_envelope(uint32_t* message, const Envelope& prototype, uint32_t body_bytes) const {
+  // @param sender_type  the number of the type of the actor that sends it
+  GYRE_DEVICE void write_envelope(uint32_t* message, const Envelope& prototype, uint32_t body_bytes,
+                                  uint32_t sender_type) const {
     auto& envelope = *reinterpret_cast<Envelope*>(message);
     envelope = prototype;
     envelope.body_bytes = body_bytes;
-    MailHead::mark(envelope, staging_.worker(), actor_type_);
+    if ((envelope.flags & envelope_flags::to_host) == 0)
+      MailHead::mark(envelope, staging_.worker(), sender_type);
   }
 
   Staging staging_;
   uint32_t actor_type_;
+  bool from_actor_;
+  uint32_t most_ = 0;
   uint32_t staged_ = 0;
+  uint32_t staged_to_host_ = 0;
+  uint32_t refused_by_host_ = 0;
+  uint32_t spawned_ = 0;
 };
 
+namespace detail {
+/// The context that a handler declares: Made with what the declaration allows.
+/// @tparam Made_  the context that the worker makes
+/// @tparam May    further rights: gyre::ToHost
+template <class Made_, uint32_t most, class... May>
+class DeclaredContext : public Made_ {
+  static_assert(most >= 1 && most <= 32,
+                "gyre::Sending<N>, gyre::Asking<N>: a handler may send 1 to 32 messages");
+  static_assert((Same<May, ToHost>::value() && ...),
+                "gyre::Sending<N, …>, gyre::Asking<N, …>: gyre::ToHost is what may follow N");
+
+ public:
+  using Made = Made_;
+  /// Only the worker makes one.
+  GYRE_DEVICE explicit DeclaredContext(const Made& context) : Made(context) { this->allow(most); }
+
+  /// Sends a message to the host, once the handler has ended well. The handler that the program gave to
+  /// Runtime::on<Message>() receives it. It counts as one of N messages. Every thread of the team must call
+  /// it, as tell(). Never waits. The host takes a worker's messages in the order in which they were sent. A
+  /// message that the host has no handler for is dropped, and counted.
+  /// @tparam Message  the view of the message
+  /// @param fill      as of tell()
+  /// @returns true if the message is sent. False, in all threads, if the host has not handled so many of this
+  ///          worker's messages that they fill a quarter of its ring. ToldAccounts::refused counts it
+  /// The handler's message fails with Status::check_failed after more than N messages, or where this message
+  /// does not fit a slot.
+  template <class Message, class Fill>
+  GYRE_DEVICE bool tell_host(Fill&& fill) {
+    static_assert(is_listed<ToHost, May...>(),
+                  "ctx.tell_host<Message>(fill): the handler's context says that it tells the host: "
+                  "gyre::Sending<N, gyre::ToHost>& ctx");
+    return this->template stage_to_host<Message>(fill);
+  }
+};
 }  // namespace detail
 
 /// The Context of a handler that sends up to `most` messages, 1 to 32: a handler declares it as its first
@@ -110,39 +252,10 @@ class SendingContext : public Context {
 ///   its own senders any more. When that memory is full, further messages are lost, and counted as refused.
 /// - A message that its receiver refuses, or whose handler fails, is counted, and nobody is told.
 /// - Runtime::drain() waits for these messages. terminate() loses those under way: Books::mail counts them.
-template <uint32_t most>
-class Sending : public detail::SendingContext {
-  static_assert(most >= 1 && most <= 32, "gyre::Sending<N>: a handler may send 1 to 32 messages");
-
+template <uint32_t most, class... May>
+class Sending : public detail::DeclaredContext<SendingContext, most, May...> {
  public:
-  /// Only the worker makes one.
-  GYRE_DEVICE explicit Sending(const detail::SendingContext& context) : detail::SendingContext(context) {}
-
-  /// Sends a message to an actor, once the handler has ended well. Every thread of the team must call it, in
-  /// the same order and with equal arguments; it has no barrier. Never waits.
-  /// @tparam Message  the view of the message, which the receiver must handle; a response is not sent
-  /// @param to    any actor of the set; one that is not there is created as by the host's messages
-  /// @param fill  called as fill(Message::Builder) to build the message. All threads make the same calls that
-  ///              allocate; any of them may set an element
-  /// The handler's message fails with Status::unknown_actor where the set has no such actor type, and with
-  /// Status::check_failed after more than `most` messages, or where the message does not fit a slot.
-  template <class Message, class Actor, class Fill>
-  GYRE_DEVICE void tell(Address<Actor> to, Fill&& fill) {
-    tell_from<Message>(most, to, fill);
-  }
-
-  /// Sends `count` messages, each built by one thread of the team alone, once the handler has ended well: as
-  /// tell() does, in the order of their numbers. Every thread of the team must call it with an equal `count`;
-  /// it has no barrier. Never waits.
-  /// @tparam Message  as of tell()
-  /// @param address_of  called as address_of(n) for message n, below `count`; returns an Address<Actor>, of
-  ///                    one type for all
-  /// @param fill        called as fill(n, Message::Builder) to build message n; not for what depends on
-  ///                    rank()
-  template <class Message, class AddressOf, class Fill>
-  GYRE_DEVICE void tell_each(uint32_t count, AddressOf&& address_of, Fill&& fill) {
-    tell_each_from<Message>(most, count, address_of, fill);
-  }
+  using detail::DeclaredContext<SendingContext, most, May...>::DeclaredContext;
 };
 
 }  // namespace gyre

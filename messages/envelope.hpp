@@ -18,6 +18,9 @@ inline constexpr uint8_t out_of_line = 8;
 inline constexpr uint8_t reply_in_block = 16;
 /// In the asking worker alone: a reply to the ask of an actor, for its on_reply() or on_failure().
 inline constexpr uint8_t to_asker = 32;
+/// A message of an actor to the host: `correlation` is the message's Cap'n Proto type id, `key` and
+/// `actor_type` are the actor's.
+inline constexpr uint8_t to_host = 64;
 }  // namespace envelope_flags
 
 /// In-band control messages (Envelope::message_type where flags has `control`).

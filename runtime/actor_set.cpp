@@ -314,6 +314,11 @@ uint32_t ActorSet::most_sent() const {
   return most;
 }
 
+bool ActorSet::tells_host() const {
+  return std::any_of(description_.begin(), description_.end(),
+                     [](const ActorDescription& actor) { return actor.tells_host != 0; });
+}
+
 bool ActorSet::asks() const {
   return std::any_of(description_.begin(), description_.end(),
                      [](const ActorDescription& actor) { return actor.asks != 0; });
@@ -341,6 +346,12 @@ std::string ActorSet::problems(const Options& options) const {
         "(max_reply_bytes), and those larger than a slot lie in the arena; ask for a larger arena, and for "
         "slots of 128 bytes at least\n",
         options.arena_bytes, options.slot_bytes, types_[handler.actor_type], handler.message_type, room);
+  }
+  if (tells_host() && told_slots(options.ring_shape()) == 0) {
+    problems += fmt::format(
+        "  --slots {}: a handler of these actors tells the host, and a quarter of the ring is kept for its "
+        "messages; ask for 4 slots at least\n",
+        options.slots);
   }
   return problems;
 }

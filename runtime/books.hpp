@@ -53,6 +53,18 @@ struct MailAccounts {
   }
 };
 
+/// Counts what became of the messages that actors sent to the host by tell_host(). Each was handled, dropped,
+/// or is under way. `sent` and `refused` lag as the counts of MailAccounts do.
+struct ToldAccounts {
+  uint64_t sent = 0;
+  uint64_t handled = 0;  ///< the handler of Runtime::on() was called; it may have thrown
+  uint64_t dropped = 0;  ///< there was no handler, or terminate() did not wait for it any longer
+  uint64_t refused = 0;  ///< calls of tell_host() that returned false; not part of `sent`
+
+  /// Returns the number of messages without an outcome; 0 while more outcomes are known than messages.
+  uint64_t under_way() const { return sent > handled + dropped ? sent - handled - dropped : 0; }
+};
+
 /// Counts what became of every message of a runtime. Exact once the runtime has terminated. While it runs,
 /// the counts lag: workers report theirs with their credits.
 ///
@@ -62,6 +74,7 @@ struct Books {
   AskAccounts asks;
   TellAccounts tells;
   MailAccounts mail;
+  ToldAccounts told;
   /// Dead letters and expired asks that the bounded log had no room for.
   uint64_t dead_letters_dropped = 0;
   uint64_t corrupt_slots = 0;  ///< slots that held no message; 0 unless memory was overwritten
@@ -85,6 +98,10 @@ struct Books {
     mail.failed += other.mail.failed;
     mail.refused += other.mail.refused;
     mail.lost += other.mail.lost;
+    told.sent += other.told.sent;
+    told.handled += other.told.handled;
+    told.dropped += other.told.dropped;
+    told.refused += other.told.refused;
     dead_letters_dropped += other.dead_letters_dropped;
     corrupt_slots += other.corrupt_slots;
     return *this;

@@ -60,6 +60,7 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
   Runtime runtime(std::make_shared<detail::Incarnations>(std::move(core)));
   runtime.incarnations_->allow_restarts();
   runtime.core()->watch_engine();
+  runtime.incarnations_->listen();
   if (options.publish_stats) {
     runtime.published_ = detail::StatsPublisher::start(runtime.stats_reader(), options.stats_interval);
   }

@@ -3,6 +3,8 @@
 
 #include <gyre/runtime/buffer.hpp>
 #include <gyre/runtime/client.hpp>
+#include <gyre/runtime/from_actor.hpp>
+#include <gyre/runtime/memory/segment_reader.hpp>
 #include <gyre/runtime/restart.hpp>
 #include <gyre/runtime/telemetry/program_counts.hpp>
 #include <gyre/runtime/telemetry/stats_file.hpp>
@@ -131,6 +133,32 @@ class Runtime {
   void on_restart(std::function<void(const Restart&)> callback) {
     incarnations()->on_restart(std::move(callback));
   }
+
+  /// Sets the handler for messages of this type that actors send by ctx.tell_host(). Replaces the former
+  /// handler; nullptr removes it. Survives a relaunch.
+  /// @param handler  copyable; called as handler(const FromActor&, Message::Reader) on the poller's thread,
+  ///                 one call at a time. Messages of one worker come in order. The Reader is valid until the
+  ///                 call returns. It may send. It must not block, wait for a reply, or drain. The message's
+  ///                 slot is freed only when it returns, so a slow handler makes tell_host() return false.
+  ///                 What it throws counts in callback_failures()
+  /// A call of the former handler may still run when on() returns. Messages without a handler are dropped and
+  /// counted: set handlers before the first message is sent.
+  /// @throws Error   if no actor of the set tells the host, or in a forked child
+  template <class Message, class Handler>
+  void on(Handler handler) {
+    on(capnp::typeId<Message>(),
+       [handler = std::move(handler)](const FromActor& from, std::span<const capnp::word> body) mutable {
+         SegmentReader message(body.data(), body.size());
+         handler(from, message.getRoot<Message>());
+       });
+  }
+  /// Removes the handler for messages of this type.
+  template <class Message>
+  void on(std::nullptr_t) {
+    on(capnp::typeId<Message>(), ToldHandler{});
+  }
+  /// Sets the handler for a message of which the program knows the Cap'n Proto type id alone; see above.
+  void on(uint64_t type_id, ToldHandler handler) { incarnations()->on_told(type_id, std::move(handler)); }
 
   /// Counts what became of every message; exact after terminate().
   /// @throws Error  in a forked child

@@ -83,6 +83,37 @@ struct Inquirer {
   }
 };
 
+/// Tells the host a pass again and again, the next one when the host has told it the answer.
+struct Reporter {
+  using Handles = gyre::Handles<view::Talk, view::Pass, view::PassedRequest>;
+
+  uint64_t begun = 0;
+  uint64_t value = 0, ns = 0;  // of the last answer, once it has come
+
+  GYRE_DEVICE void on(gyre::Sending<1, gyre::ToHost>& ctx, view::Talk::Reader in) {
+    if (ctx.rank() == 0) begun = ctx.now_ns();
+    report(ctx, in.getPasses() - 1, 1);
+  }
+  GYRE_DEVICE void on(gyre::Sending<1, gyre::ToHost>& ctx, view::Pass::Reader in) {
+    if (in.getLeft() != 0) return report(ctx, in.getLeft() - 1, in.getValue());
+    if (ctx.rank() != 0) return;
+    value = in.getValue();
+    ns = ctx.now_ns() - begun;
+  }
+  GYRE_DEVICE void on(gyre::Context& ctx, view::PassedRequest::Reader in, view::Passed::Builder out) {
+    out.setValue(in.getTime() ? ns : value);
+    ctx.sync();
+  }
+
+ private:
+  GYRE_DEVICE static void report(gyre::Sending<1, gyre::ToHost>& ctx, uint32_t left, uint32_t value) {
+    ctx.tell_host<view::Pass>([&](view::Pass::Builder pass) {
+      pass.setLeft(left);
+      pass.setValue(value);
+    });
+  }
+};
+
 /// Adds up the values that it is told, as Counter does, without atomics.
 struct Tally {
   using Handles = gyre::Handles<view::Count, view::CountedRequest>;

@@ -38,25 +38,19 @@ struct CallOnFailure {
   }
 };
 
-// Calls a handler of an actor, with the context that it takes: an Asking<most>, a Sending<most>, or a
-// Context.
-template <uint32_t most, bool asks, class Call, class Actor, class ContextType, class... Arguments>
+// Calls a handler of an actor.
+// @tparam Declared  the context that the handler takes
+template <class Declared, class Call, class Actor, class ContextType, class... Arguments>
 GYRE_DEVICE_INLINE void run_handler(Call call, Actor& actor, ContextType& context, Arguments&... arguments) {
-  if constexpr (most == 0) {
+  if constexpr (RightsOf<Declared>::most_sent() == 0) {
     call(actor, context, arguments...);
   } else {
     static_assert(!HandlesSideBySide<Actor> && most_in_batch<Actor>() == 0,
                   "a handler that takes gyre::Sending handles one message at a time: side_by_side and "
                   "on_batch() are for actors that do not send");
-    if constexpr (asks) {
-      Asking<most> asking(context);
-      call(actor, asking, arguments...);
-      context = asking;
-    } else {
-      Sending<most> sending(context);
-      call(actor, sending, arguments...);
-      static_cast<SendingContext&>(context) = sending;
-    }
+    Declared declared(context);
+    call(actor, declared, arguments...);
+    static_cast<typename Declared::Made&>(context) = declared;
   }
 }
 

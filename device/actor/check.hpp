@@ -41,10 +41,12 @@ GYRE_DEVICE inline void check_failed(uint32_t line) {
 /// file and the line. Use it in a handler, or in a function that returns void and is called by a handler.
 /// One thread with a false condition ends the message. If a Context::sync() follows, the condition must
 /// have one value in all threads.
-#define GYRE_CHECK(condition)                                                     \
+#define GYRE_CHECK(condition) GYRE_CHECK_RETURN(condition, )
+/// GYRE_CHECK in a function that returns `value` where the condition is false.
+#define GYRE_CHECK_RETURN(condition, value)                                       \
   do {                                                                            \
     if (!(condition)) {                                                           \
       ::gyre::detail::check_failed<::gyre::source_name_hash(__FILE__)>(__LINE__); \
-      return;                                                                     \
+      return value;                                                               \
     }                                                                             \
   } while (false)

@@ -11,7 +11,8 @@ struct ActorRecord {
   uint32_t state_bytes;     ///< of one actor in its table; 0: the type has no table
   uint32_t max_per_worker;  ///< actors; ~0: as many as the launch allows
   uint32_t handlers;
-  uint16_t side_by_side;          ///< SideBySide: which of its messages may be handled at once
+  uint8_t side_by_side;           ///< SideBySide: which of its messages may be handled at once
+  uint8_t tells_host;             ///< 1: a handler may tell the host
   uint8_t most_sent;              ///< messages that one of its handlers may send; 0: none sends
   uint8_t reply_handlers;         ///< states of its asks: see AwaitsOf
   uint32_t rollback_bytes;        ///< of its state, put back where a message ends in an error; 0: it is not
@@ -46,10 +47,11 @@ struct DescriptionHeader {
 static_assert(sizeof(ActorRecord) == 32 && sizeof(DescriptionHeader) == 16 && sizeof(HandlerRecord) == 24,
               "a description lies alike on both sides");
 static_assert(offsetof(ActorRecord, max_per_worker) == 4 && offsetof(ActorRecord, handlers) == 8 &&
-                  offsetof(ActorRecord, side_by_side) == 12 && offsetof(ActorRecord, most_sent) == 14 &&
-                  offsetof(ActorRecord, reply_handlers) == 15 && offsetof(ActorRecord, asks) == 25 &&
-                  offsetof(ActorRecord, rollback_bytes) == 16 && offsetof(ActorRecord, scratch_bytes) == 20 &&
-                  offsetof(ActorRecord, cuda_only) == 24 && offsetof(ActorRecord, most_in_batch) == 26 &&
+                  offsetof(ActorRecord, side_by_side) == 12 && offsetof(ActorRecord, tells_host) == 13 &&
+                  offsetof(ActorRecord, most_sent) == 14 && offsetof(ActorRecord, reply_handlers) == 15 &&
+                  offsetof(ActorRecord, asks) == 25 && offsetof(ActorRecord, rollback_bytes) == 16 &&
+                  offsetof(ActorRecord, scratch_bytes) == 20 && offsetof(ActorRecord, cuda_only) == 24 &&
+                  offsetof(ActorRecord, most_in_batch) == 26 &&
                   offsetof(ActorRecord, shared_scratch_bytes) == 28 &&
                   offsetof(HandlerRecord, max_reply_bytes) == 16 &&
                   offsetof(DescriptionHeader, actors) == 8 && offsetof(DescriptionHeader, handlers) == 12 &&
@@ -77,7 +79,8 @@ GYRE_DEVICE constexpr ActorRecord record_of() {
   return {state_bytes<Actor>(),
           capacity_of<Actor>(~0u),
           gyre::HandlesOf<Actor>::count,
-          uint16_t(side_by_side<Actor>()),
+          uint8_t(side_by_side<Actor>()),
+          tells_host<Actor>() ? uint8_t(1) : uint8_t(0),
           uint8_t(most_sent<Actor>()),
           uint8_t(gyre::AwaitsOf<Actor>::count),
           rollback_bytes<Actor>(),

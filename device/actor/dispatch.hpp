@@ -25,14 +25,11 @@ GYRE_DEVICE_INLINE void call(Actor& actor, ContextType& context, wire::Message& 
   typename Request::Reader reader(root);
   if constexpr (requires { typename Response::Builder; }) {
     typename Response::Builder builder(init_root(reply, Response::data_words, Response::pointers));
-    if constexpr (is_asking<ContextType>()) context.expect_response(Response::type_id);
-    if (!message.failed())
-      run_handler<most_sent_by<Actor, Request>(), asks_by<Actor, Request>()>(CallOn{}, actor, context, reader,
-                                                                             builder);
+    if constexpr (is_asking<ContextType>()) context.note_types(Request::type_id, Response::type_id);
+    if (!message.failed()) run_handler<ContextOf<Actor, Request>>(CallOn{}, actor, context, reader, builder);
   } else {
-    if (!message.failed())
-      run_handler<most_sent_by<Actor, Request>(), asks_by<Actor, Request>()>(CallOn{}, actor, context,
-                                                                             reader);
+    if constexpr (is_asking<ContextType>()) context.note_types(Request::type_id, 0);
+    if (!message.failed()) run_handler<ContextOf<Actor, Request>>(CallOn{}, actor, context, reader);
   }
 }
 

@@ -8,10 +8,12 @@
 namespace gyre {
 
 class Context;
-template <uint32_t most>
+template <uint32_t most, class... May>
 class Sending;
-template <uint32_t most>
+template <uint32_t most, class... May>
 class Asking;
+/// Lets a handler call tell_host(): its context lists it, as in gyre::Sending<4, gyre::ToHost>.
+struct ToHost {};
 
 /// Lists the requests of an actor with several handlers; an actor with one on() needs no list:
 /// `using Handles = gyre::Handles<view::Get, view::Add>;`
@@ -24,36 +26,64 @@ namespace detail {
 
 struct NoResponse {};
 
-template <class Actor, class Reader, class Builder, uint32_t sent = 0, bool asking = false>
+template <class A, class B>
+struct Same {
+  GYRE_DEVICE static constexpr bool value() { return false; }
+};
+template <class A>
+struct Same<A, A> {
+  GYRE_DEVICE static constexpr bool value() { return true; }
+};
+template <class Type, class... Types>
+GYRE_DEVICE constexpr bool is_listed() {
+  return (Same<Type, Types>::value() || ...);
+}
+
+// What a handler may do, as the context that it takes says.
+template <class ContextType>
+struct RightsOf;
+template <>
+struct RightsOf<Context> {
+  GYRE_DEVICE static constexpr uint32_t most_sent() { return 0; }
+  GYRE_DEVICE static constexpr bool asks() { return false; }
+  GYRE_DEVICE static constexpr bool tells_host() { return false; }
+};
+template <uint32_t most, class... May>
+struct RightsOf<Sending<most, May...>> {
+  GYRE_DEVICE static constexpr uint32_t most_sent() { return most; }
+  GYRE_DEVICE static constexpr bool asks() { return false; }
+  GYRE_DEVICE static constexpr bool tells_host() { return is_listed<ToHost, May...>(); }
+};
+template <uint32_t most, class... May>
+struct RightsOf<Asking<most, May...>> {
+  GYRE_DEVICE static constexpr uint32_t most_sent() { return most; }
+  GYRE_DEVICE static constexpr bool asks() { return true; }
+  GYRE_DEVICE static constexpr bool tells_host() { return is_listed<ToHost, May...>(); }
+};
+template <class ContextType>
+concept IsHandlersContext = requires {
+  detail::RightsOf<ContextType>::most_sent();
+};
+
+template <class Declared, class Reader, class Builder>
 struct AskHandler {
+  using ContextType = Declared;
   using Request = typename Reader::Reads;
   using Response = typename Builder::Builds;
-  GYRE_DEVICE static constexpr uint32_t most_sent() { return sent; }
-  GYRE_DEVICE static constexpr bool asks() { return asking; }
 };
-template <class Actor, class Reader, uint32_t sent = 0, bool asking = false>
+template <class Declared, class Reader>
 struct TellHandler {
+  using ContextType = Declared;
   using Request = typename Reader::Reads;
   using Response = NoResponse;
-  GYRE_DEVICE static constexpr uint32_t most_sent() { return sent; }
-  GYRE_DEVICE static constexpr bool asks() { return asking; }
 };
 
 // Overload resolution does the deduction: given the Reader, only one member of the overload set on(…) fits.
-template <class Reader, class Actor, class Builder>
-GYRE_DEVICE AskHandler<Actor, Reader, Builder> handler_of(void (Actor::*)(Context&, Reader, Builder));
-template <class Reader, class Actor>
-GYRE_DEVICE TellHandler<Actor, Reader> handler_of(void (Actor::*)(Context&, Reader));
-template <class Reader, class Actor, class Builder, uint32_t sent>
-GYRE_DEVICE AskHandler<Actor, Reader, Builder, sent> handler_of(void (Actor::*)(Sending<sent>&, Reader,
+template <class Reader, class Actor, IsHandlersContext ContextType, class Builder>
+GYRE_DEVICE AskHandler<ContextType, Reader, Builder> handler_of(void (Actor::*)(ContextType&, Reader,
                                                                                 Builder));
-template <class Reader, class Actor, uint32_t sent>
-GYRE_DEVICE TellHandler<Actor, Reader, sent> handler_of(void (Actor::*)(Sending<sent>&, Reader));
-template <class Reader, class Actor, class Builder, uint32_t sent>
-GYRE_DEVICE AskHandler<Actor, Reader, Builder, sent, true> handler_of(void (Actor::*)(Asking<sent>&, Reader,
-                                                                                      Builder));
-template <class Reader, class Actor, uint32_t sent>
-GYRE_DEVICE TellHandler<Actor, Reader, sent, true> handler_of(void (Actor::*)(Asking<sent>&, Reader));
+template <class Reader, class Actor, IsHandlersContext ContextType>
+GYRE_DEVICE TellHandler<ContextType, Reader> handler_of(void (Actor::*)(ContextType&, Reader));
 
 // Fits `&Actor::on` unless `on` is overloaded: the compiler cannot choose then.
 template <class Actor, class ContextType, class Reader, class... Builder>
@@ -91,26 +121,32 @@ GYRE_DEVICE constexpr uint32_t place_of(Handles<Requests...>) {
 template <class Actor>
 using HandlesOf = typename detail::HandlesOf<Actor>::type;
 
+namespace detail {
+template <class Actor, class Request>
+using HandlerOf = decltype(detail::handler_of<typename Request::Reader>(&Actor::on));
+}  // namespace detail
+
 /// Names the view of Actor's response to the view Request; detail::NoResponse if the handler takes only
 /// tells.
 template <class Actor, class Request>
-using ResponseOf = typename decltype(detail::handler_of<typename Request::Reader>(&Actor::on))::Response;
+using ResponseOf = typename detail::HandlerOf<Actor, Request>::Response;
 
 template <class Actor, class Request>
 inline constexpr bool answers = requires {
   typename ResponseOf<Actor, Request>;
 };
 
-/// Returns how many messages Actor's handler of Request may send: N where its context is a Sending<N>, else
-/// 0.
+namespace detail {
+template <class Actor, class Request>
+using ContextOf = typename HandlerOf<Actor, Request>::ContextType;
+template <class Actor, class Request>
+using RightsToHandle = RightsOf<ContextOf<Actor, Request>>;
+}  // namespace detail
+/// Returns how many messages Actor's handler of Request may send: N where its context is a Sending<N> or an
+/// Asking<N>, else 0.
 template <class Actor, class Request>
 GYRE_DEVICE constexpr uint32_t most_sent_by() {
-  return decltype(detail::handler_of<typename Request::Reader>(&Actor::on))::most_sent();
-}
-/// Returns whether that handler's context is an Asking<N>.
-template <class Actor, class Request>
-GYRE_DEVICE constexpr bool asks_by() {
-  return decltype(detail::handler_of<typename Request::Reader>(&Actor::on))::asks();
+  return detail::RightsToHandle<Actor, Request>::most_sent();
 }
 
 /// Lists the states that an actor gives its asks, where it has several on_reply():
@@ -122,33 +158,20 @@ struct Awaits {
 
 namespace detail {
 
-template <class StateType, class Reader, uint32_t sent, bool asking>
+template <class Declared, class Reader>
 struct ReplyHandler {
-  using State = StateType;
+  using ContextType = Declared;
   using Response = typename Reader::Reads;
-  GYRE_DEVICE static constexpr uint32_t most_sent() { return sent; }
-  GYRE_DEVICE static constexpr bool asks() { return asking; }
 };
-template <uint32_t sent, bool asking>
+template <class Declared>
 struct FailureHandler {
-  GYRE_DEVICE static constexpr uint32_t most_sent() { return sent; }
-  GYRE_DEVICE static constexpr bool asks() { return asking; }
+  using ContextType = Declared;
 };
 // As handler_of(), of on_reply(…) and on_failure(…).
-template <class State, class Actor, class Reader>
-GYRE_DEVICE ReplyHandler<State, Reader, 0, false> reply_handler_of(void (Actor::*)(Context&, State, Reader));
-template <class State, class Actor, class Reader, uint32_t sent>
-GYRE_DEVICE ReplyHandler<State, Reader, sent, false> reply_handler_of(void (Actor::*)(Sending<sent>&, State,
-                                                                                      Reader));
-template <class State, class Actor, class Reader, uint32_t sent>
-GYRE_DEVICE ReplyHandler<State, Reader, sent, true> reply_handler_of(void (Actor::*)(Asking<sent>&, State,
-                                                                                     Reader));
-template <class State, class Actor>
-GYRE_DEVICE FailureHandler<0, false> failure_handler_of(void (Actor::*)(Context&, State, ErrorBody));
-template <class State, class Actor, uint32_t sent>
-GYRE_DEVICE FailureHandler<sent, false> failure_handler_of(void (Actor::*)(Sending<sent>&, State, ErrorBody));
-template <class State, class Actor, uint32_t sent>
-GYRE_DEVICE FailureHandler<sent, true> failure_handler_of(void (Actor::*)(Asking<sent>&, State, ErrorBody));
+template <class State, class Actor, IsHandlersContext ContextType, class Reader>
+GYRE_DEVICE ReplyHandler<ContextType, Reader> reply_handler_of(void (Actor::*)(ContextType&, State, Reader));
+template <class State, class Actor, IsHandlersContext ContextType>
+GYRE_DEVICE FailureHandler<ContextType> failure_handler_of(void (Actor::*)(ContextType&, State, ErrorBody));
 
 // Fits `&Actor::on_reply` unless it is overloaded.
 template <class Actor, class ContextType, class State, class Reader>
@@ -186,8 +209,8 @@ struct ReplyHandlers {
       requires { detail::failure_handler_of<State>(&Actor::on_failure); },
       "an actor that asks needs on_failure(gyre::Context&, State, gyre::ErrorBody) for each state that it "
       "awaits, all by value; the context may be a gyre::Sending<N>& or gyre::Asking<N>&");
-  using on_reply = decltype(detail::reply_handler_of<State>(&Actor::on_reply));
-  using on_failure = decltype(detail::failure_handler_of<State>(&Actor::on_failure));
+  using OnReply = decltype(detail::reply_handler_of<State>(&Actor::on_reply));
+  using OnFailure = decltype(detail::failure_handler_of<State>(&Actor::on_failure));
 };
 
 }  // namespace detail
@@ -203,29 +226,45 @@ GYRE_DEVICE constexpr uint32_t largest(uint32_t first, Rest... rest) {
   const uint32_t of_rest = largest(rest...);
   return first > of_rest ? first : of_rest;
 }
+// The rights of several handlers together.
+template <class... Rights>
+struct AllRights {
+  GYRE_DEVICE static constexpr uint32_t most_sent() { return largest(Rights::most_sent()...); }
+  GYRE_DEVICE static constexpr bool asks() { return (Rights::asks() || ...); }
+  GYRE_DEVICE static constexpr bool tells_host() { return (Rights::tells_host() || ...); }
+};
 template <class Actor, class... Requests, class... States>
-GYRE_DEVICE constexpr uint32_t most_sent_by_any(Handles<Requests...>, Awaits<States...>) {
-  return largest(most_sent_by<Actor, Requests>()..., ReplyHandlers<Actor, States>::on_reply::most_sent()...,
-                 ReplyHandlers<Actor, States>::on_failure::most_sent()...);
-}
-template <class Actor, class... Requests, class... States>
-GYRE_DEVICE constexpr bool asks_by_any(Handles<Requests...>, Awaits<States...>) {
-  return (asks_by<Actor, Requests>() || ...) || (ReplyHandlers<Actor, States>::on_reply::asks() || ...) ||
-         (ReplyHandlers<Actor, States>::on_failure::asks() || ...);
-}
+GYRE_DEVICE AllRights<RightsToHandle<Actor, Requests>...,
+                      RightsOf<typename ReplyHandlers<Actor, States>::OnReply::ContextType>...,
+                      RightsOf<typename ReplyHandlers<Actor, States>::OnFailure::ContextType>...>
+    rights_of_all(Handles<Requests...>, Awaits<States...>);
+// What the handlers of Actor may do, on_reply() and on_failure() included.
+template <class Actor>
+using RightsOfActor =
+    decltype(detail::rights_of_all<Actor>(gyre::HandlesOf<Actor>{}, gyre::AwaitsOf<Actor>{}));
 }  // namespace detail
 /// Returns how many messages a handler of Actor may send, on_reply() and on_failure() included; 0 if none
 /// sends.
 template <class Actor>
 GYRE_DEVICE constexpr uint32_t most_sent() {
-  return detail::most_sent_by_any<Actor>(HandlesOf<Actor>{}, AwaitsOf<Actor>{});
+  return detail::RightsOfActor<Actor>::most_sent();
 }
 /// Returns whether a handler of Actor may ask other actors, answer later, or forward what it is asked.
 template <class Actor>
 GYRE_DEVICE constexpr bool asks() {
-  return detail::asks_by_any<Actor>(HandlesOf<Actor>{}, AwaitsOf<Actor>{});
+  return detail::RightsOfActor<Actor>::asks();
 }
-/// Whether a handler of Actors may: then their workers have reply rings.
+/// Returns whether a handler of Actor may tell the host.
+template <class Actor>
+GYRE_DEVICE constexpr bool tells_host() {
+  return detail::RightsOfActor<Actor>::tells_host();
+}
+/// Whether a handler of Actors may tell the host: then a part of their workers' rings is kept for it.
+template <class... Actors>
+GYRE_DEVICE constexpr bool any_tells_host() {
+  return (tells_host<Actors>() || ...);
+}
+/// Whether a handler of Actors may ask: then their workers have reply rings.
 template <class... Actors>
 GYRE_DEVICE constexpr bool any_asks() {
   return (asks<Actors>() || ...);
@@ -340,7 +379,7 @@ template <class... Actors>
 inline constexpr bool any_side_by_side = (HandlesSideBySide<Actors> || ...);
 
 /// Which messages to actors of a type a worker of one warp may handle at once, beside each other.
-enum class SideBySide : uint16_t {
+enum class SideBySide : uint8_t {
   none,
   any,           ///< HandlesSideBySide: also those to one actor
   distinct_keys  ///< those of other actors, to different actors

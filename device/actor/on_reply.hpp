@@ -26,14 +26,12 @@ GYRE_DEVICE_INLINE Handled handle_reply(Actor& actor, ContextType& context, cons
   State state = *reinterpret_cast<const State*>(call.state);
   if (context.reply_failed()) {
     ErrorBody error = *static_cast<const ErrorBody*>(body);
-    run_handler<Replies::on_failure::most_sent(), Replies::on_failure::asks()>(CallOnFailure{}, actor,
-                                                                               context, state, error);
+    run_handler<typename Replies::OnFailure::ContextType>(CallOnFailure{}, actor, context, state, error);
   } else {
-    typename Replies::on_reply::Response::Reader reader(message.root(Replies::on_reply::Response::type_id));
-    if (!message.failed()) {
-      run_handler<Replies::on_reply::most_sent(), Replies::on_reply::asks()>(CallOnReply{}, actor, context,
-                                                                             state, reader);
-    }
+    using Response = typename Replies::OnReply::Response;
+    typename Response::Reader reader(message.root(Response::type_id));
+    if (!message.failed())
+      run_handler<typename Replies::OnReply::ContextType>(CallOnReply{}, actor, context, state, reader);
   }
   return Ending(message, context, none, capacity).handled();
 }

@@ -160,11 +160,13 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const EndingType& e
   if constexpr (asks()) answers_host = answers_now(is_ask) && !is_mail();
   // What a reply needs is loaded beside what decides whether it is sent; a worker of one warp does not branch
   // before the reply's first packets are stored.
-  const Packet first = replies_.packet(place, response_bytes);
+  Packet first = replies_.packet(place, response_bytes);
   const uint32_t exceptional_or_failed = load_here(&shared_->verdict.exceptional) | failed;
   const bool exceptional = exceptional_or_failed != 0;
   if constexpr (sends()) {
     if (!assert_warp_uniform(exceptional)) send_staged(Status::ok);
+    // A message to the host took the slot, and perhaps the lap, that the packet was made for.
+    if constexpr (tells_host()) first = replies_.packet(place, response_bytes);
   }
   if (polls()) {
     const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();

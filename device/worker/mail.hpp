@@ -39,13 +39,15 @@ struct MailLimits {
 
 /// One worker's mail. The polling threads' alone, each with an object of its own and equal members. Refers to
 /// memory of the engine and of the group; stays where it is.
-/// @tparam asks  a handler of the set takes gyre::Asking
-template <bool asks>
+/// @tparam asks        a handler of the set takes gyre::Asking
+/// @tparam tells_host  a handler of the set may tell the host
+template <bool asks, bool tells_host>
 class Mail : public MailLimits {
  public:
   /// Counts of messages; see WorkerLine.
   struct Counts {
     uint64_t sent = 0, processed = 0, failed = 0, refused = 0;
+    uint64_t told_sent = 0, told_refused = 0;
   };
   /// @param memory   of this worker
   /// @param staging  its memory
@@ -228,13 +230,14 @@ class Mail : public MailLimits {
 
   // ---- Messages out
 
-  /// Sends what the handler staged, in its order, and clears staging. Never waits.
-  GYRE_DEVICE_INLINE void send(uint32_t staged) {
+  /// Sends what the handler staged for actors, in its order, and clears staging. Never waits.
+  /// @param to_host  messages among them that are the host's
+  GYRE_DEVICE_INLINE void send(uint32_t staged, uint32_t to_host) {
     staged = PollGroup::broadcast(staged);
     GYRE_ROLLED
     for (uint32_t first = 0; first < staged; first += PollGroup::size()) {
       const uint32_t left = staged - first, n = left < PollGroup::size() ? left : PollGroup::size();
-      const bool has_one = PollGroup::rank() < n;
+      const bool has_one = PollGroup::rank() < n && !is_to_host(staging_.message(first + PollGroup::rank()));
       const uint32_t to = has_one ? worker_of(staging_.message(first + PollGroup::rank())) : me_;
       const bool may_go = has_one && to != me_ && !outbox_.has_one_for(to);
       const Claims claims = claim(may_go, to);
@@ -252,10 +255,15 @@ class Mail : public MailLimits {
         }
       }
     }
-    counts_.sent += staged;
+    counts_.sent += staged - to_host;
     PollGroup::sync();
     staging_.clear(staged);
     PollGroup::sync();
+  }
+  /// Whether a staged message is the host's.
+  GYRE_DEVICE static bool is_to_host(const uint32_t* message) {
+    if constexpr (!tells_host) return false;
+    return (reinterpret_cast<const Envelope*>(message)->flags & envelope_flags::to_host) != 0;
   }
   /// Whether messages wait, for slots or to be handled: the worker must go on, for nobody wakes it.
   GYRE_DEVICE bool has_waiting() const { return outbox_.count() != 0 || !queue_.empty(); }
@@ -347,6 +355,11 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE void count_processed(uint32_t n) { counts_.processed += n; }
   GYRE_DEVICE void count_failed() { ++counts_.failed; }
+  GYRE_DEVICE void count_told(uint32_t sent, uint32_t refused) {
+    counts_.told_sent += sent;
+    counts_.told_refused += refused;
+  }
+  GYRE_DEVICE uint64_t told_sent() const { return counts_.told_sent; }
   /// Publishes the counts, for the host to read. Relaxed: numbers alone.
   GYRE_DEVICE void publish_counts() const {
     if (PollGroup::rank() != 0) return;
@@ -354,6 +367,10 @@ class Mail : public MailLimits {
     Memory::store_relaxed(line_->mail_processed, counts_.processed);
     Memory::store_relaxed(line_->mail_failed, counts_.failed);
     Memory::store_relaxed(line_->mail_refused, counts_.refused);
+    if constexpr (tells_host) {
+      Memory::store_relaxed(line_->told_sent, counts_.told_sent);
+      Memory::store_relaxed(line_->told_refused, counts_.told_refused);
+    }
   }
 
  private:
@@ -596,7 +613,12 @@ class Mail : public MailLimits {
   GYRE_DEVICE_INLINE void empty_mailbox() {
     GYRE_ROLLED
     for (uint32_t n = 0; n < most_in_a_row && has_mail() && take_from_mailbox(); ++n) {
-      if (queue_.push(message(), body_bytes_in(message()))) {
+      const uint32_t body_bytes = body_bytes_in(message());
+      PollGroup::sync();
+      // take_from_queue() unmarks the message again.
+      if (PollGroup::rank() == 0) message()[MailHead::size_word] |= staging_.sender_type() << 16;
+      PollGroup::sync();
+      if (queue_.push(message(), body_bytes)) {
         ++moved_;
       } else {
         refuse(message());
@@ -614,7 +636,10 @@ class Mail : public MailLimits {
     // Those that were moved have no sender any more.
     if ((message[MailHead::origin_word] & MailHead::origin_mask) == 0) --moved_;
     PollGroup::sync();
-    if (PollGroup::rank() == 0) MailHead::unmark(message);
+    if (PollGroup::rank() == 0) {
+      staging_.sender_type() = MailHead::sender_type(message[MailHead::size_word]);
+      MailHead::unmark(message);
+    }
     PollGroup::sync();
     queue_.pop();
     from_ = me_;
@@ -638,6 +663,8 @@ class Mail : public MailLimits {
       whole = whole && packet.stamp == next_slot_.stamp();
       if (p == MailHead::origin_word / words_a_packet)
         origin = packet.data[MailHead::origin_word % words_a_packet] & MailHead::origin_mask;
+      if (p == MailHead::size_word / words_a_packet)
+        staging_.sender_type() = MailHead::sender_type(packet.data[MailHead::size_word % words_a_packet]);
       MailHead::unmark(packet, p);
       unpack(packet, message, p);
     }

@@ -10,10 +10,10 @@ template <class... Actors>
 GYRE_DEVICE auto Worker<Actors...>::make_context(uint64_t key, bool is_ask,
                                                  [[maybe_unused]] uint32_t types) const -> HandlerContext {
   if constexpr (asks()) {
-    return HandlerContext(key, is_ask, *shared_, staging(), types & 0xffff, request(), is_mail(),
+    return HandlerContext(key, is_ask, *shared_, staging(), types & 0xffff, is_mail(), request(),
                           mail_.calls());
   } else if constexpr (sends()) {
-    return HandlerContext(key, is_ask, *shared_, staging(), types & 0xffff);
+    return HandlerContext(key, is_ask, *shared_, staging(), types & 0xffff, is_mail());
   } else {
     return HandlerContext(key, is_ask, *shared_);
   }
@@ -49,11 +49,13 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::turn_with_mail(Pause pause) {
       } else {
         mail_.note_host();
       }
+      update_host_room();
     }
     outcome = share_outcome(outcome, from_mail);
   }
   if (outcome == PollOutcome::message) {
     if (!is_mail()) expect_of(detail::Named::of_host);
+    if constexpr (HandlerGroup::all_threads_poll()) update_host_room();
     handle_message(is_mail() ? admit_mail() : expected_mismatch() == 0 || admit_to_fast_path());
     end_mail();
   }
@@ -98,6 +100,7 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause paus
     }
     mail_.note_host();
   }
+  update_host_room();
   handle_message(fast);
   end_mail();
   requests_.adopt(next);
@@ -274,6 +277,11 @@ GYRE_DEVICE void Worker<Actors...>::name_several_if_stale(uint32_t types) {
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
   mail_.staged = context.staged();
+  if constexpr (tells_host()) {
+    mail_.staged_to_host = context.staged_to_host();
+    mail_.count_told(0, context.refused_by_host());
+  }
+  mail_.spawned = context.spawned();
   if constexpr (asks()) {
     mail_.opened = context.opened();
     mail_.deferred = context.is_deferred();
@@ -283,6 +291,9 @@ GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
 // thread calls.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
+  // Not before the barrier: other threads of the handler read the number.
+  if (mail_.spawned != 0 && HandlerGroup::rank() == 0) staging().spawned() += mail_.spawned;
+  mail_.spawned = 0;
   if constexpr (asks()) {
     if (status != Status::ok) {
       mail_.deferred = false;
@@ -298,7 +309,10 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
     mail_.opened = 0;
   }
   if (status == Status::ok) {
-    if (polls() && assert_warp_uniform(mail_.staged != 0)) mail_.send(mail_.staged);
+    if (polls() && assert_warp_uniform(mail_.staged != 0)) {
+      send_staged_to_host();
+      mail_.send(mail_.staged, mail_.staged_to_host);
+    }
   } else {  // a thread may have staged more than this one knows
     const Staging all = staging();
     const uint32_t words = all.layout.most_sent * all.layout.message_words;
@@ -306,6 +320,41 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
     for (uint32_t i = HandlerGroup::rank(); i < words; i += HandlerGroup::size()) all.message(0)[i] = 0;
   }
   mail_.staged = 0;
+  mail_.staged_to_host = 0;
+}
+// Sends the messages to the host that the handler staged. Polling threads.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::send_staged_to_host() {
+  if constexpr (tells_host()) {
+    const uint32_t told = PollGroup::broadcast(mail_.staged_to_host);
+    if (!assert_warp_uniform(told != 0)) return;
+    const uint32_t staged = PollGroup::broadcast(mail_.staged);
+    GYRE_ROLLED
+    for (uint32_t n = 0; n < staged; ++n) {
+      const uint32_t* const message = staging().message(n);
+      if (mail_.is_to_host(message))
+        replies_.store_told(message, reinterpret_cast<const Envelope*>(message)->body_bytes);
+    }
+    PollGroup::sync();
+    if (PollGroup::rank() == 0) staging().host_room() -= told;
+    mail_.count_told(told, 0);
+    PollGroup::sync();
+  }
+}
+// Asks the host how many messages it is done with, where the handler of the message in hand might find too
+// little room for its own. Polling threads.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::update_host_room() {
+  if constexpr (tells_host()) {
+    const uint32_t room = staging().host_room(), all = told_slots(bridge_.shape);
+    // Nothing is under way, or there is enough: no need to read across the bus.
+    if (!assert_warp_uniform(room != all && room < staging().layout.most_sent)) return;
+    PollGroup::sync();  // every thread has read the room
+    // Pairs with the store in ToldQueue::pop(), after the host has read those messages.
+    const uint64_t taken = Memory::load_acquire(bridge_.host_line->told_taken);
+    if (PollGroup::rank() == 0) staging().host_room() = all - uint32_t(mail_.told_sent() - taken);
+    PollGroup::sync();
+  }
 }
 
 // Whether the message in hand, which ended well, is answered by the response that its handler built.

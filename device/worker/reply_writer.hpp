@@ -74,6 +74,13 @@ class ReplyWriter {
     PollGroup::sync();
     publish<Memory>(PollGroup{}, next_, shape_, response, body_bytes);
   }
+  /// Writes a message that is no reply, and moves on. The slots of such messages are counted apart: it takes
+  /// none of room(). Collective.
+  /// @param message  its envelope and its body
+  GYRE_DEVICE void store_told(const uint32_t* message, uint32_t body_bytes) {
+    publish<Memory>(PollGroup{}, next_, shape_, message, body_bytes);
+    next_.advance(shape_);
+  }
   /// Moves on behind `n` replies that were written.
   GYRE_DEVICE void advance(uint32_t n) {
     next_.advance(shape_, n);

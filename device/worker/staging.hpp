@@ -28,6 +28,7 @@ struct MailHead {
     envelope.origin = uint16_t(worker + 1);
   }
   GYRE_DEVICE static uint32_t body_bytes(uint32_t size) { return size & size_mask; }
+  GYRE_DEVICE static uint32_t sender_type(uint32_t size) { return size >> 16; }
   /// Takes out of a message what the host's messages do not have.
   /// @returns the sending worker's number; a larger one than any has if the message has no sender
   GYRE_DEVICE static uint32_t unmark(uint32_t* message) {
@@ -59,7 +60,7 @@ struct StagingLayout {
     return (shape.packets() * words_a_packet + 3) / 4 * 4;
   }
 
-  enum : uint32_t { flags_words = 4, most_mail_words = 4096, producer_words = 2, consumer_words = 3 };
+  enum : uint32_t { flags_words = 8, most_mail_words = 4096, producer_words = 2, consumer_words = 3 };
   enum : uint32_t {
     reply_words = 16,  ///< CallInHand
     error_words = 12   ///< an error reply to an actor
@@ -103,7 +104,11 @@ static_assert(sizeof(CallInHand) == StagingLayout::reply_words * sizeof(uint32_t
 
 /// Where a handler finds the memory for what it sends. Refers to it. A plain value.
 struct Staging {
-  enum : uint32_t { no_actor = 0xffffffff, envelope_words = sizeof(Envelope) / sizeof(uint32_t) };
+  enum : uint32_t {
+    no_actor = 0xffffffff,
+    nobody = 0xffff,
+    envelope_words = sizeof(Envelope) / sizeof(uint32_t)
+  };
 
   uint32_t* memory = nullptr;
   StagingLayout layout;
@@ -113,6 +118,13 @@ struct Staging {
   GYRE_DEVICE T* at(uint32_t words) const {
     return reinterpret_cast<T*>(memory + words);
   }
+  /// The number of the type of the actor that told the message in hand, which is mail; `nobody` if the host
+  /// sent it and an actor forwarded it.
+  GYRE_DEVICE uint32_t& sender_type() const { return memory[4]; }
+  /// Messages to the host that the worker has room for; see Worker::update_host_room().
+  GYRE_DEVICE uint32_t& host_room() const { return memory[5]; }
+  /// Keys that actors of this worker gave to those that they created.
+  GYRE_DEVICE uint64_t& spawned() const { return *at<uint64_t>(6); }
   /// Calls of the worker that are open: see OpenCalls.
   GYRE_DEVICE uint32_t& open_calls() const { return memory[3]; }
   GYRE_DEVICE CallInHand& call() const { return *at<CallInHand>(layout.call()); }

@@ -46,14 +46,16 @@ enum class Named : uint32_t {
   several    // several of actors, of one type
 };
 // What a worker that has mail remembers of the message in hand.
-template <bool asks>
-struct MailInHand : Mail<asks> {
-  using Mail<asks>::Mail;
+template <bool asks, bool tells_host>
+struct MailInHand : Mail<asks, tells_host> {
+  using Mail<asks, tells_host>::Mail;
   GYRE_DEVICE Named in_hand() const { return is_in_hand ? Named::of_actor : Named::of_host; }
   bool is_in_hand = false;  // the message in hand is of another actor, not of the host
   Named named = Named::of_host;
   uint32_t named_types = 0;            // of several
   uint32_t staged = 0;                 // messages that the handler in hand has staged
+  uint32_t staged_to_host = 0;         // those to the host among them
+  uint32_t spawned = 0;                // keys that it has taken
   uint32_t opened = 0;                 // calls that it wrote
   bool deferred = false;               // it has not answered the ask in hand, which another handler does
   Named expected_of = Named::of_host;  // the side that the worker's expected message is of
@@ -63,20 +65,20 @@ struct MailInHand : Mail<asks> {
 struct NoMail {
   GYRE_DEVICE NoMail(const Bridge&, const EngineMemory&, const Staging&) {}
 };
-template <bool sends, bool asks>
+template <bool sends, bool asks, bool tells_host>
 struct Sends {
   using HandlerContext = Context;
   using MailType = NoMail;
 };
-template <>
-struct Sends<true, false> {
+template <bool tells_host>
+struct Sends<true, false, tells_host> {
   using HandlerContext = SendingContext;
-  using MailType = MailInHand<false>;
+  using MailType = MailInHand<false, tells_host>;
 };
-template <>
-struct Sends<true, true> {
+template <bool tells_host>
+struct Sends<true, true, tells_host> {
   using HandlerContext = AskingContext;
-  using MailType = MailInHand<true>;
+  using MailType = MailInHand<true, tells_host>;
 };
 
 }  // namespace detail
@@ -116,6 +118,7 @@ class Worker {
       if constexpr (sends()) {
         uint32_t n = 0;
         staging().worker() = mail_.worker();
+        staging().host_room() = told_slots(bridge_.shape);
         ((staging().types()[n++] = detail::type_hash<Actors>()), ...);
         if constexpr (asks()) {
           uint64_t* reply = staging().replies();
@@ -232,12 +235,13 @@ class Worker {
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
   GYRE_DEVICE static constexpr bool sends() { return any_sends<Actors...>(); }
   GYRE_DEVICE static constexpr bool asks() { return any_asks<Actors...>(); }
+  GYRE_DEVICE static constexpr bool tells_host() { return any_tells_host<Actors...>(); }
   // Lists the replies of one type; returns where the next one's go.
   template <class Actor, class... States>
   GYRE_DEVICE static uint64_t* list_replies(Awaits<States...>, uint32_t actor_type, uint64_t* reply) {
     ((*reply++ =
           detail::reply_hash(detail::type_hash<States>(),
-                             detail::ReplyHandlers<Actor, States>::on_reply::Response::type_id, actor_type)),
+                             detail::ReplyHandlers<Actor, States>::OnReply::Response::type_id, actor_type)),
      ...);
     (void)actor_type;
     return reply;
@@ -247,7 +251,7 @@ class Worker {
   GYRE_DEVICE static constexpr bool mail_side_by_side() {
     return compares_packets && ((side_by_side<Types>() != SideBySide::none) || ...);
   }
-  using SendsType = detail::Sends<any_sends<Actors...>(), any_asks<Actors...>()>;
+  using SendsType = detail::Sends<any_sends<Actors...>(), any_asks<Actors...>(), any_tells_host<Actors...>()>;
   using HandlerContext = typename SendsType::HandlerContext;
   using MailType = typename SendsType::MailType;
 
@@ -508,6 +512,8 @@ class Worker {
   GYRE_DEVICE void name_several_if_stale(uint32_t types);
   GYRE_DEVICE void note_staged(const HandlerContext& context);
   GYRE_DEVICE_INLINE void send_staged(Status status);
+  GYRE_DEVICE void update_host_room();
+  GYRE_DEVICE void send_staged_to_host();
   GYRE_DEVICE void count_tell(bool processed);
   GYRE_DEVICE void count_deferred();
   GYRE_DEVICE bool answers_now(bool is_ask) const;

@@ -41,6 +41,8 @@ void Poller::start() {
   started_.store(true, std::memory_order_release);  // pairs with the loads in expect() and end()
 }
 
+bool Poller::runs_this_thread() const { return this_threads == this; }
+
 bool Poller::expect() {
   if (core_.forked()) return false;
   if (!started_.load(std::memory_order_acquire)) start();  // pairs with the store in start()
@@ -61,6 +63,13 @@ bool Poller::expect() {
   }
   core_.calls().completed().wake();
   return true;
+}
+
+void Poller::listen() {
+  // Pairs with the load in run(), as the wake below: the thread may sleep already.
+  listening_.store(true, std::memory_order_seq_cst);
+  if (!started_.load(std::memory_order_acquire)) start();  // pairs with the store in start()
+  core_.calls().completed().wake();
 }
 
 Continuation& Poller::continuation_of(CallId call) {
@@ -89,8 +98,9 @@ void Poller::sleep_until_expected() {
   CompletionList& completed = core_.calls().completed();
   for (;;) {
     completed.prepare_sleep();
-    // Pairs with the fetch_add in expect() and the fetch_or in end(). Nonzero also if closed.
-    if (expected_.load(std::memory_order_seq_cst) != 0) break;
+    // Pairs with the fetch_add in expect(), the fetch_or in end(), and the store in listen(). The first is
+    // nonzero also if closed.
+    if (expected_.load(std::memory_order_seq_cst) != 0 || listening_.load(std::memory_order_seq_cst)) break;
     completed.sleep(INT64_MAX);
   }
   completed.end_sleep();
@@ -133,7 +143,8 @@ bool Poller::sleep_for_replies(int64_t now_ns, int64_t until_ns) {
     if (busy || !fenced) until_ns = std::min(until_ns, now_ns + Doorbell::unfenced_ns);
   }
   // The load pairs with the fetch_or in end(): the poller sees `closed`, or wake() sees the poller asleep.
-  sleeps = sleeps && completed.empty() && expected_.load(std::memory_order_seq_cst) < closed;
+  sleeps = sleeps && completed.empty() && !core_.told().any() &&
+           expected_.load(std::memory_order_seq_cst) < closed;
   const bool woken = !sleeps || completed.sleep(until_ns);
   completed.end_sleep();
   if (bells) {
@@ -150,8 +161,13 @@ void Poller::run() {
   for (;;) {
     const uint64_t expected = expected_.load(std::memory_order_acquire);  // pairs with expect() and end()
     const bool ending = expected >= closed;
-    if ((expected & ~closed) == 0) {
-      if (ending) break;
+    const bool idle = (expected & ~closed) == 0;
+    if (idle && ending) {
+      // The workers have ended: this is what arrived last. A handler may promise a delivery.
+      if (handle_told() == 0) break;
+      continue;
+    }
+    if (idle && !listening_.load(std::memory_order_acquire)) {  // pairs with the store in listen()
       if (backoff.spun()) {
         sleep_until_expected();
         backoff.reset();
@@ -160,7 +176,7 @@ void Poller::run() {
       }
       continue;
     }
-    if (core_.receiver().drain_replies() + deliver_completed() != 0) {
+    if (core_.receiver().drain_replies() + deliver_completed() + handle_told() != 0) {
       backoff.reset();
       sleep.reset();
       if (++busy_turns % Backoff::busy_turns_per_clock_read == 0) check_deadlines();
@@ -220,22 +236,28 @@ uint32_t Poller::deliver_completed() {
   return count;
 }
 
+uint32_t Poller::handle_told() noexcept {
+  if (!listening_.load(std::memory_order_acquire)) return 0;  // pairs with the store in listen()
+  return core_.told().handle([this](const char* what) { note_failure(what); });
+}
+
+void Poller::note_failure(const char* what) noexcept {
+  const std::lock_guard lock(failures_mutex_);
+  if (failures_.count++ != 0) return;
+  try {
+    failures_.first = what;
+  } catch (const std::bad_alloc&) {
+    failures_.first = "out of memory";
+  }
+}
+
 void Poller::deliver_one(Deliverable& ready) noexcept {
-  const auto failed = [this](const char* what) {
-    const std::lock_guard lock(failures_mutex_);
-    if (failures_.count++ != 0) return;
-    try {
-      failures_.first = what;
-    } catch (const std::bad_alloc&) {
-      failures_.first = "out of memory";
-    }
-  };
   try {
     ready.deliver(ready);
   } catch (const std::exception& error) {
-    failed(error.what());
+    note_failure(error.what());
   } catch (...) {
-    failed("what is no std::exception");
+    note_failure("what is no std::exception");
   }
   // Pairs with the load in run() and with the other deliveries: what they did is done before the thread ends.
   [[maybe_unused]] const uint64_t before = expected_.fetch_sub(1, std::memory_order_acq_rel);
@@ -248,10 +270,16 @@ bool Poller::end(int64_t deadline_ns) {
   // Pairs with the store in start(). expect() starts the thread before it promises: no thread, no promise.
   if (!started_.load(std::memory_order_acquire)) return true;
   core_.calls().completed().wake();
-  if (this_threads == this) return true;
+  if (runs_this_thread()) {
+    core_.told().end();
+    return true;
+  }
   Backoff backoff(WaitPolicy::polite);
   while (!finished_.load(std::memory_order_acquire)) {  // pairs with the store in run()
-    if (backoff.should_read_clock() && host_now_ns() >= deadline_ns) return false;
+    if (backoff.should_read_clock() && host_now_ns() >= deadline_ns) {
+      core_.told().end();
+      return false;
+    }
     backoff.pause();
   }
   const std::unique_lock lock(start_mutex_, std::try_to_lock);

@@ -25,10 +25,11 @@ namespace detail {
 class Core;
 struct Continuation;
 
-/// Runs callbacks on one thread. The first use starts the thread, and allocates 100 bytes per call slot.
-/// While no callback is expected, the thread leaves replies to waiting threads, and sleeps
-/// (WaitPolicy::polite) or spins (WaitPolicy::spin). While callbacks are expected, it waits for replies as
-/// a caller does. Thread-safe. Adding a callback is lock-free after the first one.
+/// Runs callbacks on one thread, and the handlers of what actors send to the host. The first use starts the
+/// thread, and allocates 100 bytes per call slot. While no callback is expected and no actor may tell the
+/// host, the thread leaves replies to waiting threads, and sleeps (WaitPolicy::polite) or spins
+/// (WaitPolicy::spin). Otherwise it waits for replies as a caller does. Thread-safe. Adding a callback is
+/// lock-free after the first one.
 class Poller {
  public:
   explicit Poller(Core& core);
@@ -49,12 +50,18 @@ class Poller {
   /// Delivers `ready` soon, on the poller's thread.
   void deliver(Deliverable& ready);
 
+  /// Handles what actors send to the host from now on (ToldMessages), until end(). Starts the thread if
+  /// necessary. Throws as expect().
+  void listen();
+
   /// Refuses further promises, waits until all promised deliveries are done, and ends the thread. Does not
   /// wait on the poller's own thread. Returns false at `deadline_ns`: a callback does not return, or keeps
   /// sending asks. Repeatable.
   bool end(int64_t deadline_ns);
 
   CallbackFailures failures() const;
+  /// Returns whether the calling thread is the poller's: a callback or a handler runs.
+  bool runs_this_thread() const;
 
  private:
   void start();
@@ -66,6 +73,8 @@ class Poller {
   bool worker_queued() const;
   uint32_t deliver_completed();
   void deliver_one(Deliverable& ready) noexcept;
+  uint32_t handle_told() noexcept;
+  void note_failure(const char* what) noexcept;
   void due_at(int64_t deadline_ns);
 
   static constexpr uint64_t closed = uint64_t(1) << 63;
@@ -73,6 +82,7 @@ class Poller {
   Core& core_;
   std::unique_ptr<Continuation[]> continuations_;  // one per call slot
   std::atomic<bool> started_{false};
+  std::atomic<bool> listening_{false};
   // Deliveries promised and not yet done. The bit `closed` is added when no more are accepted.
   alignas(64) std::atomic<uint64_t> expected_{0};
   std::atomic<int64_t> next_due_ns_{INT64_MAX};  // at most the earliest deadline of the watched calls

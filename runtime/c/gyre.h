@@ -700,6 +700,29 @@ GYRE_API gyre_status gyre_buffer_to_dlpack(gyre_buffer buffer, int32_t version, 
    use of the memory are not disturbed. */
 GYRE_API gyre_status gyre_buffer_release(gyre_buffer buffer);
 
+/* ---- Messages of actors to the host */
+
+/** A message that an actor sent to the host. Its texts and its body are valid until the call returns. */
+typedef struct gyre_told {
+  size_t struct_size; /**< set by the library */
+  const char* actor;  /**< the actor type's qualified name */
+  uint64_t key;       /**< of the actor */
+  uint64_t type_id;   /**< of the message */
+  const void* body;   /**< one Cap'n Proto segment: GYRE_BODY */
+  size_t body_size;   /**< in bytes */
+  uint32_t worker;    /**< that the actor belongs to */
+  uint32_t reserved;
+} gyre_told;
+/** Called with a context for each such message, on the runtime's poller thread, one call at a time. It may send
+   messages. It must not block, wait for a reply, or drain. */
+typedef void (*gyre_told_handler)(void* context, const gyre_told* told);
+/** Sets `handler`, called with `context` for each message of type `type_id` that an actor tells the host.
+   Replaces the former one. Null removes it: such messages are then dropped. gyre_relaunch keeps it. A call in
+   progress may outlast this function. No call begins after gyre_terminate has returned. Fails with GYRE_FAILED
+   where no handler of the actors tells the host. */
+GYRE_API gyre_status gyre_on_told(gyre_runtime runtime, uint64_t type_id, gyre_told_handler handler,
+                                  void* context);
+
 /* ---- Dead letters: messages that were accepted and not handled */
 
 /** Names a list of dead letters. */

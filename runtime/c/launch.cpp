@@ -250,6 +250,25 @@ gyre_status gyre_drain(gyre_runtime runtime, int64_t timeout_ns) {
   });
 }
 
+gyre_status gyre_on_told(gyre_runtime runtime, uint64_t type_id, gyre_told_handler handler, void* context) {
+  const char* const doing = "gyre_on_told";
+  return guarded(doing, [&]() -> gyre_status {
+    Use<Runtimes> used;
+    GYRE_C_TRY(use<Runtimes>(doing, runtime, used));
+    if (handler == nullptr) {
+      used->runtime.on(type_id, {});
+      return GYRE_OK;
+    }
+    used->runtime.on(type_id, [=](const FromActor& from, std::span<const capnp::word> body) {
+      const std::string actor(from.type);  // ended by a 0
+      const gyre_told told{sizeof told, actor.c_str(),     from.key,    type_id,
+                           body.data(), body.size_bytes(), from.worker, 0};
+      handler(context, &told);
+    });
+    return GYRE_OK;
+  });
+}
+
 gyre_status gyre_relaunch(gyre_runtime runtime, int64_t timeout_ns) {
   const char* const doing = "gyre_relaunch";
   return guarded(doing, [&]() -> gyre_status {

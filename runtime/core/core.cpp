@@ -13,6 +13,7 @@ Core::Core(ActorSet actors, const Options& options, std::unique_ptr<Engine> engi
       receiver_(host_, state_, accounts_, clock_, engine_failure_, watcher_),
       sender_(host_, state_, accounts_, clock_, receiver_),
       workers_(host_, state_, accounts_, clock_, receiver_),
+      told_(host_),
       terminator_(host_, state_, accounts_, receiver_, engine_failure_, buffers_),
       poller_(*this),
       watcher_(*this) {
@@ -51,7 +52,8 @@ Result<void> Core::set_active(bool active, std::chrono::nanoseconds timeout) {
 
 Result<void> Core::drain(std::chrono::nanoseconds timeout) {
   if (forked()) return Failure{Status::forked};
-  return workers_.drain(timeout);
+  // A callback that drains would wait for itself.
+  return workers_.drain(poller_.runs_this_thread() ? nullptr : &told_, timeout);
 }
 
 Result<void> Core::wait_for_workers(std::chrono::nanoseconds timeout) {
@@ -63,11 +65,13 @@ Termination Core::terminate(std::chrono::nanoseconds timeout) {
   refuse_if_forked("terminating a runtime");
   timeout = std::max<std::chrono::nanoseconds>(timeout, terminate_grace);
   Termination report = terminator_.end_workers(timeout, after(host_now_ns(), timeout));
+  report.books.told = told_.accounts();
   if (report.unfinished) return report;
   const int64_t deadline_ns = after(host_now_ns(), timeout);
   watcher_.end(deadline_ns);
   host_.handler_log.take();
   report.callback_stuck = !poller_.end(deadline_ns);
+  report.books.told = told_.accounts();
   return report;
 }
 
@@ -75,9 +79,17 @@ void Core::watch_engine() {
   if (host_.engine->may_die()) watcher_.start();
 }
 
+void Core::listen(std::shared_ptr<ToldHandlers> handlers) {
+  if (!host_.actors.tells_host()) return;
+  told_.use(std::move(handlers));
+  poller_.listen();
+}
+
 Books Core::books() const {
   refuse_if_forked("reading the books");
-  return terminator_.books();
+  Books books = terminator_.books();
+  books.told = told_.accounts();
+  return books;
 }
 
 std::vector<DeadLetter> Core::take_dead_letters() {

@@ -13,6 +13,7 @@
 #include <gyre/runtime/core/send.hpp>
 #include <gyre/runtime/core/state.hpp>
 #include <gyre/runtime/core/terminate.hpp>
+#include <gyre/runtime/core/told.hpp>
 #include <gyre/runtime/core/watcher.hpp>
 #include <gyre/runtime/memory/buffers.hpp>
 #include <gyre/runtime/stats.hpp>
@@ -37,6 +38,7 @@ namespace gyre::detail {
 /// | Sender        | sends asks and tells                                             |
 /// | WorkerControl | launches, activates and drains the workers                       |
 /// | Terminator    | ends the workers and settles every message                       |
+/// | ToldMessages  | calls the handlers of what actors send to the host               |
 /// | Poller        | polls for callbacks on its own thread, and calls them            |
 /// | Watcher       | asks an engine that can die, and logs handlers' lines: a thread  |
 /// | Teardown      | decides who destroys the Core                                    |
@@ -65,6 +67,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Accounts& accounts() { return accounts_; }
   Receiver& receiver() { return receiver_; }
   EngineFailure& engine_failure() { return engine_failure_; }
+  ToldMessages& told() { return told_; }
   Poller& poller() { return poller_; }
   Teardown& teardown() { return teardown_; }
   Lifecycle state() const { return state_.get(); }
@@ -115,6 +118,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Starts the thread that notices the death of an engine that can die by itself. terminate(), which must be
   /// called, ends the thread. Throws Error if no thread can be started.
   void watch_engine();
+  /// Where actors tell the host, calls these handlers from now on, on the poller's thread. terminate() ends
+  /// that. Throws Error if the thread cannot be started.
+  void listen(std::shared_ptr<ToldHandlers> handlers);
 
   /// These throw Error in a forked child.
   Books books() const;
@@ -139,6 +145,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Receiver receiver_;
   Sender sender_;
   WorkerControl workers_;
+  ToldMessages told_;
   Terminator terminator_;
   Timings timings_;
   std::function<void()> on_failure_;

@@ -5,6 +5,7 @@
 #include <gyre/runtime/core/command_sender.hpp>
 #include <gyre/runtime/core/slot_message.hpp>
 #include <gyre/runtime/core/tell_blocks.hpp>
+#include <gyre/runtime/core/told_queue.hpp>
 #include <gyre/runtime/cpu/doorbell.hpp>
 #include <gyre/runtime/system/assert.hpp>
 
@@ -21,13 +22,17 @@ class HostBridge {
   /// @param bar     the inbound part in device memory, which the worker reads in place of the region's, if
   /// there is one
   /// @param bell    wakes the worker; null if nothing does
-  explicit HostBridge(const Bridge& bridge, const BarBridge& bar = {}, Doorbell* bell = nullptr)
+  /// @param told    slots of the D2H ring kept for messages of actors to the host: told_slots(), or 0
+  explicit HostBridge(const Bridge& bridge, const BarBridge& bar = {}, Doorbell* bell = nullptr,
+                      uint32_t told = 0)
       : bridge_(bridge),
         bar_(bar),
         bell_(bell),
         commands_(bridge, bar, bell),
         claim_(bridge.worker_line->h2d_credit, bridge.shape.slots),
         next_reply_(bridge.d2h, bridge.shape),
+        told_slots_(told),
+        told_(bridge.host_line, bridge.shape, told),
         tell_blocks_(bridge.shape.slots) {
     expect_reply();
   }
@@ -42,8 +47,10 @@ class HostBridge {
   }
 
   /// Returns how many D2H slots asks may hold. The rest is for control messages, so that a worker can always
-  /// answer those.
-  uint32_t replies_allowed() const { return bridge_.shape.slots - control_reserve; }
+  /// answer those, and for messages of actors to the host.
+  uint32_t replies_allowed() const { return bridge_.shape.slots - control_reserve - told_slots_; }
+  /// Messages of the worker's actors to the host.
+  ToldQueue& told() { return told_; }
 
   /// Prepays up to `most` replies; returns how many, 0 where every D2H slot is promised already. Invariant,
   /// asserted in debug builds: prepaid replies that have not come are 0 to replies_allowed().
@@ -326,6 +333,8 @@ class HostBridge {
   std::atomic<const Packet*> next_slot_{nullptr};
   alignas(128) std::atomic<uint32_t> returned_{0};  // prepaid replies that arrived since the start
   RingCursor<Memory> next_reply_;                   // the drainer's
+  const uint32_t told_slots_;
+  ToldQueue told_;
   alignas(64) TellBlocks tell_blocks_;
 };
 

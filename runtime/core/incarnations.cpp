@@ -69,6 +69,16 @@ void Incarnations::on_restart(std::function<void(const Restart&)> callback) {
   on_restart_ = std::move(callback);
 }
 
+void Incarnations::on_told(uint64_t type_id, ToldHandler handler) {
+  present()->refuse_if_forked("setting a handler of messages to the host");
+  if (!actors_.tells_host()) {
+    throw Error(
+        "setting a handler of messages to the host: no handler of these actors tells the host; its context "
+        "says so: gyre::Sending<N, gyre::ToHost>& ctx");
+  }
+  told_handlers_->set(type_id, std::move(handler));
+}
+
 // On the thread that watches the engine which failed.
 void Incarnations::restart(const Core& failed) noexcept {
   for (size_t attempts = attempts_made(); attempts < options_.restart.times; attempts = attempts_made()) {
@@ -180,6 +190,7 @@ void Incarnations::replace(std::chrono::nanoseconds timeout) {
   }
   allow_restarts();
   next->watch_engine();
+  next->listen(told_handlers_);
   free_former();
   restart.down_ms = double(host_now_ns() - began_ns) * 1e-6;
   log(LogLevel::warning, [&] {

@@ -46,6 +46,10 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
   /// Replaces a failed core. See Runtime::relaunch().
   void relaunch(std::chrono::nanoseconds timeout);
   void on_restart(std::function<void(const Restart&)> callback);
+  /// See Runtime::on().
+  void on_told(uint64_t type_id, ToldHandler handler);
+  /// Calls those handlers for what the actors of the present core send.
+  void listen() { present()->listen(told_handlers_); }
 
   /// As Core's, with the counts of former incarnations. terminate() ends relaunching too.
   Termination terminate(std::chrono::nanoseconds timeout);
@@ -82,6 +86,7 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
 
   const ForkGuard fork_;
   const std::shared_ptr<ProgramCounts> program_counts_ = std::make_shared<ProgramCounts>();
+  const std::shared_ptr<ToldHandlers> told_handlers_ = std::make_shared<ToldHandlers>();
   const ActorSet actors_;
   const Options options_;
   std::atomic<Core*> entered_;  // the present core, for Entered

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gyre/runtime/core/backoff.hpp>
 #include <gyre/runtime/core/lifecycle.hpp>
+#include <gyre/runtime/core/told.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -151,7 +152,7 @@ Result<void> WorkerControl::wait_until_obeyed(const std::vector<CommandWord>& wo
   return wait_until(all_obey, deadline_ns, timeout, Terminating::ends_the_wait);
 }
 
-Result<void> WorkerControl::drain(std::chrono::nanoseconds timeout) {
+Result<void> WorkerControl::drain(const ToldMessages* told, std::chrono::nanoseconds timeout) {
   const int64_t deadline_ns = after(host_now_ns(), timeout);
   if (state_.terminating()) return Failure{Status::terminated};
   if (!state_.change(Lifecycle::draining)) return Failure{state_.refusal()};
@@ -163,7 +164,11 @@ Result<void> WorkerControl::drain(std::chrono::nanoseconds timeout) {
   };
   const auto drained = wait_until(all_drained, deadline_ns, timeout, Terminating::ends_the_wait);
   if (!drained || host_.actors.most_sent() == 0) return drained;
-  return drain_mail(deadline_ns, timeout);
+  const auto mail_drained = drain_mail(deadline_ns, timeout);
+  if (!mail_drained || told == nullptr || !host_.actors.tells_host()) return mail_drained;
+  // No handler runs any more, and the workers' counts are there: see drain_mail().
+  const auto all_handled = [&] { return told->accounts().under_way() == 0; };
+  return wait_until(all_handled, deadline_ns, timeout, Terminating::ends_the_wait);
 }
 
 // Waits until no message between actors is under way. Counts that are read one after the other say so where

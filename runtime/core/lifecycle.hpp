@@ -14,6 +14,8 @@
 
 namespace gyre::detail {
 
+class ToldMessages;
+
 /// Commands all workers. Thread-safe, except for launch() and abandon().
 class WorkerControl {
  public:
@@ -30,7 +32,8 @@ class WorkerControl {
   Result<void> set_active(bool active, std::chrono::nanoseconds timeout);
   /// Closes the rings, and waits until the workers have done all they accepted, and what their actors sent to
   /// each other for it.
-  Result<void> drain(std::chrono::nanoseconds timeout);
+  /// @param told  waited for too, where actors tell the host; null: they are not
+  Result<void> drain(const ToldMessages* told, std::chrono::nanoseconds timeout);
   /// Waits until every worker is done with all messages sent before the call.
   Result<void> wait_for_workers(const Buffers& buffers, std::chrono::nanoseconds timeout);
 

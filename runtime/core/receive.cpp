@@ -105,7 +105,8 @@ void Receiver::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId 
     return;
   }
   constexpr uint8_t not_plain = envelope_flags::control | envelope_flags::error |
-                                envelope_flags::out_of_line | envelope_flags::reply_in_block;
+                                envelope_flags::out_of_line | envelope_flags::reply_in_block |
+                                envelope_flags::to_host;
   if ((reply->flags() & not_plain) != 0) [[unlikely]]
     return take_special_reply(bridge, *reply);
   const CallId call = reply->correlation();
@@ -121,8 +122,9 @@ void Receiver::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId 
   }
 }
 
-// Takes control replies, errors, and answers in a block.
+// Takes control replies, messages of actors to the host, errors, and answers in a block.
 void Receiver::take_special_reply(HostBridge& bridge, const ArrivedReply& reply) {
+  if ((reply.flags() & envelope_flags::to_host) != 0) return take_told(bridge, reply);
   const Envelope envelope = reply.envelope();
   const CallId call = envelope.correlation;
   if ((envelope.flags & envelope_flags::control) != 0) {
@@ -152,6 +154,17 @@ void Receiver::take_special_reply(HostBridge& bridge, const ArrivedReply& reply)
              })) {
     accounts_.add(Count::asks_late);
   }
+}
+
+// Leaves a message of an actor to the host to the poller.
+void Receiver::take_told(HostBridge& bridge, const ArrivedReply& message) {
+  if (bridge.told().add(message)) {
+    calls_.completed().wake();
+    return;
+  }
+  engine_failure_.fail(
+      "reading a message of an actor to the host: there are more of them than the worker had room for; "
+      "something wrote over the region");
 }
 
 // The ask has timed out, here or at the worker, and was not handled: that much is known of it. A receipt's

@@ -63,6 +63,7 @@ class Receiver {
   void sleep_for_reply(CallId call, const HostBridge& bridge, int64_t now_ns, int64_t until_ns);
   uint32_t drain_replies(HostBridge& bridge, CallId own = no_call);
   void take_special_reply(HostBridge& bridge, const ArrivedReply& reply);
+  void take_told(HostBridge& bridge, const ArrivedReply& message);
   void take_reply_in_block(const Envelope& envelope, const OutOfLineReply& reply, bool wanted);
   void take_expired(const Envelope& envelope, const ErrorBody& error, bool wanted);
   bool complete_timed_out(CallId call);

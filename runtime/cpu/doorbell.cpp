@@ -21,7 +21,7 @@ void Doorbell::wake_worker() {
 }
 
 void Doorbell::wake(uint64_t correlation) {
-  if (calls_->wake(correlation)) calls_->completed().wake();
+  if (correlation == 0 || calls_->wake(correlation)) calls_->completed().wake();
 }
 
 void Doorbell::yield() {

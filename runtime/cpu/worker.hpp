@@ -90,9 +90,15 @@ class CpuWorkerOf final : public CpuWorker {
   }
 
  private:
-  // Returns the correlation of a reply of the last step; the worker alone writes the D2H ring.
+  // Returns the correlation of a reply of the last step; 0 of a message to the host, for which no call waits.
+  // The worker alone writes the D2H ring.
   uint64_t correlation(uint64_t reply) const {
-    const Packet first = Memory::load(bridge_.d2h[bridge_.shape.first_packet(reply)]);
+    const Packet* const slot = bridge_.d2h + bridge_.shape.first_packet(reply);
+    const Packet first = Memory::load(slot[0]);
+    if constexpr (any_tells_host<Actors...>()) {
+      // Envelope::flags
+      if ((Memory::load(slot[2]).data[1] >> 24 & envelope_flags::to_host) != 0) return 0;
+    }
     return first.data[0] | uint64_t(first.data[1]) << 32;
   }
   // Zeroed and 16-aligned.

@@ -22,7 +22,7 @@ class WorkerSleep {
       std::atomic_thread_fence(std::memory_order_seq_cst);
     return sleepers_.load(std::memory_order_acquire) != 0;
   }
-  /// Wakes the thread that sleeps until the reply with this correlation arrives.
+  /// Wakes the thread that sleeps until the reply with this correlation arrives; 0: the poller.
   virtual void wake(uint64_t correlation) = 0;
 
   /// Wakes another worker if it sleeps: it has mail. Call it after storing a message for it.

@@ -111,8 +111,10 @@ for row in rows:
 assert document["passes"] == 1000 and document["tallies"] == 50, document
 assert [rate["messages"] for rate in document["rates"]] == [3 * (500 + 499), 3 * (500 + 16)], document
 for values in (document["between_workers_ns"], document["within_a_worker_ns"], document["asks_ns"],
-               *(rate["messages_per_s"] for rate in document["rates"])):
+               document["host_passes_ns"], *(rate["messages_per_s"] for rate in document["rates"])):
     assert len(values) == 2 and min(values) > 0, document
+gaps = document["host_gaps_ns"]
+assert 0 < gaps["p50"] <= gaps["p99"] <= gaps["p99_9"], document
 CHECK
 
 measures rollback --messages 300 --interleave 2 <<'CHECK'

@@ -821,6 +821,8 @@ static void ends(gyre_runtime runtime, const Wrong wrong, uint64_t request) {
   EXPECT_HANDLES_REFUSED(wrong, gyre_set_active(h, 1, -1));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_set_active(runtime, 1, -2));
   EXPECT_HANDLES_REFUSED(wrong, gyre_drain(h, -1));
+  EXPECT_HANDLES_REFUSED(wrong, gyre_on_told(h, 1, NULL, NULL));
+  EXPECT_STATUS(GYRE_FAILED, gyre_on_told(runtime, 1, NULL, NULL)); /* its actors do not tell the host */
   EXPECT_HANDLES_REFUSED(wrong, gyre_relaunch(h, -1));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_relaunch(runtime, INT64_MIN));
   EXPECT_STATUS(GYRE_FAILED, gyre_relaunch(runtime, -1)); /* its engine works */

@@ -4,6 +4,8 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "expect.h"
 
@@ -503,6 +505,71 @@ static gyre_status outcome_of(gyre_call call, size_t* size) {
   return outcome;
 }
 
+/* What speakers told. */
+typedef struct Told {
+  atomic_int count, wrong;
+  uint64_t next, type_id;
+  uint32_t workers;
+  gyre_schema schema;
+} Told;
+static void take_number(void* context, const gyre_told* told) {
+  Told* const all = context;
+  char json[256], expected[256];
+  size_t size;
+  const int n = snprintf(expected, sizeof expected, "{\"number\":\"%llu\",\"filler\":[]}",
+                         (unsigned long long)all->next++);
+  const int right = told->struct_size == sizeof *told && strcmp(told->actor, "gyre_telling::Speaker") == 0 &&
+                    told->key == 3 && told->type_id == all->type_id && told->worker == 3 % all->workers &&
+                    gyre_message_to_json(all->schema, all->type_id, told->body, told->body_size, GYRE_BODY,
+                                         json, sizeof json, &size) == GYRE_OK &&
+                    size == (size_t)n && memcmp(json, expected, size) == 0;
+  if (!right) atomic_fetch_add(&all->wrong, 1);
+  atomic_fetch_add(&all->count, 1);
+}
+static void actors_tell_the_host(const char* plugin, const gyre_options* options) {
+  gyre_actors speakers;
+  gyre_schema schema;
+  gyre_runtime runtime;
+  REQUIRE_OK(gyre_actors_load(plugin, "speakers", &speakers));
+  REQUIRE_OK(gyre_actors_schema(speakers, &schema));
+  REQUIRE_OK(gyre_launch(speakers, options, &runtime));
+  Told told = {.workers = options->workers};
+  /* The types that a set carries are those that its handlers take and answer. */
+  const char* const text =
+      "@0xe8a2c5d17b90f346;\nusing Cxx = import \"/capnp/c++.capnp\";\n$Cxx.namespace(\"gyre_telling\");\n"
+      "struct Number {\n  number @0 :UInt64;\n  filler @1 :List(UInt64);\n}\n";
+  const gyre_text file = {"telling.capnp", text, strlen(text)};
+  REQUIRE_OK(gyre_schema_parse(&file, 1, &told.schema));
+  told.type_id = type_id(told.schema, "Number");
+  REQUIRE_OK(gyre_on_told(runtime, told.type_id, take_number, &told));
+  const uint64_t speak = type_id(schema, "Speak");
+  const char* const json = "{\"count\": 4}";
+  char body[256];
+  size_t size;
+  REQUIRE_OK(gyre_message_from_json(schema, speak, json, strlen(json), GYRE_BODY, body, sizeof body, &size));
+  for (int i = 0; i < 5; ++i) {
+    gyre_call call;
+    size_t answered;
+    REQUIRE_OK(gyre_ask(runtime, "gyre_telling::Speaker", 3, speak, body, size, NULL, &call));
+    EXPECT_STATUS(GYRE_OK, outcome_of(call, &answered));
+  }
+  while (atomic_load(&told.count) < 20) sched_yield();
+  EXPECT(atomic_load(&told.wrong) == 0);
+  REQUIRE_OK(gyre_on_told(runtime, told.type_id, NULL, NULL)); /* from now on they are dropped */
+  gyre_call call;
+  REQUIRE_OK(gyre_ask(runtime, "gyre_telling::Speaker", 3, speak, body, size, NULL, &call));
+  EXPECT_STATUS(GYRE_OK, outcome_of(call, &size));
+  REQUIRE_OK(gyre_drain(runtime, -1));
+  gyre_termination ended = {.struct_size = sizeof ended};
+  REQUIRE_OK(gyre_terminate(runtime, -1, &ended));
+  EXPECT(ended.balanced == 1);
+  EXPECT(atomic_load(&told.count) == 20);
+  EXPECT_STATUS(GYRE_OK, gyre_runtime_release(runtime));
+  EXPECT_STATUS(GYRE_OK, gyre_schema_release(told.schema));
+  EXPECT_STATUS(GYRE_OK, gyre_schema_release(schema));
+  EXPECT_STATUS(GYRE_OK, gyre_actors_release(speakers));
+}
+
 static void receipts_say_what_became_of_tells(const char* plugin, const gyre_options* options) {
   const char* const probe = "gyre_test::Probe";
   gyre_actors probes;
@@ -668,6 +735,7 @@ int main(int argc, char** argv) {
   queues_bring_each_outcome_once(runtime, own);
   tells_and_dead_letters(runtime, own);
   receipts_say_what_became_of_tells(argv[3], &options);
+  actors_tell_the_host(argv[3], &options);
 
   gyre_termination report_of_end = {sizeof report_of_end, 9, 9, 0, 0, 9, 9, 9, 9};
   REQUIRE_OK(gyre_terminate(runtime, -1, &report_of_end));

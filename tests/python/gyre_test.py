@@ -4,6 +4,7 @@ import asyncio
 import gc
 import math
 import os
+import queue
 import signal
 import struct
 import subprocess
@@ -540,13 +541,51 @@ class Runtimes(unittest.TestCase):
                 client.ask("gyre_test::Probe", 4, "ProbeRequest", work, timeout=0.05)
 
     @unittest.skipUnless(os.environ.get("GYRE_TEST_PLUGIN"), "no shared object of actors")
+    def test_actors_tell_the_host(self):
+        speaker = "gyre_telling::Speaker"
+        folder = os.path.dirname(os.environ["GYRE_TEST_PLUGIN_SCHEMA"])
+        with open(os.path.join(folder, "telling.capnp")) as file:
+            schema = {"support/actors/telling.capnp": file.read()}
+        actors = gyre.Actors.load(os.environ["GYRE_TEST_PLUGIN"], "speakers", schema)
+        with gyre.launch(actors, engine=ENGINE) as runtime:
+            client = runtime.client()
+            told, remarks = queue.Queue(), queue.Queue()
+
+            def answer(sender, number):
+                told.put((sender, number))
+                client.tell(sender.actor, sender.key, "Hear", {"number": 10 * number["number"]})
+
+            runtime.on("Number", answer)
+            runtime.on("Remark", lambda sender, remark: remarks.put((sender.key, remark["number"])))
+            self.assertEqual(client.ask(speaker, 3, "Speak", {"count": 4, "filler": 2})["told"], 4)
+            for n in range(4):
+                sender, number = told.get(timeout=60)
+                self.assertEqual((sender.actor, sender.key, sender.worker), (speaker, 3, 0))
+                self.assertEqual((number["number"], len(number["filler"])), (n, 2))
+                self.assertEqual(remarks.get(timeout=60), (3, 10 * n))
+            runtime.on("Remark", None)
+            # What a handler raises does not end the others.
+            raised = queue.Queue()
+            hook, sys.unraisablehook = sys.unraisablehook, lambda raising: raised.put(raising.exc_value)
+            try:
+                runtime.on("Number", lambda sender, number: 1 / 0)
+                client.ask(speaker, 3, "Speak", {"count": 1})
+                self.assertIsInstance(raised.get(timeout=60), ZeroDivisionError)
+            finally:
+                sys.unraisablehook = hook
+            runtime.drain(60)
+        with gyre.launch(engine=ENGINE) as runtime:
+            with self.assertRaisesRegex(gyre.Error, "gyre::ToHost"):
+                runtime.on(1, print)
+
+    @unittest.skipUnless(os.environ.get("GYRE_TEST_PLUGIN"), "no shared object of actors")
     def test_what_is_wrong_with_a_shared_object_is_said(self):
         path = os.environ["GYRE_TEST_PLUGIN"]
         with self.assertRaisesRegex(gyre.Error, "GYRE_EXPORT_ACTORS"):
             gyre.Actors.load(path, "others")
         with self.assertRaisesRegex(gyre.BadArgument, "no probes today"):
             gyre.Actors.load(path, "no_probes")
-        with self.assertRaisesRegex(gyre.Error, "it exports probes, no_probes; name one of them"):
+        with self.assertRaisesRegex(gyre.Error, "it exports probes, no_probes, speakers; name one of them"):
             gyre.Actors.load(path)
 
     @unittest.skipUnless(os.environ.get("GYRE_TEST_PLUGIN"), "no shared object of actors")

@@ -20,7 +20,7 @@ uint64_t rounded_up(uint64_t value, uint64_t unit) { return (value + unit - 1) /
 uint64_t region_bytes(const Options& options, uint64_t handlers) {
   const uint64_t slots = options.slots, ring = slots * options.slot_bytes;
   const uint64_t parts =
-      options.workers * (3 * ring + 32 * slots + 384 * handlers + 4992) + 128 * (1 + (handlers + 7) / 8);
+      options.workers * (3 * ring + 32 * slots + 384 * handlers + 5120) + 128 * (1 + (handlers + 7) / 8);
   return options.arena_bytes == 0 ? parts : rounded_up(parts, 4096) + options.arena_bytes;
 }
 uint64_t bar_bytes(const Options& options) {

@@ -77,10 +77,10 @@ run "${on_cpu[@]}" --actors "$plugin:averages" --random 5
 expect_code 0
 run "${on_cpu[@]}" --actors "$test_plugin"
 expect_code 1
-expect_in err 'it exports probes, no_probes; name one of them'
+expect_in err 'it exports probes, no_probes, speakers; name one of them'
 run "${on_cpu[@]}" --actors "$test_plugin:others"
 expect_code 1
-expect_in err 'it exports probes, no_probes, and no actors by the name others'
+expect_in err 'it exports probes, no_probes, speakers, and no actors by the name others'
 run "${on_cpu[@]}" --actors "$test_plugin:no_probes"
 expect_code 2
 expect_in err 'there are no probes today'

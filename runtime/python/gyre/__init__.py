@@ -18,7 +18,7 @@ from ._buffer import Buffer
 from ._copies import Copy
 from ._errors import BadArgument, Closed, EngineUnavailable, Error, TimedOut
 from ._library import lib as _lib
-from ._runtime import Actors, Client, DeadLetter, Runtime, launch
+from ._runtime import Actors, Client, DeadLetter, FromActor, Runtime, launch
 from ._schema import Schema
 from ._stream import PendingReply
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __version__: str = _lib.gyre_version().decode()
 __all__ = [
     "Actors", "BadArgument", "Buffer", "Client", "Closed", "Copy", "DeadLetter", "EngineUnavailable", "Error",
-    "PendingReply", "Runtime", "Schema", "TimedOut", "launch",
+    "FromActor", "PendingReply", "Runtime", "Schema", "TimedOut", "launch",
 ]
 
 

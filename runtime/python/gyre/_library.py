@@ -175,6 +175,23 @@ class BufferHandle(ctypes.Structure):
     ]
 
 
+class Told(_Struct):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("actor", c_char_p),
+        ("key", c_uint64),
+        ("type_id", c_uint64),
+        ("body", c_void_p),
+        ("body_size", c_size_t),
+        ("worker", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+#: Called with a context, and a message of an actor to the host.
+ToldHandler = ctypes.CFUNCTYPE(None, c_void_p, POINTER(Told))
+
+
 class DeadLetter(_Struct):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -203,6 +220,7 @@ STRUCTS = {
     "gyre_buffer_info": BufferInfo,
     "gyre_buffer_handle": BufferHandle,
     "gyre_dead_letter": DeadLetter,
+    "gyre_told": Told,
 }
 
 
@@ -243,6 +261,7 @@ FUNCTIONS = {
     "gyre_runtime_info": (Status, [Handle, POINTER(Info)]),
     "gyre_runtime_text": (Status, [Handle, c_int32, *_TEXT_OUT]),
     "gyre_runtime_handler": (Status, [Handle, c_size_t, POINTER(Handler)]),
+    "gyre_on_told": (Status, [Handle, c_uint64, ToldHandler, c_void_p]),
     "gyre_set_active": (Status, [Handle, c_int32, c_int64]),
     "gyre_drain": (Status, [Handle, c_int64]),
     "gyre_relaunch": (Status, [Handle, c_int64]),

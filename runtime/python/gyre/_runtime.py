@@ -6,11 +6,12 @@ import asyncio
 import atexit
 import ctypes
 import dataclasses
+import itertools
 import json
 import os
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _asyncio, _stream
@@ -18,7 +19,7 @@ from ._buffer import Buffer
 from ._errors import ARENA_FULL, CALL_TABLE_FULL, NOT_READY, OK, RING_FULL, BadArgument, Error, check, failure
 from ._errors import nanoseconds, number_of_bits, shown, text_of
 from ._library import DeadLetter as _DeadLetter
-from ._library import FIELDS, Handle, Handler, Info, Options, SendOptions, Source, Termination, Text, lib
+from ._library import FIELDS, Handle, Handler, Info, Options, SendOptions, Source, Termination, Text, ToldHandler, lib
 from ._schema import ENCODINGS, Schema
 from ._stream import PendingReply
 
@@ -116,6 +117,28 @@ class DeadLetter:
     text: str  #: one line that describes the dead letter
 
 
+@dataclasses.dataclass(frozen=True)
+class FromActor:
+    """Names the actor that sent a message to the host."""
+
+    actor: str  #: the actor type's qualified name
+    key: int
+    worker: int  #: that the actor belongs to
+
+
+_numbers = itertools.count(1)
+_told_handlers: dict[int, Callable[[Any], None]] = {}  # those that the library may call, by number
+
+
+def _on_told(number: int | None, told: Any) -> None:
+    handle = _told_handlers.get(number or 0)
+    if handle is not None:
+        handle(told.contents)
+
+
+_told_handler = ToldHandler(_on_told)  # for good: the library may call it until the process ends
+
+
 def launch(
     actors: Actors | None = None, *, source: str | None = None, types: Sequence[str] | None = None,
     schema: Schema | Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None, engine: str = "auto",
@@ -189,6 +212,7 @@ class Runtime:
         self.schema = schema
         self._timeout = timeout
         self._responses: dict[tuple[str, int], int] = {}
+        self._told: dict[int, int] = {}  # numbers of handlers, by type id
         handler = Handler()
         index = 0
         while lib.gyre_runtime_handler(handle, index, ctypes.byref(handler)) == OK:
@@ -205,6 +229,7 @@ class Runtime:
     def __del__(self) -> None:
         if getattr(self, "_handle", 0):
             lib.gyre_runtime_release(self._handle)
+            self._forget_told()
 
     def client(self) -> Client:
         """Returns a Client of these workers."""
@@ -274,6 +299,39 @@ class Runtime:
             text=letter.text.decode(),
         )
 
+    def on(self, message: str | int, handler: Callable[[FromActor, Any], object] | None) -> None:
+        """Has handler(from_actor, message) called for each message of that type that an actor tells the host, in place
+        of what was set before. None: nothing, and such messages are dropped and counted.
+
+        message: the message's type, as its name in the schema or its 64-bit id. The handler gets a dict, or bytes, a
+        body, if the schema has no such type. It runs on a thread of the runtime, one call at a time; it may send, and
+        must not wait for replies. What it raises goes to sys.unraisablehook. Raises Error if no actor of the set tells
+        the host."""
+        type_id = self.schema.type_id(message)
+        if handler is None:
+            check(lib.gyre_on_told(self._handle, type_id, ToldHandler(), None))
+            _told_handlers.pop(self._told.pop(type_id, 0), None)
+            return
+        call, schema = handler, self.schema
+
+        def handle(told: Any) -> None:
+            body: Any
+            if str(type_id) in schema._structs:
+                body = schema._decode(type_id, told.body, told.body_size)
+            else:
+                body = ctypes.string_at(told.body, told.body_size)
+            call(FromActor(told.actor.decode(), told.key, told.worker), body)
+
+        number = next(_numbers)
+        _told_handlers[number] = handle
+        try:
+            check(lib.gyre_on_told(self._handle, type_id, _told_handler, ctypes.c_void_p(number)))
+        except BaseException:
+            _told_handlers.pop(number, None)
+            raise
+        _told_handlers.pop(self._told.pop(type_id, 0), None)
+        self._told[type_id] = number
+
     def activate(self, timeout: float | None = None) -> None:
         """Makes the workers handle messages again. Waits until all obey, at most `timeout` seconds."""
         check(lib.gyre_set_active(self._handle, 1, nanoseconds(timeout)))
@@ -313,6 +371,12 @@ class Runtime:
         handle, self._handle = self._handle, 0
         if handle:
             check(lib.gyre_runtime_release(handle))
+            self._forget_told()
+
+    def _forget_told(self) -> None:
+        for number in self._told.values():
+            _told_handlers.pop(number, None)
+        self._told.clear()
 
 
 class Client:

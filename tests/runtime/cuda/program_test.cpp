@@ -11,6 +11,7 @@
 #include <gyre_ledger_actors_sources.hpp>
 #include <gyre_mirror_actors_sources.hpp>
 #include <gyre_relay_actors_sources.hpp>
+#include <gyre_telling_actors_sources.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -24,6 +25,7 @@
 #include "support/actors/ledger.hpp"
 #include "support/actors/mirror.hpp"
 #include "support/actors/relay.hpp"
+#include "support/actors/telling.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_kernels.hpp"
 #include "support/source_actors.hpp"
@@ -333,8 +335,8 @@ TEST_CASE("actors given as source text compile, and the module describes them") 
   CHECK(kernel.log.empty());
   const HandlerTypes ask{gyre_test::view::ProbeRequest::type_id, gyre_test::view::ProbeResponse::type_id};
   const HandlerTypes tell{gyre_test::view::ProbeNote::type_id, 0};
-  check_description(kernel, {{{16, ~0u, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {ask, tell}, {0, 0}},
-                             {{0, 12, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {ask}, {0}}});
+  check_description(kernel, {{{16, ~0u, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {ask, tell}, {0, 0}},
+                             {{0, 12, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {ask}, {0}}});
 }
 
 TEST_CASE("actors that send compile, and the module says how many messages a handler may send") {
@@ -364,6 +366,20 @@ TEST_CASE("actors that ask compile, and the module says so and how many replies 
   const uint64_t more = OpenCalls::capacity * (few.slot_bytes + sizeof(OpenCall));
   CHECK(actors.mail_bytes(few) >= silent.mail_bytes(few) + 2 * more);
   CHECK(actors.mail_bytes(many) >= silent.mail_bytes(many) + 3 * more);
+}
+
+TEST_CASE("actors that tell the host compile, and the module says so") {
+  if (gyre_test::without_nvrtc()) return;
+  using namespace gyre_telling;
+  const auto actors = ActorSet::of<Asker, Silent>(gyre_telling_actors::sources);
+  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 32);
+  CHECK(kernel.log.empty());
+  check_description(kernel, actors.description());
+  const auto speakers = ActorSet::of<Speaker, Chorus>(gyre_telling_actors::sources);
+  CHECK(speakers.tells_host());
+  CHECK(speakers.description()[0].tells_host == 1);
+  CHECK(speakers.description()[1].tells_host == 0);
+  CHECK_FALSE(ActorSet::of<Silent>(gyre_telling_actors::sources).tells_host());
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {

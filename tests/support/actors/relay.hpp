@@ -42,6 +42,8 @@ struct Sink {
   }
 };
 
+struct Relay;
+
 /// A node of a graph, of at most `most` nodes.
 struct Node {
   using Handles = gyre::Handles<view::Spread, view::Count>;
@@ -52,7 +54,10 @@ struct Node {
 
   GYRE_DEVICE void on(gyre::Sending<most_copies>& ctx, view::Spread::Reader in) {
     ctx.sync();
-    if (ctx.rank() == 0) note(in.getFrom(), in.getNumber());
+    if (ctx.rank() == 0) {
+      note(in.getFrom(), in.getNumber());
+      wrong += ctx.is_from<Sink>() || ctx.is_from<Relay>() ? 1 : 0;  // nodes and the host send it
+    }
     ctx.sync();
     for (uint32_t i = 0; in.getHops() != 0 && i < in.getCopies(); ++i) {
       const uint64_t to = receiver(in.getGraph(), ctx.key(), in.getNodes(), turn + i);
