@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   gyre::bench::add_mailbox(program.command(), chosen);
   gyre::bench::add_payload(program.command(), chosen);
   gyre::bench::add_rollback(program.command(), chosen);
+  gyre::bench::add_savina(program.command(), chosen);
   gyre::bench::add_soak(program.command(), chosen);
   gyre::bench::add_sparse(program.command(), chosen);
   gyre::bench::add_sweep(program.command(), chosen);

@@ -20,6 +20,7 @@ void add_launch_samples(tools::ProgramCommand app, std::function<int()>& chosen)
 void add_mailbox(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_payload(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_rollback(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_savina(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_soak(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_sparse(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_sweep(tools::ProgramCommand app, std::function<int()>& chosen);
