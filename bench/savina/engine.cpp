@@ -132,7 +132,8 @@ void check_values(const Benchmark& benchmark, const std::string& engine,
 }
 
 const std::vector<Benchmark>& benchmarks() {
-  static const std::vector<Benchmark> all = {ping_pong(), counting()};
+  static const std::vector<Benchmark> all = {ping_pong(), counting(), fork_join(),  create(),
+                                             fib(),       big(),      dictionary(), bank()};
   return all;
 }
 

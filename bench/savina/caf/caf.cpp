@@ -14,6 +14,12 @@ namespace {
 constexpr std::pair<std::string_view, void (*)(const CafInstance&)> starts[] = {
     {"ping-pong", start_ping_pong},
     {"counting", start_counting},
+    {"fork-join-throughput", start_fork_join},
+    {"fork-join-create", start_create},
+    {"big", start_big},
+    {"fib", start_fib},
+    {"concurrent-dictionary", start_dictionary},
+    {"bank-transaction", start_bank},
 };
 
 void configure(caf::actor_system_config& config, const CafOptions& options) {

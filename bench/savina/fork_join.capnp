@@ -1,0 +1,19 @@
+@0x8bb01c9c2ec6a4f0;
+# Messages of the benchmark fork-join-throughput.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("gyre_savina::fork_join");
+
+struct Work {
+  seed @0 :UInt64;
+}
+
+# Told behind a worker's last work: report what came out.
+struct Finish {
+  forker @0 :UInt64;  # whom to tell
+}
+
+# Told by a worker: it has ended.
+struct Joined {
+  value @0 :UInt64;
+}
