@@ -23,12 +23,16 @@ namespace {
 
 using namespace savina;
 
+// Four blocks a multiprocessor.
+constexpr uint32_t workers_of_h100 = 4 * 132;
+
 struct SavinaSettings {
   Options options;
   std::vector<uint32_t> instances{1};
   std::vector<uint32_t> percents{100};
   std::vector<std::string> only;
-  uint32_t under_way = 1;
+  std::vector<uint32_t> under_way{1};
+  bool workers_given = false;
   uint32_t rounds = 1;
   uint32_t cpu_workers = 0, caf_threads = 0;  // 0: as many as CPUs
   std::string caf_policy = "stealing";
@@ -48,7 +52,7 @@ struct Contender {
 struct Cell {
   std::vector<double> seconds = {};  // a round each
   std::string refused = {};
-  bool left_out = false;
+  bool left_out = false;  // not to be run
 
   double median() const {
     std::vector<double> sorted = seconds;
@@ -136,20 +140,31 @@ void measure_row(SavinaRow& row, const std::vector<Contender>& contenders) {
 
 std::vector<SavinaRow> rows_of(const SavinaSettings& settings, const std::vector<Contender>& contenders) {
   std::vector<SavinaRow> rows;
-  for (size_t i = 0; i < settings.instances.size(); ++i) {
+  const auto add = [&](const Benchmark& benchmark, const Size& full, size_t i) {
     const uint32_t percent = settings.percents[std::min(i, settings.percents.size() - 1)];
+    std::vector<Cell> cells(contenders.size());
+    for (size_t c = 0; c < contenders.size(); ++c) cells[c].left_out = contenders[c].one_core && i != 0;
+    rows.push_back({&benchmark, settings.instances[i], percent, benchmark.scaled(full, percent), cells});
+  };
+  for (size_t i = 0; i < settings.instances.size(); ++i) {
     for (const Benchmark& benchmark : benchmarks()) {
       const auto& only = settings.only;
       if (!only.empty() && std::find(only.begin(), only.end(), benchmark.name) == only.end()) continue;
       Size full = benchmark.full;
-      if (benchmark.has_window) full.under_way = settings.under_way;
-      rows.push_back({&benchmark, settings.instances[i], percent, benchmark.scaled(full, percent),
-                      std::vector<Cell>(contenders.size())});
-      for (size_t c = 0; c < contenders.size(); ++c)
-        rows.back().cells[c].left_out = contenders[c].one_core && i != 0;
+      for (const uint32_t under_way :
+           benchmark.has_window ? settings.under_way : std::vector{full.under_way}) {
+        full.under_way = under_way;
+        add(benchmark, full, i);
+      }
     }
   }
   return rows;
+}
+
+std::string text_of(const SavinaRow& row) {
+  const std::string text = row.benchmark->text(row.size);
+  if (row.size.under_way <= 1 || !row.benchmark->has_window) return text;
+  return fmt::format("{}, {} under way", text, row.size.under_way);
 }
 
 // The contender with the highest rate; contenders.size() where none was measured.
@@ -171,15 +186,15 @@ size_t find(const std::vector<Contender>& contenders, std::string_view name) {
 void print(std::FILE* out, const std::vector<SavinaRow>& rows, const std::vector<Contender>& contenders) {
   const size_t caf = find(contenders, "caf");
   fmt::print(out, "\nmillion messages between actors a second, medians of the rounds\n");
-  fmt::print(out, "{:<21} {:>9}  {:<30} {:>11}", "benchmark", "instances", "an instance", "messages");
+  fmt::print(out, "{:<21} {:>9}  {:<43} {:>11}", "benchmark", "instances", "an instance", "messages");
   for (const Contender& contender : contenders) fmt::print(out, " {:>13}", contender.name);
   for (size_t i = 0; i < caf && caf < contenders.size(); ++i) {
     if (!contenders[i].one_core) fmt::print(out, " {:>9}", contenders[i].name + "/caf");
   }
   fmt::print(out, "  fastest\n");
   for (const SavinaRow& row : rows) {
-    fmt::print(out, "{:<21} {:>9}  {:<30} {:>11}", row.benchmark->name, row.instances,
-               row.benchmark->text(row.size), row.messages());
+    fmt::print(out, "{:<21} {:>9}  {:<43} {:>11}", row.benchmark->name, row.instances, text_of(row),
+               row.messages());
     for (size_t i = 0; i < contenders.size(); ++i) {
       const Cell& cell = row.cells[i];
       fmt::print(out, " {:>13}",
@@ -215,7 +230,8 @@ tools::Json to_json(const std::vector<SavinaRow>& rows, const std::vector<Conten
                       {"engine", contenders[i].name},
                       {"instances", row.instances},
                       {"size_percent", row.percent},
-                      {"size", row.benchmark->text(row.size)},
+                      {"size", text_of(row)},
+                      {"under_way", row.size.under_way},
                       {"messages", row.messages()},
                       {"checked", cell.refused.empty()}});
       if (!cell.refused.empty()) {
@@ -241,7 +257,9 @@ int run_savina(SavinaSettings& settings) {
   const uint32_t cpus = std::max(1u, std::thread::hardware_concurrency());
   if (settings.cpu_workers == 0) settings.cpu_workers = cpus;
   if (settings.caf_threads == 0) settings.caf_threads = cpus;
-  const Machine machine = machine_of(options);
+  Machine machine = machine_of(options);
+  if (machine.engine == EngineKind::cuda && !settings.workers_given)
+    machine.options.workers = options.workers = workers_of_h100;
   options.engine = machine.engine;
   options.transport = machine.transport;
   const std::vector<Contender> contenders = contenders_of(settings);
@@ -288,7 +306,10 @@ void add_savina(tools::ProgramCommand app, std::function<int()>& chosen) {
   const tools::ProgramCommand command = app.add_subcommand(
       "savina", "Benchmarks of the Savina suite on the GPU, on the CPU engine and on CAF, in one run.");
   tools::add_common_options(command, options, settings->json_file);
-  command.option("--workers").describe("workers of the CUDA engine; --cpu-workers has the CPU engine's");
+  command.option("--workers")
+      .describe(fmt::format("workers of the CUDA engine (default: {}, four a multiprocessor of an "
+                            "H100); --cpu-workers has the CPU engine's",
+                            workers_of_h100));
   command
       .add_option("--instances", settings->instances,
                   "instances of a benchmark side by side; several numbers are as many rows")
@@ -306,7 +327,7 @@ void add_savina(tools::ProgramCommand app, std::function<int()>& chosen) {
         for (const Benchmark& benchmark : benchmarks()) {
           if (benchmark.name == value) return std::string();
         }
-        return value + ": must be one of " + names_of_benchmarks();
+        return value + " must be one of " + names_of_benchmarks();
       })
       .type_name("NAME");
   command
@@ -316,6 +337,13 @@ void add_savina(tools::ProgramCommand app, std::function<int()>& chosen) {
       .show_default();
   command.add_option("--cpu-workers", settings->cpu_workers, "workers of the CPU engine; 0: as many as CPUs")
       .range(0u, 65535u)
+      .type_name("N")
+      .show_default();
+  command
+      .add_option("--under-way", settings->under_way,
+                  "requests of each actor under way in big and concurrent-dictionary, on every engine; 1 is "
+                  "Savina's; several numbers are as many rows")
+      .range(1u, most_under_way)
       .type_name("N")
       .show_default();
   command.add_flag("--one-core", settings->one_core,
@@ -336,7 +364,10 @@ void add_savina(tools::ProgramCommand app, std::function<int()>& chosen) {
       "Engines: cuda with --engine cuda, cpu, and caf where it was built with -DGYRE_BENCH_CAF=ON.\n"
       "Checked: the result of each instance, against a plain loop.\n"
       "Exit: 0 every result right, 1 one wrong, 2 bad usage, 3 engine not available here, 130 interrupted.");
-  command.when_chosen([settings, &chosen] { chosen = [settings] { return run_savina(*settings); }; });
+  command.when_chosen([settings, &chosen, command] {
+    settings->workers_given = command.count("--workers") != 0;
+    chosen = [settings] { return run_savina(*settings); };
+  });
 }
 
 }  // namespace gyre::bench

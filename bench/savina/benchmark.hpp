@@ -16,6 +16,9 @@ struct Size {
   uint32_t under_way = 0;  ///< requests of one actor that are not answered yet, at most
 };
 
+/// Limits Size::under_way where it can be chosen: a handler sends so many messages at most.
+inline constexpr uint32_t most_under_way = 31;
+
 /// One benchmark: all that is the same whatever runs it, and its actors on Gyre.
 struct Benchmark {
   const char* name;

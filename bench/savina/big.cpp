@@ -8,6 +8,7 @@ namespace gyre::bench::savina {
 
 Benchmark big() {
   using namespace gyre_savina::big;
+  static_assert(gyre_savina::big::most_under_way == savina::most_under_way);
   return {.name = "big",
           .full = {.messages = 20'000, .actors = 120},
           .has_window = true,

@@ -8,6 +8,7 @@ namespace gyre::bench::savina {
 
 Benchmark dictionary() {
   using namespace gyre_savina::dictionary;
+  static_assert(gyre_savina::dictionary::most_under_way == savina::most_under_way);
   return {.name = "concurrent-dictionary",
           .full = {.messages = 10'000, .actors = clients},
           .has_window = true,

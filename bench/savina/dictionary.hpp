@@ -38,7 +38,6 @@ struct Client;
 struct Dictionary {
   using Handles = gyre::Handles<run::view::Start, view::Request, view::LastRequest, view::Leave>;
   static constexpr bool keys_side_by_side = true;
-  static constexpr uint32_t max_per_worker = most_instances + 1;
 
   uint32_t values[entries] = {};
   Operation answers[clients][most_under_way] = {};  // to the requests of rows whose last one has not come

@@ -91,7 +91,7 @@ Outcome run_on_engine(const Benchmark& benchmark, Size size, uint32_t instances,
       await_end(benchmark, client, instances, options.timeout);
       outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       outcome.values = values_of(benchmark, client, instances);
-      if (const Result<void> drained = runtime.drain(); !drained)
+      if (const Result<void> drained = runtime.drain(options.timeout); !drained)
         wrong(benchmark, "draining failed: " + drained.error().message());
     });
     const MailAccounts& mail = end.books.mail;
