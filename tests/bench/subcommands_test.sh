@@ -125,6 +125,25 @@ for row in rows:
     assert 0 < row["p50_ns"] <= row["p99_ns"] and row["p50_ratio"] > 0, row
 CHECK
 
+measures savina --only counting concurrent-dictionary bank-transaction --instances 1 3 --size-percent 2 1 \
+  --under-way 1 3 --cpu-workers 2 --one-core --interleave 2 <<'CHECK'
+engines = [engine["name"] for engine in document["engines"]]
+assert engines[:2] == ["cpu", "cpu, 1 worker"], engines
+wanted = [("counting", 0), ("concurrent-dictionary", 1), ("concurrent-dictionary", 3), ("bank-transaction", 256)]
+for name, under_way in wanted:
+    for instances, percent in ((1, 2), (3, 1)):
+        for engine in engines:
+            if engine.find(" 1 ") >= 0 and instances != 1: continue
+            row = one(name=name, engine=engine, instances=instances, under_way=under_way)
+            assert row["size_percent"] == percent and row["checked"] and len(row["seconds"]) == 2, row
+            assert row["messages"] > 0 < row["messages_per_s"], row
+        assert sum(row["fastest"] for row in rows if row["name"] == name and row["instances"] == instances
+                   and row["under_way"] == under_way) == 1, rows
+assert len(rows) == len(wanted) * (len(engines) + len(engines) // 2), rows
+assert one(name="counting", engine="cpu", instances=3)["messages"] == 3 * 10001
+assert one(name="concurrent-dictionary", engine="cpu", instances=1, under_way=3)["messages"] == 2 * 20 * 200
+CHECK
+
 measures soak --messages 4000 --threads 3 --workers 2 --packets 3-32 --preempt <<'CHECK'
 row, = rows
 assert row["messages"] == 4000 and row["threads"] == 3 and row["workers"] == 2, row
@@ -196,8 +215,12 @@ exits_with 2 "--packets 2-4: must be a number or a range, 3 to 32" soak --engine
 exits_with 2 "--packets 5-4: must be" soak --engine cpu --packets 5-4
 exits_with 2 "--seconds" idle --engine cpu --seconds 0
 exits_with 2 "--frames" frames --engine cpu --frames 0
+exits_with 2 "--only: fork must be one of ping-pong" savina --engine cpu --only fork
+exits_with 2 "--instances" savina --engine cpu --instances 0
+exits_with 2 "--under-way" savina --engine cpu --under-way 32
+exits_with 0 "give it 8 workers" savina --engine cpu --instances 1000 --size-percent 1 --only bank-transaction --cpu-workers 2
 exits_with 2 "two workers are needed" actors --workers 1
-for command in actors api throughput payload inference launch frames workers rollback sparse sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
+for command in actors savina api throughput payload inference launch frames workers rollback sparse sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
 status=0
 "$bench" --help | grep -q sample && status=1
 [ "$status" = 0 ] || { echo "gyre-bench --help shows what is not for users"; exit 1; }
