@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "common_options.hpp"
@@ -32,8 +33,8 @@ struct SavinaSettings {
   std::vector<uint32_t> percents{100};
   std::vector<std::string> only;
   std::vector<uint32_t> under_way{1};
-  bool workers_given = false;
   uint32_t rounds = 1;
+  std::optional<uint32_t> workers;
   uint32_t cpu_workers = 0, caf_threads = 0;  // 0: as many as CPUs
   std::string caf_policy = "stealing";
   bool one_core = false;
@@ -255,11 +256,12 @@ int run_savina(SavinaSettings& settings) {
   tools::catch_interrupts();
   std::FILE* const out = settings.json_file == "-" ? stderr : stdout;
   const uint32_t cpus = std::max(1u, std::thread::hardware_concurrency());
-  if (settings.cpu_workers == 0) settings.cpu_workers = cpus;
   if (settings.caf_threads == 0) settings.caf_threads = cpus;
   Machine machine = machine_of(options);
-  if (machine.engine == EngineKind::cuda && !settings.workers_given)
-    machine.options.workers = options.workers = workers_of_h100;
+  const bool on_cuda = machine.engine == EngineKind::cuda;
+  if (settings.cpu_workers == 0) settings.cpu_workers = on_cuda ? cpus : settings.workers.value_or(cpus);
+  options.workers = on_cuda ? settings.workers.value_or(workers_of_h100) : settings.cpu_workers;
+  machine.options.workers = options.workers;
   options.engine = machine.engine;
   options.transport = machine.transport;
   const std::vector<Contender> contenders = contenders_of(settings);
@@ -306,10 +308,15 @@ void add_savina(tools::ProgramCommand app, std::function<int()>& chosen) {
   const tools::ProgramCommand command = app.add_subcommand(
       "savina", "Benchmarks of the Savina suite on the GPU, on the CPU engine and on CAF, in one run.");
   tools::add_common_options(command, options, settings->json_file);
-  command.option("--workers")
-      .describe(fmt::format("workers of the CUDA engine (default: {}, four a multiprocessor of an "
-                            "H100); --cpu-workers has the CPU engine's",
-                            workers_of_h100));
+  command.remove_option("--actors-per-worker");  // each benchmark has what it needs
+  command.remove_option("--workers");
+  command
+      .add_option("--workers", settings->workers,
+                  fmt::format("workers of the CUDA engine (default: {}, four a multiprocessor of an H100); "
+                              "without a GPU as --cpu-workers",
+                              workers_of_h100))
+      .range(1u, 65535u)
+      .type_name("N");
   command
       .add_option("--instances", settings->instances,
                   "instances of a benchmark side by side; several numbers are as many rows")
@@ -362,12 +369,10 @@ void add_savina(tools::ProgramCommand app, std::function<int()>& chosen) {
 #endif
   command.footer(
       "Engines: cuda with --engine cuda, cpu, and caf where it was built with -DGYRE_BENCH_CAF=ON.\n"
-      "Checked: the result of each instance, against a plain loop.\n"
+      "Checked: the result of each instance, against a plain loop. A run that an engine has no room for is "
+      "shown as refused, with the reason, and is no error.\n"
       "Exit: 0 every result right, 1 one wrong, 2 bad usage, 3 engine not available here, 130 interrupted.");
-  command.when_chosen([settings, &chosen, command] {
-    settings->workers_given = command.count("--workers") != 0;
-    chosen = [settings] { return run_savina(*settings); };
-  });
+  command.when_chosen([settings, &chosen] { chosen = [settings] { return run_savina(*settings); }; });
 }
 
 }  // namespace gyre::bench
