@@ -7,6 +7,10 @@ $Cxx.namespace("gyre_savina::counting");
 struct Increment {
 }
 
-# Told behind the last increment: report what was counted.
+# Told behind a row of increments: say what was counted.
 struct Retrieve {
+}
+
+struct Counted {
+  count @0 :UInt64;
 }

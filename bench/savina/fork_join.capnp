@@ -8,6 +8,14 @@ struct Work {
   seed @0 :UInt64;
 }
 
+# Told behind the last work of a row, to the worker that has it: say when it is done.
+struct EndOfRow {
+  forker @0 :UInt64;  # whom to tell
+}
+
+struct RowDone {
+}
+
 # Told behind a worker's last work: report what came out.
 struct Finish {
   forker @0 :UInt64;  # whom to tell
