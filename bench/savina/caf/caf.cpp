@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <string_view>
 
 #include "savina/caf/instance.hpp"
