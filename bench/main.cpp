@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   gyre::bench::add_rtt(program.command(), chosen);
   gyre::bench::add_actors(program.command(), chosen);
   gyre::bench::add_api(program.command(), chosen);
+  gyre::bench::add_counters(program.command(), chosen);
   gyre::bench::add_frames(program.command(), chosen);
   gyre::bench::add_idle(program.command(), chosen);
   gyre::bench::add_inference(program.command(), chosen);

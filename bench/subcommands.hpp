@@ -11,6 +11,7 @@ namespace gyre::bench {
 void add_rtt(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_actors(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_api(tools::ProgramCommand app, std::function<int()>& chosen);
+void add_counters(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_frames(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_idle(tools::ProgramCommand app, std::function<int()>& chosen);
 void add_inference(tools::ProgramCommand app, std::function<int()>& chosen);

@@ -144,6 +144,19 @@ assert one(name="counting", engine="cpu", instances=3)["messages"] == 3 * 10001
 assert one(name="concurrent-dictionary", engine="cpu", instances=1, under_way=3)["messages"] == 2 * 20 * 200
 CHECK
 
+measures counters --counters 1000 --host-increments 20000 --actor-increments 30011 --created 20011 --touches 3 \
+  --threads 3 --workers 3 <<'CHECK'
+assert [row["name"] for row in rows] == ["host", "actors", "creation"], rows
+assert [row["counters"] for row in rows] == [1000, 1000, 20011], rows
+assert [row["increments"] for row in rows] == [20000, 30011, 3 * 20011], rows
+for row in rows:
+    assert row["checked"] and row["state_bytes"] == 16 and row["seconds"] > 0 < row["increments_per_s"], row
+creation = one(name="creation")
+assert 0.9 <= creation["room_used"] <= 0.96 and creation["actors_per_s"] > 0, creation
+assert 16 + 28 < creation["bytes_an_actor"] <= creation["most_bytes_an_actor"] == 48, creation
+assert creation["table_bytes"] < creation["actor_bytes"], creation
+CHECK
+
 measures soak --messages 4000 --threads 3 --workers 2 --packets 3-32 --preempt <<'CHECK'
 row, = rows
 assert row["messages"] == 4000 and row["threads"] == 3 and row["workers"] == 2, row
@@ -219,8 +232,11 @@ exits_with 2 "--only: fork must be one of ping-pong" savina --engine cpu --only 
 exits_with 2 "--instances" savina --engine cpu --instances 0
 exits_with 2 "--under-way" savina --engine cpu --under-way 32
 exits_with 0 "give it 8 workers" savina --engine cpu --instances 1000 --size-percent 1 --only bank-transaction --cpu-workers 2
+exits_with 2 "--part: creations must be one of host, actors, creation" counters --engine cpu --part creations
+exits_with 1 "of the tables' room is used" counters --engine cpu --part creation --created 20000 --full-percent 80
+exits_with 1 "bytes of tables, more than 48" counters --engine cpu --part creation --created 20000 --full-percent 91
 exits_with 2 "two workers are needed" actors --workers 1
-for command in actors savina api throughput payload inference launch frames workers rollback sparse sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
+for command in actors counters savina api throughput payload inference launch frames workers rollback sparse sweep soak idle; do exits_with 0 "Exit: 0" "$command" --help; done
 status=0
 "$bench" --help | grep -q sample && status=1
 [ "$status" = 0 ] || { echo "gyre-bench --help shows what is not for users"; exit 1; }
