@@ -9,6 +9,9 @@
 
 namespace gyre::bench {
 
+/// Kernels that measure by themselves end in far less.
+inline constexpr std::chrono::seconds kernel_end_timeout{60};
+
 /// A device's context, current in the thread that made this, with one loaded kernel and a stream. One
 /// thread's. No other kernel may live on the device meanwhile: loading one would wait for it.
 class CudaKernel {

@@ -14,7 +14,6 @@ namespace gyre::bench {
 
 namespace {
 
-constexpr std::chrono::seconds end_timeout{60};
 constexpr uint32_t slot_bytes = 64;
 // More than the two that are on the way: limits are raised and read while no message waits for them.
 constexpr uint32_t latency_allowance = 4, latency_slots = 64;
@@ -89,12 +88,13 @@ class Mailboxes {
   void run(CudaKernel& kernel, uint32_t threads, uint32_t blocks) {
     void* arguments[] = {&run_};
     kernel.launch(threads, arguments, blocks);
-    if (!kernel.wait_until_ended(end_timeout)) {
+    if (!kernel.wait_until_ended(kernel_end_timeout)) {
       for (Allocation* memory :
            {&mail_, &replies_, &host_, &tails_, &limits_, &results_, &received_, &samples_})
         memory->leave();
       kernel.abandon();
-      throw Error("running bare mailboxes: the kernel did not end within 60 s; please report it");
+      throw Error(fmt::format("running bare mailboxes: the kernel did not end within {} s; please report it",
+                              kernel_end_timeout.count()));
     }
     kernel.check_ended();
   }

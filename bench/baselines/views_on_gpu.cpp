@@ -13,7 +13,6 @@ namespace gyre::bench {
 
 namespace {
 constexpr size_t response_words = 128;  // as the kernel has them
-constexpr std::chrono::seconds end_timeout{60};
 }  // namespace
 
 cuda::CompiledKernel compile_views_kernel(int architecture, bool by_views) {
@@ -39,10 +38,12 @@ std::vector<uint64_t> views_cycles(int device, bool by_views, uint32_t count,
   auto request_bytes = uint32_t(request.size_bytes());
   void* arguments[] = {&samples, &count, &request_at, &request_bytes, &response_at};
   kernel.launch(32, arguments);
-  if (!kernel.wait_until_ended(end_timeout)) {
+  if (!kernel.wait_until_ended(kernel_end_timeout)) {
     memory.leak();
     kernel.abandon();
-    throw Error("timing the views on the GPU: the kernel did not end within 60 s; please report it");
+    throw Error(
+        fmt::format("timing the views on the GPU: the kernel did not end within {} s; please report it",
+                    kernel_end_timeout.count()));
   }
   kernel.check_ended();
   response.assign(host + count, host + count + response_words);
