@@ -28,7 +28,7 @@ namespace {
 
 using messages::EchoRequest;
 using messages::EchoResponse;
-using Outcome = Result<Reply<EchoResponse>>;
+using EchoOutcome = Result<Reply<EchoResponse>>;
 
 constexpr Address<actors::Echo> echo{};
 
@@ -46,20 +46,20 @@ auto ask(Client& client, const EchoMessage& message) {
 /// One outcome, from the thread that brings it to the measuring one, which spins for it.
 class Handed {
  public:
-  void put(Outcome outcome) {
+  void put(EchoOutcome outcome) {
     outcome_.emplace(std::move(outcome));
     there_.store(true, std::memory_order_release);
   }
-  Outcome take() {
+  EchoOutcome take() {
     while (!there_.load(std::memory_order_acquire)) __builtin_ia32_pause();
     there_.store(false, std::memory_order_relaxed);
-    Outcome outcome = std::move(*outcome_);
+    EchoOutcome outcome = std::move(*outcome_);
     outcome_.reset();
     return outcome;
   }
 
  private:
-  std::optional<Outcome> outcome_;
+  std::optional<EchoOutcome> outcome_;
   std::atomic<bool> there_{false};
 };
 
@@ -159,7 +159,7 @@ Row measure_beside_poller(const Plan& plan, uint32_t size) {
       [&started](Client& client, const EchoMessage& message) {
         if (std::exchange(started, true)) return;
         Handed handed;
-        ask(client, message).then([&handed](Outcome outcome) { handed.put(std::move(outcome)); });
+        ask(client, message).then([&handed](EchoOutcome outcome) { handed.put(std::move(outcome)); });
         expect_echo(message, handed.take());
       },
       [](Client& client, const EchoMessage& message) { expect_echo(message, ask(client, message).get()); });
@@ -170,7 +170,7 @@ Row measure_callback(const Plan& plan, uint32_t size) {
   return measure_way(
       plan, size, {"callback", "then(), and a flag that the asker spins on"},
       [&handed](Client& client, const EchoMessage& message) {
-        ask(client, message).then([&handed](Outcome outcome) { handed.put(std::move(outcome)); });
+        ask(client, message).then([&handed](EchoOutcome outcome) { handed.put(std::move(outcome)); });
         expect_echo(message, handed.take());
       });
 }
@@ -207,9 +207,9 @@ Row measure_asio_callback(const Plan& plan, uint32_t size) {
   boost::asio::io_context loop;
   return measure_way(plan, size, {"asio callback", "a handler of an io_context that the asker polls"},
                      [&loop](Client& client, const EchoMessage& message) {
-                       std::optional<Outcome> got;
+                       std::optional<EchoOutcome> got;
                        async_ask<EchoRequest>(client, echo, filling(message),
-                                              boost::asio::bind_executor(loop, [&got](Outcome outcome) {
+                                              boost::asio::bind_executor(loop, [&got](EchoOutcome outcome) {
                                                 got.emplace(std::move(outcome));
                                               }));
                        loop.restart();

@@ -25,7 +25,7 @@ namespace gyre::bench {
 
 namespace {
 
-using namespace gyre_counting;
+namespace counting = gyre_counting;
 using Clock = std::chrono::steady_clock;
 
 // Four blocks a multiprocessor of an H100 or H200.
@@ -57,7 +57,7 @@ struct Part {
   bool evenly = false;     // each counter gets as many
   uint32_t full_percent = 100;
 
-  uint64_t counter_of(uint64_t number) const { return gyre_counting::counter_of(number, counters, evenly); }
+  uint64_t counter_of(uint64_t number) const { return counting::counter_of(number, counters, evenly); }
   // Of the fullest worker.
   uint32_t counters_of_worker(uint32_t workers) const { return (counters + workers - 1) / workers; }
   // For how many counters each worker has room: the table is then about full_percent full.
@@ -82,7 +82,7 @@ struct Measured {
 
   double per_s() const { return double(part.increments) / seconds; }
   double bytes_of_counter() const { return double(table_bytes) / part.counters; }
-  static constexpr uint64_t most_bytes() { return detail::state_bytes<Counter>() + most_overhead; }
+  static constexpr uint64_t most_bytes() { return detail::state_bytes<counting::Counter>() + most_overhead; }
 };
 
 [[noreturn]] void wrong(const Part& part, std::string_view what) {
@@ -114,7 +114,7 @@ std::vector<Expected> expected_counts(const Part& part) {
                  if (n % at_once == 0) stop_if_interrupted();
                  Expected& counter = expected[part.counter_of(n)];
                  counter.increments.fetch_add(1, std::memory_order_relaxed);
-                 counter.sum.fetch_add(amount_of(n), std::memory_order_relaxed);
+                 counter.sum.fetch_add(counting::amount_of(n), std::memory_order_relaxed);
                }
              });
   return expected;
@@ -135,7 +135,7 @@ class ByWorker {
     std::fill(ends_.begin(), ends_.end(), 0);
     unsorted_.clear();
     for (uint64_t n = first; n < end; ++n) {
-      unsorted_.push_back({part.counter_of(n), amount_of(n)});
+      unsorted_.push_back({part.counter_of(n), counting::amount_of(n)});
       ++ends_[unsorted_.back().key % workers + 1];
     }
     for (uint64_t worker = 0; worker < workers; ++worker) ends_[worker + 1] += ends_[worker];
@@ -160,15 +160,15 @@ void increment_from_host(Client& client, const Part& part, const CountersSetting
     for (; first < end; first += std::min(at_once, end - first)) {
       stop_if_interrupted();
       const auto& told = by_worker.sort(part, first, first + std::min(at_once, end - first));
-      const TellManyResult sent = sender.tell_many<Increment>(
-          [&](size_t i) { return Address<Counter>{told[i].key}; }, told.size(),
-          [&](size_t i, Increment::Builder increment) { increment.setAmount(told[i].amount); });
+      const TellManyResult sent = sender.tell_many<counting::Increment>(
+          [&](size_t i) { return Address<counting::Counter>{told[i].key}; }, told.size(),
+          [&](size_t i, counting::Increment::Builder increment) { increment.setAmount(told[i].amount); });
       if (!sent) wrong(part, "an increment was refused: " + sent.failure.message());
     }
   });
-  std::vector<Future<Reply<Count>>> futures(std::min(workers, part.counters));
-  client.ask_many<CountRequest>([](size_t i) { return Address<Counter>{i}; }, futures,
-                                [](size_t, CountRequest::Builder) {});
+  std::vector<Future<Reply<counting::Count>>> futures(std::min(workers, part.counters));
+  client.ask_many<counting::CountRequest>([](size_t i) { return Address<counting::Counter>{i}; }, futures,
+                                          [](size_t, counting::CountRequest::Builder) {});
   for (auto& future : futures) {
     const auto reply = std::move(future).get();
     if (!reply) wrong(part, "an ask failed: " + reply.error().message());
@@ -180,9 +180,9 @@ uint64_t mail_of(const Part& part, uint32_t workers) {
   if (part.from_host) return 0;
   uint64_t messages = part.increments;
   for (uint32_t sender = 0; sender < workers; ++sender) {
-    const uint64_t increments = first_of_sender(part.increments, sender + 1, workers) -
-                                first_of_sender(part.increments, sender, workers);
-    if (increments != 0) messages += (increments - 1) / Sender::at_once;  // a sender's to itself
+    const uint64_t increments = counting::first_of_sender(part.increments, sender + 1, workers) -
+                                counting::first_of_sender(part.increments, sender, workers);
+    if (increments != 0) messages += (increments - 1) / counting::Sender::at_once;  // a sender's to itself
   }
   return messages;
 }
@@ -191,18 +191,19 @@ uint64_t mail_of(const Part& part, uint32_t workers) {
 // actors ended: how many there are is known. It asks again after a 256th of the time that has passed.
 void increment_from_actors(Runtime& runtime, Client& client, const Part& part, const Options& options) {
   const uint32_t workers = options.workers;
-  const auto sender = [](size_t i) { return Address<Sender>{i}; };
+  const auto sender = [](size_t i) { return Address<counting::Sender>{i}; };
   const auto check = [&](const TellManyResult& told) {
     if (!told) wrong(part, "a first message was refused: " + told.failure.message());
   };
-  check(client.tell_many<Among>(sender, workers, [&](size_t, Among::Builder among) {
+  check(client.tell_many<counting::Among>(sender, workers, [&](size_t, counting::Among::Builder among) {
     among.setCounters(part.counters);
     among.setSenders(uint16_t(workers));
     among.setEvenly(part.evenly);
   }));
   const auto begin = Clock::now();
-  check(client.tell_many<Start>(sender, workers,
-                                [&](size_t, Start::Builder start) { start.setIncrements(part.increments); }));
+  check(client.tell_many<counting::Start>(sender, workers, [&](size_t, counting::Start::Builder start) {
+    start.setIncrements(part.increments);
+  }));
   const uint64_t expected = mail_of(part, options.workers);
   for (;;) {
     const MailAccounts mail = runtime.books().mail;
@@ -245,7 +246,7 @@ void check_counters(Client& client, const Part& part, const CountersSettings& se
   in_threads(settings.threads, rows * together * workers, [&](uint64_t place, uint64_t end) {
     Client asker = client;
     std::vector<uint64_t> keys;
-    std::vector<Future<Reply<Count>>> futures;
+    std::vector<Future<Reply<counting::Count>>> futures;
     while (place < end) {
       stop_if_interrupted();
       keys.clear();
@@ -253,14 +254,14 @@ void check_counters(Client& client, const Part& part, const CountersSettings& se
         if (key_at(place) < part.counters) keys.push_back(key_at(place));
       }
       futures.resize(keys.size());
-      asker.ask_many<CountRequest>([&](size_t i) { return Address<Counter>{keys[i]}; }, futures,
-                                   [](size_t, CountRequest::Builder) {});
+      asker.ask_many<counting::CountRequest>([&](size_t i) { return Address<counting::Counter>{keys[i]}; },
+                                             futures, [](size_t, counting::CountRequest::Builder) {});
       for (size_t i = 0; i < keys.size(); ++i) {
         const auto reply = std::move(futures[i]).get();
         if (!reply) wrong(part, "an ask failed: " + reply.error().message());
         const uint32_t increments = expected[keys[i]].increments.load(std::memory_order_relaxed),
                        sum = expected[keys[i]].sum.load(std::memory_order_relaxed);
-        const Count::Reader count = *reply.value();
+        const counting::Count::Reader count = *reply.value();
         if (count.getIncrements() != increments || count.getSum() != sum) {
           wrong(part, fmt::format("counter {} has {} increments and the sum {} modulo 2^32, not {} and {}",
                                   keys[i], count.getIncrements(), count.getSum(), increments, sum));
@@ -275,27 +276,28 @@ Measured measure(const Part& part, const CountersSettings& settings) {
   Options options = settings.options;
   options.actors_per_worker = part.room(options.workers);
   const ActorTableLayout table =
-      ActorTables<Counter>::first(options.actors_per_worker);  // the counters' alone
+      ActorTables<counting::Counter>::first(options.actors_per_worker);  // the counters' alone
   measured.table_bytes = table.bytes() * options.workers;
   measured.used = double(part.counters) / (double(table.capacity) * options.workers);
   auto begin = Clock::now();
   const std::vector<Expected> expected = expected_counts(part);
   measured.expecting_seconds = seconds_since(begin);
-  const Termination end = run_on_gyre(ActorSet::of<Counter, Sender>(gyre_bench_counters::sources), options,
-                                      "counters " + part.name, [&](Runtime& runtime) {
-                                        Client client = runtime.client();
-                                        begin = Clock::now();
-                                        if (part.from_host) {
-                                          increment_from_host(client, part, settings);
-                                        } else {
-                                          increment_from_actors(runtime, client, part, options);
-                                        }
-                                        measured.seconds = seconds_since(begin);
-                                        measured.actor_bytes = runtime.stats().memory.actors;
-                                        begin = Clock::now();
-                                        check_counters(client, part, settings, expected);
-                                        measured.checking_seconds = seconds_since(begin);
-                                      });
+  const Termination end =
+      run_on_gyre(ActorSet::of<counting::Counter, counting::Sender>(gyre_bench_counters::sources), options,
+                  "counters " + part.name, [&](Runtime& runtime) {
+                    Client client = runtime.client();
+                    begin = Clock::now();
+                    if (part.from_host) {
+                      increment_from_host(client, part, settings);
+                    } else {
+                      increment_from_actors(runtime, client, part, options);
+                    }
+                    measured.seconds = seconds_since(begin);
+                    measured.actor_bytes = runtime.stats().memory.actors;
+                    begin = Clock::now();
+                    check_counters(client, part, settings, expected);
+                    measured.checking_seconds = seconds_since(begin);
+                  });
   const MailAccounts& mail = end.books.mail;
   const uint64_t sent = mail_of(part, options.workers);
   if (mail.sent != sent || mail.processed != sent) {
@@ -352,9 +354,9 @@ void print(std::FILE* out, const std::vector<Measured>& rows) {
                "actors a second\n"
                "tables: {:.1f} MiB, {:.1f} % of their room used; {:.2f} bytes an actor, {} allowed; with "
                "mailboxes, spill memory and counts: {:.1f} MiB\n",
-               row.part.counters, sizeof(Counter), row.seconds, row.part.counters / row.seconds * 1e-6,
-               double(row.table_bytes) / (1 << 20), 100 * row.used, row.bytes_of_counter(),
-               Measured::most_bytes(), double(row.actor_bytes) / (1 << 20));
+               row.part.counters, sizeof(counting::Counter), row.seconds,
+               row.part.counters / row.seconds * 1e-6, double(row.table_bytes) / (1 << 20), 100 * row.used,
+               row.bytes_of_counter(), Measured::most_bytes(), double(row.actor_bytes) / (1 << 20));
   }
 }
 
@@ -363,7 +365,7 @@ tools::Json to_json(const std::vector<Measured>& rows) {
   for (const Measured& row : rows) {
     json.push_back({{"name", row.part.name},
                     {"counters", row.part.counters},
-                    {"state_bytes", sizeof(Counter)},
+                    {"state_bytes", sizeof(counting::Counter)},
                     {"increments", row.part.increments},
                     {"checked", true},
                     {"seconds", row.seconds},
@@ -398,7 +400,7 @@ int run_counters(CountersSettings& settings) {
              "each part launches anew; {} threads of the host; one sender a worker, {} increments a call\n"
              "checked: every counter's increments and sum, by an ask, against a plain loop\n"
              "not measured: launches, which allocate the tables; the plain loop; the end of actors\n",
-             settings.threads, Sender::at_once);
+             settings.threads, counting::Sender::at_once);
   std::vector<Measured> rows;
   bool complete = true;
   try {
