@@ -38,7 +38,7 @@ const Benchmark& find(std::string_view name) {
 }
 
 // A size of one percent; of benchmarks with rows, with so many requests under way.
-Size small(const Benchmark& benchmark, uint32_t under_way = 1) {
+Size small_size(const Benchmark& benchmark, uint32_t under_way = 1) {
   Size size = benchmark.scaled(benchmark.full, 1);
   if (benchmark.has_window) size.under_way = under_way;
   return size;
@@ -57,8 +57,8 @@ void check_on_engine(const Benchmark& benchmark, const Size& size, uint32_t inst
 TEST_CASE("each benchmark of Savina gives on the CPU engine what a plain loop gives") {
   REQUIRE(benchmarks().size() == 8);
   for (const Benchmark& benchmark : benchmarks()) {
-    check_on_engine(benchmark, small(benchmark), 1, on_cpu(1));
-    check_on_engine(benchmark, small(benchmark), 5, on_cpu(3));
+    check_on_engine(benchmark, small_size(benchmark), 1, on_cpu(1));
+    check_on_engine(benchmark, small_size(benchmark), 5, on_cpu(3));
   }
 }
 
@@ -66,7 +66,7 @@ TEST_CASE(
     "rows of several requests under way give the same results, and so does a last row that is shorter") {
   for (const char* name : {"big", "concurrent-dictionary"}) {
     for (const uint32_t under_way : {2u, 31u}) {
-      check_on_engine(find(name), small(find(name), under_way), 3, on_cpu(2));
+      check_on_engine(find(name), small_size(find(name), under_way), 3, on_cpu(2));
     }
   }
 }
@@ -75,7 +75,7 @@ TEST_CASE("results of instances differ where the benchmark computes something of
   for (const char* name : {"ping-pong", "fork-join-throughput", "fork-join-create", "big",
                            "concurrent-dictionary", "bank-transaction"}) {
     INFO(name);
-    const std::vector<uint64_t> values = expected_values(find(name), small(find(name)), 2);
+    const std::vector<uint64_t> values = expected_values(find(name), small_size(find(name)), 2);
     CHECK(values[0] != values[1]);
   }
 }
@@ -91,7 +91,7 @@ TEST_CASE("a wrong result is an error that names the benchmark, the engine, the 
 TEST_CASE(
     "a bank with more transfers than its workers have room for is refused, and says how many it takes") {
   const Benchmark& bank = find("bank-transaction");
-  const Outcome outcome = run_on_engine(bank, small(bank), 1000, on_cpu(2));
+  const Outcome outcome = run_on_engine(bank, small_size(bank), 1000, on_cpu(2));
   CHECK(outcome.values.empty());
   CHECK_THAT(outcome.refused, containing("give it 8 workers"));
 }
@@ -99,7 +99,7 @@ TEST_CASE(
 TEST_CASE("a launch that is refused is an outcome, and no error") {
   Options options = on_cpu(1);
   options.region_budget = 4096;
-  const Outcome outcome = run_on_engine(find("counting"), small(find("counting")), 1, options);
+  const Outcome outcome = run_on_engine(find("counting"), small_size(find("counting")), 1, options);
   CHECK(outcome.values.empty());
   CHECK_THAT(outcome.refused, containing("4096"));
 }
@@ -129,7 +129,7 @@ TEST_CASE("an answer of a dictionary is possible only if it was written to that 
 TEST_CASE("each benchmark of Savina gives on CAF what a plain loop gives") {
   for (const Benchmark& benchmark : benchmarks()) {
     for (const char* policy : {"stealing", "sharing"}) {
-      const Size size = small(benchmark, policy == std::string("sharing") ? 7 : 1);
+      const Size size = small_size(benchmark, policy == std::string("sharing") ? 7 : 1);
       INFO(benchmark.name << ", work " << policy);
       const Outcome outcome = run_on_caf(benchmark, size, 3, {policy, 2}, std::chrono::minutes(1));
       CHECK(outcome.refused == "");
