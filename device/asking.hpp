@@ -42,10 +42,7 @@ class AskingContext : public SendingContext {
   /// Status::check_failed where the actor has no on_reply() for that state and response, and as of tell().
   template <class Request, class Actor, class Fill, class State>
   GYRE_DEVICE void ask(Address<Actor> to, Fill&& fill, const State& state) {
-    using Response = ResponseOf<Actor, Request>;
-    static_assert(
-        requires { typename Response::Reader; },
-        "ctx.ask<Request>(address, …): the actor's handler of the request has no response; tell it");
+    detail::check_can_be_asked<Actor, Request>();
     static_assert(
         __is_trivially_copyable(State) && sizeof(State) <= sizeof(OpenCall::content) && alignof(State) <= 16,
         "ctx.ask<Request>(address, fill, state): a state is trivially copyable, of 48 bytes at most");
@@ -53,8 +50,9 @@ class AskingContext : public SendingContext {
     if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
     GYRE_CHECK(staged_ < most_);  // more messages than gyre::Asking<N> allows
     constexpr uint64_t state_type = detail::type_hash<State>();
+    constexpr uint64_t response_type = detail::id_of_response<ResponseFrom<Actor, Request>>();
     // The asking actor has no on_reply(…, State, Response::Reader).
-    GYRE_CHECK(staging_.takes_reply(detail::reply_hash(state_type, Response::type_id, actor_type_)));
+    GYRE_CHECK(staging_.takes_reply(detail::reply_hash(state_type, response_type, actor_type_)));
     const uint64_t id = open_call(OpenCall::Kind::ask, [&](OpenCall& call) {
       call.state_type = state_type;
       new (call.content) State(state);
@@ -125,7 +123,7 @@ class AskingContext : public SendingContext {
     GYRE_CHECK(Request::type_id == request_id_);       // it reads another message
     GYRE_CHECK(body_bytes <= staging_.body_capacity);  // the message is larger than a slot: see --slot-bytes
     // The other actor's response is not this handler's.
-    GYRE_CHECK((!is_ask() || response_id<Actor, Request>() == response_id_));
+    GYRE_CHECK((!is_ask() || detail::id_of_response<ResponseFrom<Actor, Request>>() == response_id_));
     GYRE_CHECK(!deferred_);  // it was forwarded already, or is answered later
     Envelope envelope = envelope_to<Request, Actor>(actor_type, to.key);
     envelope.deadline_us = request().deadline_us;

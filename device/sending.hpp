@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/device/actor/ending.hpp>
+#include <gyre/device/actor/receiver.hpp>
 #include <gyre/device/address.hpp>
 #include <gyre/device/worker/staging.hpp>
 
@@ -153,8 +154,7 @@ class SendingContext : public Context {
   // Returns the number of the receiver's type; Staging::no_actor if the set has none.
   template <class Message, class Actor>
   GYRE_DEVICE uint32_t number_of() const {
-    static_assert(message_number<Actor, Message>() < HandlesOf<Actor>::count,
-                  "ctx.tell<Message>(address, …): the actor at that address has no handler for the message");
+    detail::check_can_be_sent<Actor, Message>();
     return staging_.number_of(detail::type_hash<Actor>());
   }
   // Of a message of an actor.

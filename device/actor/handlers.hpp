@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/bridge/region.hpp>
+#include <gyre/device/protocol.hpp>
 #include <gyre/messages/envelope.hpp>
 #include <gyre/messages/view.hpp>
 
@@ -15,16 +16,14 @@ class Asking;
 /// Lets a handler call tell_host(): its context lists it, as in gyre::Sending<4, gyre::ToHost>.
 struct ToHost {};
 
-/// Lists the requests of an actor with several handlers; an actor with one on() needs no list:
-/// `using Handles = gyre::Handles<view::Get, view::Add>;`
+/// Lists the requests of an actor with several handlers: `using Handles = gyre::Handles<view::Get,
+/// view::Add>;`. An actor with one on(), and one with a protocol (ProtocolOf), needs no list.
 template <class... Requests>
 struct Handles {
   static constexpr uint32_t count = sizeof...(Requests);
 };
 
 namespace detail {
-
-struct NoResponse {};
 
 template <class A, class B>
 struct Same {
@@ -90,13 +89,49 @@ template <class Actor, class ContextType, class Reader, class... Builder>
 GYRE_DEVICE auto handler_unless_overloaded(void (Actor::*on)(ContextType&, Reader, Builder...))
     -> decltype(handler_of<Reader>(on));
 
+template <class Actor, class Request>
+using HandlerOf = decltype(detail::handler_of<typename Request::Reader>(&Actor::on));
+template <class Actor, class Request>
+concept HasHandler = requires {
+  typename HandlerOf<Actor, Request>;
+};
+
+template <class... Requests>
+GYRE_DEVICE constexpr uint32_t count_of(Handles<Requests...>) {
+  return sizeof...(Requests);
+}
+template <class... Messages>
+GYRE_DEVICE constexpr uint32_t count_of(Accepts<Messages...>) {
+  return sizeof...(Messages);
+}
+
+template <class Request, class... Requests>
+GYRE_DEVICE constexpr uint32_t place_among() {
+  uint32_t n = 0;
+  (void)((Request::type_id == Requests::type_id ? true : (++n, false)) || ...);
+  return n;
+}
+template <class Request, class... Requests>
+GYRE_DEVICE constexpr uint32_t place_of(Handles<Requests...>) {
+  return place_among<Request, Requests...>();
+}
+template <class Request, class... Messages>
+GYRE_DEVICE constexpr uint32_t place_of(Accepts<Messages...>) {
+  return place_among<Request, typename Accepted<Messages>::Request...>();
+}
+
 template <class Actor>
 concept ListsItsHandlers = requires {
   typename Actor::Handles;
 };
-
 template <class Actor>
-struct HandlesOf {
+concept HasProtocol = (count_of(gyre::ProtocolOf<Actor>{}) != 0);
+template <class... Messages>
+GYRE_DEVICE Handles<typename Accepted<Messages>::Request...> requests_of(Accepts<Messages...>);
+
+// The requests that an actor says it handles: by Handles, by its protocol, or by its only on().
+template <class Actor>
+struct RequestsOf {
   static_assert(
       requires { detail::handler_unless_overloaded(&Actor::on); },
       "an actor needs on(gyre::Context&, Request::Reader, Response::Builder); one with several on() lists "
@@ -104,16 +139,98 @@ struct HandlesOf {
   using type = gyre::Handles<typename decltype(detail::handler_unless_overloaded(&Actor::on))::Request>;
 };
 template <ListsItsHandlers Actor>
-struct HandlesOf<Actor> {
+struct RequestsOf<Actor> {
   using type = typename Actor::Handles;
 };
+template <class Actor>
+requires(!ListsItsHandlers<Actor> && HasProtocol<Actor>) struct RequestsOf<Actor> {
+  using type = decltype(detail::requests_of(gyre::ProtocolOf<Actor>{}));
+};
 
-template <class Request, class... Requests>
-GYRE_DEVICE constexpr uint32_t place_of(Handles<Requests...>) {
-  uint32_t n = 0;
-  (void)((Request::type_id == Requests::type_id ? true : (++n, false)) || ...);
-  return n;
+template <class Response>
+GYRE_DEVICE constexpr uint64_t id_of_response() {
+  if constexpr (requires { Response::type_id; }) {
+    return Response::type_id;
+  } else {
+    return 0;
+  }
 }
+
+// Conditions of the checks below. Compilers print the failed one, with the names of actor and message.
+template <class Actor, class Message>
+GYRE_DEVICE constexpr bool has_handler() {
+  return HasHandler<Actor, typename Accepted<Message>::Request>;
+}
+template <class Actor, class Message>
+GYRE_DEVICE constexpr bool lists() {
+  using Listed = typename RequestsOf<Actor>::type;
+  return place_of<typename Accepted<Message>::Request>(Listed{}) < count_of(Listed{});
+}
+template <class Actor, class Message>
+GYRE_DEVICE constexpr bool lists_in_order() {
+  using Request = typename Accepted<Message>::Request;
+  return !lists<Actor, Message>() || place_of<Request>(typename RequestsOf<Actor>::type{}) ==
+                                         place_of<Request>(gyre::ProtocolOf<Actor>{});
+}
+template <class Actor, class Message>
+GYRE_DEVICE constexpr bool has_accepted_response() {
+  if constexpr (has_handler<Actor, Message>()) {
+    return id_of_response<typename HandlerOf<Actor, typename Accepted<Message>::Request>::Response>() ==
+           id_of_response<typename Accepted<Message>::Response>();
+  } else {
+    return true;  // check_handler() reports it
+  }
+}
+
+template <class Actor, class Request>
+GYRE_DEVICE constexpr bool check_handler() {
+  static_assert(has_handler<Actor, Request>(),
+                "the actor lists the message in its Handles or its protocol and has no handler for it: add "
+                "on(gyre::Context&, Message::Reader), or with a Response::Builder for a request");
+  return true;
+}
+template <class Actor, class Message>
+GYRE_DEVICE constexpr bool check_protocol() {
+  static_assert(lists<Actor, Message>(),
+                "the actor's protocol lists the message and its Handles do not: add the message to Handles "
+                "and a handler on() to the actor, or remove the message from gyre::Accepts");
+  static_assert(lists_in_order<Actor, Message>(),
+                "the actor's Handles list the message at another place than its protocol: begin Handles with "
+                "the messages of gyre::Accepts, in the same order");
+  static_assert(has_accepted_response<Actor, Message>(),
+                "the actor's handler has another response to the message than its protocol: write the "
+                "handler's as Response(Request) into gyre::Accepts, or the message alone if it has none");
+  return true;
+}
+template <class Actor, class... Requests>
+GYRE_DEVICE constexpr bool check_handlers(Handles<Requests...>) {
+  return (check_handler<Actor, Requests>() && ...);
+}
+template <class Actor, class... Messages>
+GYRE_DEVICE constexpr bool check_protocols(Accepts<Messages...>) {
+  return (check_protocol<Actor, Messages>() && ...);
+}
+
+template <class Actor, class... Requests>
+GYRE_DEVICE constexpr bool has_handlers(Handles<Requests...>) {
+  return (has_handler<Actor, Requests>() && ...);
+}
+template <class Requests, bool handled>
+struct IfHandled {
+  using type = Requests;
+};
+template <class Requests>
+struct IfHandled<Requests, false> {
+  using type = Handles<>;  // so that the check's error is the only one
+};
+
+template <class Actor>
+struct HandlesOf {
+  using Requests = typename RequestsOf<Actor>::type;
+  static_assert(check_handlers<Actor>(Requests{}));
+  static_assert(check_protocols<Actor>(gyre::ProtocolOf<Actor>{}));
+  using type = typename IfHandled<Requests, has_handlers<Actor>(Requests{})>::type;
+};
 
 }  // namespace detail
 
@@ -121,20 +238,10 @@ GYRE_DEVICE constexpr uint32_t place_of(Handles<Requests...>) {
 template <class Actor>
 using HandlesOf = typename detail::HandlesOf<Actor>::type;
 
-namespace detail {
-template <class Actor, class Request>
-using HandlerOf = decltype(detail::handler_of<typename Request::Reader>(&Actor::on));
-}  // namespace detail
-
 /// Names the view of Actor's response to the view Request; detail::NoResponse if the handler takes only
 /// tells.
 template <class Actor, class Request>
 using ResponseOf = typename detail::HandlerOf<Actor, Request>::Response;
-
-template <class Actor, class Request>
-inline constexpr bool answers = requires {
-  typename ResponseOf<Actor, Request>;
-};
 
 namespace detail {
 template <class Actor, class Request>
@@ -279,20 +386,10 @@ template <class... Actors>
 GYRE_DEVICE constexpr bool any_sends() {
   return ((most_sent<Actors>() != 0) || ...);
 }
-/// Returns the number of Request among the handlers of Actor; their count if it has no such handler.
-template <class Actor, class Request>
-GYRE_DEVICE constexpr uint32_t message_number() {
-  return detail::place_of<Request>(HandlesOf<Actor>{});
-}
-
 /// Returns the Cap'n Proto id of Actor's response to Request; 0 if the handler takes only tells.
 template <class Actor, class Request>
 GYRE_DEVICE constexpr uint64_t response_id() {
-  if constexpr (requires { ResponseOf<Actor, Request>::type_id; }) {
-    return ResponseOf<Actor, Request>::type_id;
-  } else {
-    return 0;
-  }
+  return detail::id_of_response<ResponseOf<Actor, Request>>();
 }
 
 namespace detail {

@@ -43,10 +43,6 @@ GYRE_DEVICE_INLINE void visit_tables(ActorList<Actors...>, const EngineMemory& m
 
 namespace detail {
 
-template <class... Requests>
-GYRE_DEVICE constexpr uint32_t count_of(Handles<Requests...>) {
-  return sizeof...(Requests);
-}
 GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
   return message_type == lifecycle_message::start || message_type == lifecycle_message::stop;
 }

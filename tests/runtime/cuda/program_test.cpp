@@ -10,6 +10,7 @@
 #include <gyre_handlers_actors_sources.hpp>
 #include <gyre_ledger_actors_sources.hpp>
 #include <gyre_mirror_actors_sources.hpp>
+#include <gyre_rally_actors_sources.hpp>
 #include <gyre_relay_actors_sources.hpp>
 #include <gyre_telling_actors_sources.hpp>
 
@@ -17,6 +18,7 @@
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "support/abacus.hpp"
@@ -24,6 +26,8 @@
 #include "support/actors/handlers.hpp"
 #include "support/actors/ledger.hpp"
 #include "support/actors/mirror.hpp"
+#include "support/actors/ping.hpp"
+#include "support/actors/pong.hpp"
 #include "support/actors/relay.hpp"
 #include "support/actors/telling.hpp"
 #include "support/catch.hpp"
@@ -262,6 +266,56 @@ struct Several {
   CHECK(says(fits + "  static constexpr bool rollback_on_error = true;",
              "on_batch() and rollback_on_error exclude each other"));
   CHECK(says(fits + "  static constexpr uint32_t most_in_batch = 33;", "most_in_batch is 2 to 32 messages"));
+}
+
+TEST_CASE("NVRTC names actor and message of what handlers cannot send, and of broken protocols") {
+  if (gyre_test::without_nvrtc()) return;
+  std::vector<SourceText> headers;
+  for (const SourceFile& file : gyre_rally_actors::sources.files) {
+    headers.push_back({std::string(file.name), std::string(file.text)});
+  }
+  const std::string text = gyre_test::read_file(GYRE_TEST_MISTAKES);
+  const auto error_of_mistake = [&](int number) {
+    return error_of(ActorSet::from_source("#define MISTAKE " + std::to_string(number) + "\n" + text,
+                                          {"gyre_mistakes::Sender", "gyre_mistakes::Keeper"}, headers));
+  };
+  CHECK(error_of_mistake(0) == "it compiled");
+  // What stands behind each mistake, as in mistakes_test.sh.
+  const auto behind = [](const std::string& line, const std::string& mark) {
+    const size_t at = line.find(mark);
+    return at == std::string::npos ? std::string() : line.substr(at + mark.size());
+  };
+  int number = 0, mistakes = 0;
+  std::string error;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (const std::string digits = behind(line, "if MISTAKE == "); !digits.empty())
+      number = std::stoi(digits);
+    if (std::string names = behind(line, "// names: "); !names.empty()) {
+      ++mistakes;
+      error = error_of_mistake(number);
+      INFO("mistake " << number << ":\n" << error);
+      const size_t comma = names.find(", ");
+      CHECK(error.find(names.substr(0, comma)) != std::string::npos);
+      CHECK(error.find(names.substr(comma + 2)) != std::string::npos);
+    }
+    if (const std::string says = behind(line, "// says: "); !says.empty()) {
+      INFO("mistake " << number << ":\n" << error);
+      CHECK(error.find(says) != std::string::npos);
+    }
+  }
+  CHECK(mistakes == 12);
+}
+
+TEST_CASE("actors that know each other by their protocols compile", "[.slow]") {
+  if (gyre_test::without_nvrtc()) return;
+  const auto set = ActorSet::of<gyre_rally::Ping, gyre_rally::Pong>(gyre_rally_actors::sources);
+  for (const uint32_t block : {32u, 256u}) {
+    const cuda::CompiledKernel kernel = cuda::compile(set, 90, block);
+    INFO(kernel.log);
+    CHECK(kernel.log.empty());
+    check_description(kernel, set.description());
+  }
 }
 
 TEST_CASE("a kernel that does not compile is an error with the compiler's own lines") {
