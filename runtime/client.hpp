@@ -1,6 +1,7 @@
 // The client: sends typed requests to actors.
 #pragma once
 
+#include <gyre/device/actor/receiver.hpp>
 #include <gyre/messages/official.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/address.hpp>
@@ -58,6 +59,30 @@ struct TellManyResult {
   explicit operator bool() const { return failure.status == Status::ok; }
 };
 
+namespace detail {
+template <class Type>
+concept IsMessageClass = requires {
+  typename Type::Reader;
+  typename Type::Builder;
+};
+// The official class of the response of an actor.
+template <class Request, class Actor>
+struct ResponseTo {
+  using View = typename ViewOf<Request>::type;
+  static_assert(check_can_be_sent<Actor, View>());
+  static_assert(check_can_be_asked<Actor, View>());
+  using type = capnp::AnyPointer;  // so that the check's error is the only one
+};
+template <class Request, class Actor>
+requires(!IsMessageClass<Actor> &&
+         is_answered<Actor, typename ViewOf<Request>::type>()) struct ResponseTo<Request, Actor> {
+  using type = typename OfficialOf<ResponseFrom<Actor, typename ViewOf<Request>::type>>::type;
+};
+// In place of an actor's type, the response of a function for a NamedAddress: this function is not for it.
+template <class Request, IsMessageClass Response>
+struct ResponseTo<Request, Response> {};
+}  // namespace detail
+
 /// Sends messages to actors. Copies are cheap. Thread-safe: any thread may use any copy. A Client may outlive
 /// its Runtime: every message is then refused with Status::terminated. In a child of fork() every message is
 /// refused with Status::forked. Every sending function throws std::bad_alloc if there is no memory to build
@@ -74,7 +99,7 @@ class Client {
  public:
   /// Names the official class of the response of `Actor` to `Request`.
   template <class Request, class Actor>
-  using ResponseTo = typename OfficialOf<ResponseOf<Actor, typename ViewOf<Request>::type>>::type;
+  using ResponseTo = typename detail::ResponseTo<Request, Actor>::type;
   /// Names the actor type of the addresses that the function `To` returns.
   template <class To>
   using ActorOf = typename std::invoke_result_t<To&, size_t>::Actor;
@@ -411,6 +436,7 @@ class Client {
 
   template <class Request, class Actor>
   Result<detail::Destination> resolve(const detail::Core& core, Address<Actor> to) const {
+    detail::check_can_be_sent<Actor, typename ViewOf<Request>::type>();
     const Handler* const handler = core.actors().find(actor_id<Actor>, ViewOf<Request>::type::type_id);
     if (handler == nullptr) return Failure{Status::unknown_actor};
     return detail::Destination{core.worker_of(to.key), handler->actor_type, handler->message_type, to.key,
