@@ -82,6 +82,10 @@ struct alignas(256) WorkerLine {
   // Of messages to the host; stored with those.
   uint64_t told_sent;     ///< that its handlers sent
   uint64_t told_refused;  ///< calls of tell_host() that returned false
+  // Of timers; stored with those.
+  uint64_t timers_set;        ///< that its handlers set
+  uint64_t timers_done;       ///< that have sent their one message
+  uint64_t timers_cancelled;  ///< by a handler, by a drain, or because their actor is gone
 };
 
 /// Returns how many slots of a worker's D2H ring are kept for its handlers' messages to the host, in sets

@@ -4,6 +4,8 @@
 #include <gyre/device/actor/ending.hpp>
 #include <gyre/device/actor/receiver.hpp>
 #include <gyre/device/address.hpp>
+#include <gyre/device/timer.hpp>
+#include <gyre/device/worker/mail_memory.hpp>
 #include <gyre/device/worker/staging.hpp>
 
 namespace gyre {
@@ -124,6 +126,9 @@ class SendingContext : public Context {
   GYRE_DEVICE uint32_t refused_by_host() const { return refused_by_host_; }
   /// Keys that spawn() has taken.
   GYRE_DEVICE uint32_t spawned() const { return spawned_; }
+  /// Staged messages that are for the worker's timers; how many of them set one.
+  GYRE_DEVICE uint32_t staged_for_timers() const { return staged_for_timers_; }
+  GYRE_DEVICE uint32_t timers_set() const { return timers_set_; }
 
  protected:
   GYRE_DEVICE void allow(uint32_t most) { most_ = most; }
@@ -141,6 +146,42 @@ class SendingContext : public Context {
     ++staged_;
     ++staged_to_host_;
     return true;
+  }
+  template <class Message, class Actor, class Fill>
+  GYRE_DEVICE Timer stage_timer(Duration delay, Duration period, Address<Actor> to, Fill&& fill) {
+    const uint32_t actor_type = number_of<Message, Actor>();
+    if (actor_type == Staging::no_actor) {
+      end(Status::unknown_actor, 0, 0);
+      return {};
+    }
+    GYRE_CHECK_RETURN(staged_ < most_,
+                      Timer{});  // more messages than gyre::Sending<N> or gyre::Asking<N> allows
+    if (staging_.timers() + timers_set_ >= MailLayout::timers) {
+      end(Status::timers_full, MailLayout::timers, 0);
+      return {};
+    }
+    // Not 0: no timer's is. A worker gives out 2^48.
+    const Timer timer{uint64_t(staging_.worker()) << 48 | (staging_.timers_ever() + timers_set_ + 1)};
+    Envelope envelope = envelope_to<Message, Actor>(actor_type, to.key);
+    envelope.flags = envelope_flags::timer;
+    if (rank() == 0) staging_.timer_request(staged_) = {timer.id, delay.ns, period.ns, 0};
+    stage<Message>(staged_, envelope, rank() == 0, fill);
+    ++staged_;
+    ++staged_for_timers_;
+    ++timers_set_;
+    return timer;
+  }
+  GYRE_DEVICE void stage_cancellation(Timer timer) {
+    if (timer.id == 0) return;
+    GYRE_CHECK(timer.id >> 48 == staging_.worker());  // an actor of another worker set the timer
+    GYRE_CHECK(staged_ < most_);  // more messages than gyre::Sending<N> or gyre::Asking<N> allows
+    if (rank() == 0) {
+      staging_.timer_request(staged_) = {timer.id, 0, 0, 1};
+      write_envelope(staging_.message(staged_), {0, 0, 0, 0, 0, 0, 0, 0, envelope_flags::timer}, 0,
+                     actor_type_);
+    }
+    ++staged_;
+    ++staged_for_timers_;
   }
   template <class Actor>
   GYRE_DEVICE void tell_lifecycle(Address<Actor> to, uint16_t lifecycle) {
@@ -200,18 +241,20 @@ class SendingContext : public Context {
   uint32_t staged_to_host_ = 0;
   uint32_t refused_by_host_ = 0;
   uint32_t spawned_ = 0;
+  uint32_t staged_for_timers_ = 0;
+  uint32_t timers_set_ = 0;
 };
 
 namespace detail {
 /// The context that a handler declares: Made with what the declaration allows.
 /// @tparam Made_  the context that the worker makes
-/// @tparam May    further rights: gyre::ToHost
+/// @tparam May    further rights: gyre::ToHost, gyre::Timers
 template <class Made_, uint32_t most, class... May>
 class DeclaredContext : public Made_ {
   static_assert(most >= 1 && most <= 32,
                 "gyre::Sending<N>, gyre::Asking<N>: a handler may send 1 to 32 messages");
-  static_assert((Same<May, ToHost>::value() && ...),
-                "gyre::Sending<N, …>, gyre::Asking<N, …>: gyre::ToHost is what may follow N");
+  static_assert(((Same<May, ToHost>::value() || Same<May, Timers>::value()) && ...),
+                "gyre::Sending<N, …>, gyre::Asking<N, …>: gyre::ToHost and gyre::Timers may follow N");
 
  public:
   using Made = Made_;
@@ -234,6 +277,49 @@ class DeclaredContext : public Made_ {
                   "ctx.tell_host<Message>(fill): the handler's context says that it tells the host: "
                   "gyre::Sending<N, gyre::ToHost>& ctx");
     return this->template stage_to_host<Message>(fill);
+  }
+
+  /// Sends a message to an actor once `delay` has passed since the handler ended well. It counts as one of N
+  /// messages. Every thread of the team must call it, as tell(). Never waits. The message is not sent if this
+  /// actor has stopped by then.
+  /// @tparam Message  as of tell()
+  /// @param delay  `gyre::Duration::milliseconds(5)`. The message is never early. It is late by the time that
+  ///               that the worker's handlers take, and by the step of the GPU's clock, up to 1 µs
+  /// @param to     as of tell(); it may be the calling actor
+  /// @param fill   as of tell(); called now, not when the message is sent
+  /// @returns the timer, for cancel(); equal in all threads
+  /// The handler's message fails with Status::timers_full where 256 timers of the worker are set, and as of
+  /// tell().
+  template <class Message, class Actor, class Fill>
+  GYRE_DEVICE Timer send_after(Duration delay, Address<Actor> to, Fill&& fill) {
+    require_timers();
+    return this->template stage_timer<Message>(delay, Duration{}, to, fill);
+  }
+  /// Sends equal messages to an actor again and again, the first once `period` has passed, until the timer is
+  /// cancelled or this actor has stopped. Times that pass while the worker cannot send are left out; the
+  /// others keep their rhythm. Otherwise as send_after().
+  /// @param period  not 0: the handler's message fails with Status::check_failed
+  template <class Message, class Actor, class Fill>
+  GYRE_DEVICE Timer send_every(Duration period, Address<Actor> to, Fill&& fill) {
+    require_timers();
+    GYRE_CHECK_RETURN(period.ns != 0, Timer{});  // a period is at least 1 ns
+    return this->template stage_timer<Message>(period, period, to, fill);
+  }
+  /// Cancels a timer, once the handler has ended well. It counts as one of N messages. Every thread of the
+  /// team must call it, as tell(). A message that the timer has sent already arrives nevertheless. Where the
+  /// timer is done, or cancelled, nothing happens.
+  /// @param timer  set by this actor, or by another of the same worker: the handler's message fails with
+  ///               Status::check_failed for those of other workers
+  GYRE_DEVICE void cancel(Timer timer) {
+    require_timers();
+    this->stage_cancellation(timer);
+  }
+
+ private:
+  GYRE_DEVICE static constexpr void require_timers() {
+    static_assert(is_listed<Timers, May...>(),
+                  "ctx.send_after(…), ctx.send_every(…), ctx.cancel(…): the handler's context says that it "
+                  "sets timers: gyre::Sending<N, gyre::Timers>& ctx");
   }
 };
 }  // namespace detail

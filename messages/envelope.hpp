@@ -21,6 +21,8 @@ inline constexpr uint8_t to_asker = 32;
 /// A message of an actor to the host: `correlation` is the message's Cap'n Proto type id, `key` and
 /// `actor_type` are the actor's.
 inline constexpr uint8_t to_host = 64;
+/// Of a message that a handler has staged, not of one that is sent: for the worker's timers.
+inline constexpr uint8_t timer = 128;
 }  // namespace envelope_flags
 
 /// In-band control messages (Envelope::message_type where flags has `control`).
@@ -100,7 +102,8 @@ struct ErrorBody {
   /// malformed: word offset of the offending pointer; handler_failed: the handler's own code; check_failed:
   /// the line; reply_too_large: the capacity in bytes; expired: how late, in microseconds; actor_table_full:
   /// actors there is room for; bad_buffer: see BadHandle; scratch_full: the actor's scratch_bytes;
-  /// mailbox_full: the worker that refused it; open_calls_full: calls that a worker has room for
+  /// mailbox_full: the worker that refused it; open_calls_full: calls that a worker has room for;
+  /// timers_full: timers that a worker has room for
   uint32_t detail;
   uint64_t where;  ///< malformed: a MalformedField; check_failed: a source_name_hash; expired: the actor's
                    ///< key; bad_buffer: see BadHandle; scratch_full: bytes that the handler wanted in all;

@@ -30,6 +30,7 @@ enum class Status : uint32_t {
   mailbox_full = 34,      ///< no memory to keep a message between actors: it was refused
   open_calls_full = 35,   ///< the handler asked or promised more than its worker has room for
   actor_stopped = 36,     ///< the actor that was to answer later was stopped before
+  timers_full = 37,       ///< the handler set a timer that its worker has no room for
   // The host's own, which never cross the bus. Refused by the client: nothing was accepted, nothing was sent.
   ring_full = 1,  ///< no room in the worker's H2D ring (or in its prepaid D2H ring) within the time allowed
   call_table_full = 2,  ///< every call slot is taken by a call in flight or a reply that nobody released

@@ -72,8 +72,8 @@ bool is_type_name(std::string_view name) {
   return identifier(name);
 }
 
-MailLayout mail_layout(const Options& options, bool asks) {
-  return {options.workers, options.slot_bytes, options.spill_chunks(), asks};
+MailLayout mail_layout(const Options& options, const ActorSet& actors) {
+  return {options.workers, options.slot_bytes, options.spill_chunks(), actors.asks(), actors.sets_timers()};
 }
 
 }  // namespace
@@ -316,7 +316,12 @@ uint32_t ActorSet::most_sent() const {
 
 bool ActorSet::tells_host() const {
   return std::any_of(description_.begin(), description_.end(),
-                     [](const ActorDescription& actor) { return actor.tells_host != 0; });
+                     [](const ActorDescription& actor) { return actor.tells_host(); });
+}
+
+bool ActorSet::sets_timers() const {
+  return std::any_of(description_.begin(), description_.end(),
+                     [](const ActorDescription& actor) { return actor.sets_timers(); });
 }
 
 bool ActorSet::asks() const {
@@ -326,12 +331,12 @@ bool ActorSet::asks() const {
 
 uint64_t ActorSet::mail_bytes(const Options& options) const {
   if (most_sent() == 0) return 0;
-  return mail_layout(options, asks()).reserved_bytes();
+  return mail_layout(options, *this).reserved_bytes();
 }
 
 uint64_t ActorSet::mail_bytes_not_zeroed(const Options& options) const {
   if (most_sent() == 0) return 0;
-  return mail_bytes(options) - mail_layout(options, asks()).zeroed_bytes();
+  return mail_bytes(options) - mail_layout(options, *this).zeroed_bytes();
 }
 
 std::string ActorSet::problems(const Options& options) const {

@@ -158,8 +158,10 @@ class ActorSet {
   uint32_t most_sent() const;
   /// Returns whether a handler of the set may ask other actors; false if the handlers are not known yet.
   bool asks() const;
-  /// Whether a handler of any of them may tell the host.
+  /// Returns whether a handler of the set may tell the host; false if the handlers are not known yet.
   bool tells_host() const;
+  /// Returns whether a handler of the set may set timers; false if the handlers are not known yet.
+  bool sets_timers() const;
   /// Returns the bytes of all workers' mailboxes; 0 if no handler sends.
   uint64_t mail_bytes(const Options& options) const;
   /// Returns how many of these bytes, the last ones, the engine need not zero.

@@ -65,6 +65,17 @@ struct ToldAccounts {
   uint64_t under_way() const { return sent > handled + dropped ? sent - handled - dropped : 0; }
 };
 
+/// Counts what became of the timers that actors set by send_after() and send_every(). Each is done, was
+/// cancelled, or is set. Counts lag as those of MailAccounts do. What timers send counts as mail.
+struct TimerAccounts {
+  uint64_t set = 0;
+  uint64_t done = 0;       ///< of send_after(): have sent their message
+  uint64_t cancelled = 0;  ///< by a handler, by Runtime::drain(), or because their actor stopped
+
+  /// Returns the number of timers that may still send; after terminate(), that were lost.
+  uint64_t pending() const { return set > done + cancelled ? set - done - cancelled : 0; }
+};
+
 /// Counts what became of every message of a runtime. Exact once the runtime has terminated. While it runs,
 /// the counts lag: workers report theirs with their credits.
 ///
@@ -75,6 +86,7 @@ struct Books {
   TellAccounts tells;
   MailAccounts mail;
   ToldAccounts told;
+  TimerAccounts timers;
   /// Dead letters and expired asks that the bounded log had no room for.
   uint64_t dead_letters_dropped = 0;
   uint64_t corrupt_slots = 0;  ///< slots that held no message; 0 unless memory was overwritten
@@ -102,6 +114,9 @@ struct Books {
     told.handled += other.told.handled;
     told.dropped += other.told.dropped;
     told.refused += other.told.refused;
+    timers.set += other.timers.set;
+    timers.done += other.timers.done;
+    timers.cancelled += other.timers.cancelled;
     dead_letters_dropped += other.dead_letters_dropped;
     corrupt_slots += other.corrupt_slots;
     return *this;

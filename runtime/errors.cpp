@@ -227,6 +227,11 @@ std::string text_of(const Failure& failure) {
           "such calls open already; launch with more --workers, or have actors wait for replies before they "
           "ask again",
           failure.detail);
+    case Status::timers_full:
+      return fmt::format(
+          "handling a message: the handler sets a timer, and its worker has {} already; launch with more "
+          "--workers, or have actors cancel timers that they do not need",
+          failure.detail);
     case Status::actor_stopped:
       return "waiting for a reply: the actor that was to answer later was stopped before; stop it after it "
              "has answered";

@@ -89,6 +89,8 @@ constexpr ErrorEntry entries[] = {
            "launch with more --workers, or have actors wait for replies before they ask again"),
     status(Status::actor_stopped, "actor_stopped", "the actor that was to answer later was stopped before",
            "stop it after it has answered"),
+    status(Status::timers_full, "timers_full", "the handler sets a timer, and its worker has 256 of them",
+           "launch with more --workers, or have actors cancel timers that they do not need"),
     status(Status::worker_stuck, "worker_stuck",
            "a worker did not answer a control command before its deadline; its memory stays allocated, or its engine process is killed",
            "wait longer, or have long handlers ask ctx.should_stop()"),

@@ -15,6 +15,8 @@ template <uint32_t most, class... May>
 class Asking;
 /// Lets a handler call tell_host(): its context lists it, as in gyre::Sending<4, gyre::ToHost>.
 struct ToHost {};
+/// Lets a handler set timers by send_after() and send_every(): listed as ToHost is.
+struct Timers {};
 
 /// Lists the requests of an actor with several handlers: `using Handles = gyre::Handles<view::Get,
 /// view::Add>;`. An actor with one on(), and one with a protocol (ProtocolOf), needs no list.
@@ -46,18 +48,21 @@ struct RightsOf<Context> {
   GYRE_DEVICE static constexpr uint32_t most_sent() { return 0; }
   GYRE_DEVICE static constexpr bool asks() { return false; }
   GYRE_DEVICE static constexpr bool tells_host() { return false; }
+  GYRE_DEVICE static constexpr bool sets_timers() { return false; }
 };
 template <uint32_t most, class... May>
 struct RightsOf<Sending<most, May...>> {
   GYRE_DEVICE static constexpr uint32_t most_sent() { return most; }
   GYRE_DEVICE static constexpr bool asks() { return false; }
   GYRE_DEVICE static constexpr bool tells_host() { return is_listed<ToHost, May...>(); }
+  GYRE_DEVICE static constexpr bool sets_timers() { return is_listed<Timers, May...>(); }
 };
 template <uint32_t most, class... May>
 struct RightsOf<Asking<most, May...>> {
   GYRE_DEVICE static constexpr uint32_t most_sent() { return most; }
   GYRE_DEVICE static constexpr bool asks() { return true; }
   GYRE_DEVICE static constexpr bool tells_host() { return is_listed<ToHost, May...>(); }
+  GYRE_DEVICE static constexpr bool sets_timers() { return is_listed<Timers, May...>(); }
 };
 template <class ContextType>
 concept IsHandlersContext = requires {
@@ -339,6 +344,7 @@ struct AllRights {
   GYRE_DEVICE static constexpr uint32_t most_sent() { return largest(Rights::most_sent()...); }
   GYRE_DEVICE static constexpr bool asks() { return (Rights::asks() || ...); }
   GYRE_DEVICE static constexpr bool tells_host() { return (Rights::tells_host() || ...); }
+  GYRE_DEVICE static constexpr bool sets_timers() { return (Rights::sets_timers() || ...); }
 };
 template <class Actor, class... Requests, class... States>
 GYRE_DEVICE AllRights<RightsToHandle<Actor, Requests>...,
@@ -365,6 +371,16 @@ GYRE_DEVICE constexpr bool asks() {
 template <class Actor>
 GYRE_DEVICE constexpr bool tells_host() {
   return detail::RightsOfActor<Actor>::tells_host();
+}
+/// Returns whether a handler of Actor may set timers.
+template <class Actor>
+GYRE_DEVICE constexpr bool sets_timers() {
+  return detail::RightsOfActor<Actor>::sets_timers();
+}
+/// Whether a handler of Actors may set timers: then their workers have tables of them.
+template <class... Actors>
+GYRE_DEVICE constexpr bool any_sets_timers() {
+  return (sets_timers<Actors>() || ...);
 }
 /// Whether a handler of Actors may tell the host: then a part of their workers' rings is kept for it.
 template <class... Actors>

@@ -12,6 +12,8 @@
 //                slot for each call that may be open: replies never wait for room
 //   open calls   what those replies are for, and the asks that are to be answered later (open_calls.hpp)
 //
+// Where a handler sets timers, also their table (timer_table.hpp).
+//
 // A worker whose outbox has no room for what one handler may send is held: until messages have left it
 // handles only mail whose handlers do not send. So senders wait for receivers, and nothing is lost. But there
 // is no deadlock: a worker that is held for long moves its mailbox to its queue, by which others can send to
@@ -24,6 +26,7 @@
 #include <gyre/device/worker/mail_queues.hpp>
 #include <gyre/device/worker/open_calls.hpp>
 #include <gyre/device/worker/staging.hpp>
+#include <gyre/device/worker/timer_table.hpp>
 
 namespace gyre {
 
@@ -41,7 +44,8 @@ struct MailLimits {
 /// memory of the engine and of the group; stays where it is.
 /// @tparam asks        a handler of the set takes gyre::Asking
 /// @tparam tells_host  a handler of the set may tell the host
-template <bool asks, bool tells_host>
+/// @tparam sets_timers a handler of the set may set timers
+template <bool asks, bool tells_host, bool sets_timers>
 class Mail : public MailLimits {
  public:
   /// Counts of messages; see WorkerLine.
@@ -231,13 +235,13 @@ class Mail : public MailLimits {
   // ---- Messages out
 
   /// Sends what the handler staged for actors, in its order, and clears staging. Never waits.
-  /// @param to_host  messages among them that are the host's
-  GYRE_DEVICE_INLINE void send(uint32_t staged, uint32_t to_host) {
+  /// @param others  messages among them that are not for actors, but for the host or for timers
+  GYRE_DEVICE_INLINE void send(uint32_t staged, uint32_t others) {
     staged = PollGroup::broadcast(staged);
     GYRE_ROLLED
     for (uint32_t first = 0; first < staged; first += PollGroup::size()) {
       const uint32_t left = staged - first, n = left < PollGroup::size() ? left : PollGroup::size();
-      const bool has_one = PollGroup::rank() < n && !is_to_host(staging_.message(first + PollGroup::rank()));
+      const bool has_one = PollGroup::rank() < n && is_to_actor(staging_.message(first + PollGroup::rank()));
       const uint32_t to = has_one ? worker_of(staging_.message(first + PollGroup::rank())) : me_;
       const bool may_go = has_one && to != me_ && !outbox_.has_one_for(to);
       const Claims claims = claim(may_go, to);
@@ -255,15 +259,18 @@ class Mail : public MailLimits {
         }
       }
     }
-    counts_.sent += staged - to_host;
+    counts_.sent += staged - others;
     PollGroup::sync();
     staging_.clear(staged);
     PollGroup::sync();
   }
   /// Whether a staged message is the host's.
   GYRE_DEVICE static bool is_to_host(const uint32_t* message) {
-    if constexpr (!tells_host) return false;
-    return (reinterpret_cast<const Envelope*>(message)->flags & envelope_flags::to_host) != 0;
+    return tells_host && has_flag(message, envelope_flags::to_host);
+  }
+  /// Whether it is for a timer.
+  GYRE_DEVICE static bool is_for_timer(const uint32_t* message) {
+    return sets_timers && has_flag(message, envelope_flags::timer);
   }
   /// Whether messages wait, for slots or to be handled: the worker must go on, for nobody wakes it.
   GYRE_DEVICE bool has_waiting() const { return outbox_.count() != 0 || !queue_.empty(); }
@@ -283,6 +290,20 @@ class Mail : public MailLimits {
     }
   }
 #endif
+
+  // ---- Timers
+
+  GYRE_DEVICE TimerTable& timers() { return timers_; }
+  /// Sends the messages of timers that are due. Not while a message is in hand. Never waits: where the worker
+  /// is held, or more are due than a handler may send, the others stay due.
+  GYRE_DEVICE_INLINE void send_due() {
+    if (!assert_warp_uniform(timers_.any() && !is_held())) return;
+    const uint32_t due = timers_.take_due(staging_.layout.most_sent,
+                                          [this](uint32_t n, const uint32_t* message, uint32_t body_bytes) {
+                                            copy_message(staging_.message(n), message, body_bytes);
+                                          });
+    if (assert_warp_uniform(due != 0)) send(due, 0);
+  }
 
   // ---- Calls
 
@@ -371,6 +392,11 @@ class Mail : public MailLimits {
       Memory::store_relaxed(line_->told_sent, counts_.told_sent);
       Memory::store_relaxed(line_->told_refused, counts_.told_refused);
     }
+    if constexpr (sets_timers) {
+      Memory::store_relaxed(line_->timers_set, timers_.counts().set);
+      Memory::store_relaxed(line_->timers_done, timers_.counts().done);
+      Memory::store_relaxed(line_->timers_cancelled, timers_.counts().cancelled);
+    }
   }
 
  private:
@@ -396,7 +422,7 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE Mail(const Bridge& bridge, Bridge::Place place, const EngineMemory& memory,
                    const Staging& staging)
-      : layout_{place.workers, bridge.shape.slot_bytes, place.spill_chunks, asks},
+      : layout_{place.workers, bridge.shape.slot_bytes, place.spill_chunks, asks, sets_timers},
         begin_(MailLayout::begin(memory, place.worker, place.workers)),
         own_(begin_ + layout_.own(place.worker)),
         shape_(layout_.shape()),
@@ -421,11 +447,19 @@ class Mail : public MailLimits {
         reply_rings_{reinterpret_cast<Packet*>(begin_ + layout_.reply_rings()),
                      reinterpret_cast<uint64_t*>(begin_ + layout_.reply_tails()), layout_.reply_shape()},
         replies_(reply_rings_, me_),
-        calls_(own_ + layout_.open_call_table(), &staging_.open_calls(), me_) {}
+        calls_(own_ + layout_.open_call_table(), &staging_.open_calls(), me_),
+        timers_(own_ + layout_.timer_table(), layout_.queue_stride(), staging_) {}
 
   GYRE_DEVICE static Staging of_all_workers(Staging staging, uint32_t workers) {
     staging.layout.workers = workers;
     return staging;
+  }
+  GYRE_DEVICE static bool has_flag(const uint32_t* message, uint8_t flag) {
+    return (reinterpret_cast<const Envelope*>(message)->flags & flag) != 0;
+  }
+  GYRE_DEVICE static bool is_to_actor(const uint32_t* message) {
+    if constexpr (!tells_host && !sets_timers) return true;
+    return !has_flag(message, envelope_flags::to_host | envelope_flags::timer);
   }
   // Of what all workers share.
   template <class T>
@@ -649,22 +683,21 @@ class Mail : public MailLimits {
   // Takes the message whose begin found() saw, if it is whole, and begins to load the one behind it.
   GYRE_DEVICE_INLINE bool take_from_mailbox() {
     const uint32_t k = PollGroup::rank();
-    const uint32_t body_bytes = MailHead::body_bytes(PollGroup::broadcast(packet_.data[MailHead::size_word]));
-    const uint32_t needed = packets_for(body_bytes);
+    const uint32_t size = PollGroup::broadcast(packet_.data[MailHead::size_word]);
+    const uint32_t needed = packets_for(MailHead::body_bytes(size));
     if (needed > shape_.packets()) return skip_slot();
     uint32_t* const message = staging_.mail(0);
     bool whole = k >= needed || packet_.stamp == next_slot_.stamp();
     uint32_t origin = 0;
     Packet packet = packet_;
     PollGroup::sync();
+    staging_.sender_type() = MailHead::sender_type(size);  // all threads store the same: no branch
     GYRE_ROLLED
     for (uint32_t p = k; p < needed; p += PollGroup::size()) {
       if (p != k) packet = WorkersMemory::load(next_slot_.slot()[p]);
       whole = whole && packet.stamp == next_slot_.stamp();
       if (p == MailHead::origin_word / words_a_packet)
         origin = packet.data[MailHead::origin_word % words_a_packet] & MailHead::origin_mask;
-      if (p == MailHead::size_word / words_a_packet)
-        staging_.sender_type() = MailHead::sender_type(packet.data[MailHead::size_word % words_a_packet]);
       MailHead::unmark(packet, p);
       unpack(packet, message, p);
     }
@@ -718,6 +751,7 @@ class Mail : public MailLimits {
   WorkerRings<WorkersMemory> reply_rings_;
   ReplyRing<WorkersMemory> replies_;
   OpenCalls calls_;
+  TimerTable timers_;
   Packet packet_{};             // of the next slot, that this thread has loaded
   Packet reply_packet_{};       // the first one of the reply ring's next slot
   uint32_t moved_ = 0;          // messages in the queue that were moved out of the mailbox

@@ -18,6 +18,8 @@ struct MailLayout {
     messages_a_chunk = 64,  ///< also in the ring of each worker's queue
     open_calls = 256,       ///< of a worker: also the slots of its reply ring
     open_call_bytes = 80,
+    timers = 256,  ///< of a worker
+    timer_bytes = 32,
     alignment = 128
   };
 
@@ -29,6 +31,7 @@ struct MailLayout {
   uint32_t slot_bytes;
   uint32_t chunks;    ///< that all workers share: see ChunkPool
   bool asks = false;  ///< a handler of the set takes gyre::Asking: workers have reply rings and open calls
+  bool sets_timers = false;  ///< a handler of the set may set timers
 
   /// A mailbox: slots for all that workers are granted, and as many again or fewer to spare.
   GYRE_DEVICE constexpr RingShape shape() const {
@@ -80,8 +83,14 @@ struct MailLayout {
   GYRE_DEVICE static constexpr uint64_t open_call_table_bytes() {
     return open_calls * (open_call_bytes + sizeof(uint16_t));
   }
-  GYRE_DEVICE constexpr uint64_t own_bytes() const {
+  GYRE_DEVICE constexpr uint64_t timer_table() const {
     return open_call_table() + (asks ? rounded(open_call_table_bytes()) : 0);
+  }
+  GYRE_DEVICE constexpr uint64_t timer_table_bytes() const {
+    return timers * (timer_bytes + uint64_t(queue_stride()) * sizeof(uint32_t));
+  }
+  GYRE_DEVICE constexpr uint64_t own_bytes() const {
+    return timer_table() + (sets_timers ? rounded(timer_table_bytes()) : 0);
   }
 
   // From outbox() on.

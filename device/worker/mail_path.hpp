@@ -127,6 +127,7 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::take_mail() {
   if constexpr (asks()) {
     if (assert_warp_uniform(mail_.take_failing())) end_failing_calls();
   }
+  if constexpr (sets_timers()) mail_.send_due();
   if (mail_.is_quiet()) {
     mail_.note_quiet();
     return false;
@@ -281,6 +282,10 @@ GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
     mail_.staged_to_host = context.staged_to_host();
     mail_.count_told(0, context.refused_by_host());
   }
+  if constexpr (sets_timers()) {
+    mail_.staged_for_timers = context.staged_for_timers();
+    mail_.timers_set = context.timers_set();
+  }
   mail_.spawned = context.spawned();
   if constexpr (asks()) {
     mail_.opened = context.opened();
@@ -291,9 +296,13 @@ GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
 // thread calls.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
-  // Not before the barrier: other threads of the handler read the number.
+  // Not before the barrier: other threads of the handler read these numbers.
   if (mail_.spawned != 0 && HandlerGroup::rank() == 0) staging().spawned() += mail_.spawned;
   mail_.spawned = 0;
+  if constexpr (sets_timers()) {
+    if (mail_.timers_set != 0 && HandlerGroup::rank() == 0) staging().timers_ever() += mail_.timers_set;
+    mail_.timers_set = 0;
+  }
   if constexpr (asks()) {
     if (status != Status::ok) {
       mail_.deferred = false;
@@ -311,7 +320,8 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
   if (status == Status::ok) {
     if (polls() && assert_warp_uniform(mail_.staged != 0)) {
       send_staged_to_host();
-      mail_.send(mail_.staged, mail_.staged_to_host);
+      obey_staged_for_timers();
+      mail_.send(mail_.staged, mail_.staged_to_host + mail_.staged_for_timers);
     }
   } else {  // a thread may have staged more than this one knows
     const Staging all = staging();
@@ -321,6 +331,20 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
   }
   mail_.staged = 0;
   mail_.staged_to_host = 0;
+  mail_.staged_for_timers = 0;
+}
+// Sets and cancels timers as the handler asked. Polling threads.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::obey_staged_for_timers() {
+  if constexpr (sets_timers()) {
+    if (!assert_warp_uniform(PollGroup::broadcast(mail_.staged_for_timers) != 0)) return;
+    const uint32_t staged = PollGroup::broadcast(mail_.staged);
+    const uint64_t now = TimerTable::now_for_all();
+    GYRE_ROLLED
+    for (uint32_t n = 0; n < staged; ++n) {
+      if (assert_warp_uniform(mail_.is_for_timer(staging().message(n)))) mail_.timers().obey(n, now);
+    }
+  }
 }
 // Sends the messages to the host that the handler staged. Polling threads.
 template <class... Actors>

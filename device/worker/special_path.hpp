@@ -220,6 +220,9 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
   if constexpr (asks()) {
     if (is_gone && polls()) mail_.fail_promises_of(envelope.actor_type, envelope.key);
   }
+  if constexpr (sets_timers()) {
+    if (is_gone && polls()) mail_.timers().cancel_of(envelope.actor_type, envelope.key);
+  }
 }
 
 template <class... Actors>
@@ -269,6 +272,9 @@ GYRE_DEVICE void Worker<Actors...>::answer_actor([[maybe_unused]] const Envelope
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::answer_control(const Envelope& envelope) {
   if (polls()) report_.publish_counts(*shared_, requests_.ticket());
+  if constexpr (sets_timers()) {
+    if (polls()) mail_.timers().drain();
+  }
   if constexpr (sends()) {
     if (polls()) mail_.publish_counts();
   }

@@ -54,16 +54,18 @@ struct StagingLayout {
   uint32_t workers = 0;            ///< of the engine. Only what lies behind messages() depends on it
   bool asks = false;               ///< a handler takes gyre::Asking
   uint32_t reply_handlers = 0;     ///< of all types
+  bool sets_timers = false;        ///< a handler may set timers
 
   /// Of a message that fills a slot.
   GYRE_DEVICE static constexpr uint32_t words_of(const RingShape& shape) {
     return (shape.packets() * words_a_packet + 3) / 4 * 4;
   }
 
-  enum : uint32_t { flags_words = 8, most_mail_words = 4096, producer_words = 2, consumer_words = 3 };
+  enum : uint32_t { flags_words = 12, most_mail_words = 4096, producer_words = 2, consumer_words = 3 };
   enum : uint32_t {
     reply_words = 16,  ///< CallInHand
-    error_words = 12   ///< an error reply to an actor
+    error_words = 12,  ///< an error reply to an actor
+    timer_words = 8    ///< TimerRequest
   };
   /// Messages of actors that may be in hand at once.
   GYRE_DEVICE constexpr uint32_t most_mail() const {
@@ -78,7 +80,13 @@ struct StagingLayout {
   /// What the reply in hand is for.
   GYRE_DEVICE constexpr uint32_t call() const { return replies() + (2 * reply_handlers + 3) / 4 * 4; }
   GYRE_DEVICE constexpr uint32_t error() const { return call() + (asks ? uint32_t(reply_words) : 0); }
-  GYRE_DEVICE constexpr uint32_t mail() const { return error() + (asks ? uint32_t(error_words) : 0); }
+  /// What the handler in hand asks of timers: one for each message that it may send.
+  GYRE_DEVICE constexpr uint32_t timer_requests() const {
+    return error() + (asks ? uint32_t(error_words) : 0);
+  }
+  GYRE_DEVICE constexpr uint32_t mail() const {
+    return timer_requests() + (sets_timers ? most_sent * timer_words : 0);
+  }
   GYRE_DEVICE constexpr uint32_t messages() const { return mail() + most_mail() * mail_stride(); }
   /// What the worker knows of every other: MailboxProducer::Peer and MailboxConsumer::Peer.
   GYRE_DEVICE constexpr uint32_t producers() const { return messages() + most_sent * message_words; }
@@ -101,6 +109,16 @@ struct CallInHand {
   uint64_t reserved;
 };
 static_assert(sizeof(CallInHand) == StagingLayout::reply_words * sizeof(uint32_t));
+
+/// What a handler asks of its worker's timers, beside the staged message of the same number: to set one that
+/// sends that message, or to cancel one. In the group's own memory.
+struct TimerRequest {
+  uint64_t id;         ///< Timer::id
+  uint64_t delay_ns;   ///< until its first message
+  uint64_t period_ns;  ///< from one message to the next; 0: it sends one
+  uint64_t cancels;    ///< 1: cancels that timer; there is no message
+};
+static_assert(sizeof(TimerRequest) == StagingLayout::timer_words * sizeof(uint32_t));
 
 /// Where a handler finds the memory for what it sends. Refers to it. A plain value.
 struct Staging {
@@ -125,6 +143,12 @@ struct Staging {
   GYRE_DEVICE uint32_t& host_room() const { return memory[5]; }
   /// Keys that actors of this worker gave to those that they created.
   GYRE_DEVICE uint64_t& spawned() const { return *at<uint64_t>(6); }
+  /// Timers of the worker that are set; those that were ever set.
+  GYRE_DEVICE uint32_t& timers() const { return memory[8]; }
+  GYRE_DEVICE uint64_t& timers_ever() const { return *at<uint64_t>(10); }
+  GYRE_DEVICE TimerRequest& timer_request(uint32_t n) const {
+    return at<TimerRequest>(layout.timer_requests())[n];
+  }
   /// Calls of the worker that are open: see OpenCalls.
   GYRE_DEVICE uint32_t& open_calls() const { return memory[3]; }
   GYRE_DEVICE CallInHand& call() const { return *at<CallInHand>(layout.call()); }

@@ -11,6 +11,7 @@
 //   mail.hpp          messages between actors, in sets with a handler that sends
 //   mail_path.hpp     how the worker takes one
 //   open_calls.hpp    asks between actors whose reply is still to come
+//   timer_table.hpp   messages that actors send later
 #pragma once
 
 #include <gyre/bridge/region.hpp>
@@ -46,15 +47,17 @@ enum class Named : uint32_t {
   several    // several of actors, of one type
 };
 // What a worker that has mail remembers of the message in hand.
-template <bool asks, bool tells_host>
-struct MailInHand : Mail<asks, tells_host> {
-  using Mail<asks, tells_host>::Mail;
+template <bool asks, bool tells_host, bool sets_timers>
+struct MailInHand : Mail<asks, tells_host, sets_timers> {
+  using Mail<asks, tells_host, sets_timers>::Mail;
   GYRE_DEVICE Named in_hand() const { return is_in_hand ? Named::of_actor : Named::of_host; }
   bool is_in_hand = false;  // the message in hand is of another actor, not of the host
   Named named = Named::of_host;
   uint32_t named_types = 0;            // of several
   uint32_t staged = 0;                 // messages that the handler in hand has staged
   uint32_t staged_to_host = 0;         // those to the host among them
+  uint32_t staged_for_timers = 0;      // and those for timers
+  uint32_t timers_set = 0;             // timers that it sets
   uint32_t spawned = 0;                // keys that it has taken
   uint32_t opened = 0;                 // calls that it wrote
   bool deferred = false;               // it has not answered the ask in hand, which another handler does
@@ -65,20 +68,20 @@ struct MailInHand : Mail<asks, tells_host> {
 struct NoMail {
   GYRE_DEVICE NoMail(const Bridge&, const EngineMemory&, const Staging&) {}
 };
-template <bool sends, bool asks, bool tells_host>
+template <bool sends, bool asks, bool tells_host, bool sets_timers>
 struct Sends {
   using HandlerContext = Context;
   using MailType = NoMail;
 };
-template <bool tells_host>
-struct Sends<true, false, tells_host> {
+template <bool tells_host, bool sets_timers>
+struct Sends<true, false, tells_host, sets_timers> {
   using HandlerContext = SendingContext;
-  using MailType = MailInHand<false, tells_host>;
+  using MailType = MailInHand<false, tells_host, sets_timers>;
 };
-template <bool tells_host>
-struct Sends<true, true, tells_host> {
+template <bool tells_host, bool sets_timers>
+struct Sends<true, true, tells_host, sets_timers> {
   using HandlerContext = AskingContext;
-  using MailType = MailInHand<true, tells_host>;
+  using MailType = MailInHand<true, tells_host, sets_timers>;
 };
 
 }  // namespace detail
@@ -142,7 +145,8 @@ class Worker {
             mail_side_by_side<Actors...>(),
             workers,
             any_asks<Actors...>(),
-            any_asks<Actors...>() ? reply_handler_count<Actors...>() : 0};
+            any_asks<Actors...>() ? reply_handler_count<Actors...>() : 0,
+            any_sets_timers<Actors...>()};
   }
 
   /// Works until commanded to stop. Calls `pause(n)` after the n-th empty poll in a row.
@@ -191,6 +195,14 @@ class Worker {
     if constexpr (sends()) return mail_.has_waiting();
     return false;
   }
+  /// Nanoseconds until the next timer may be due; ~0 if none is set: how long the worker may sleep. One
+  /// thread.
+  GYRE_DEVICE uint64_t ns_to_next_timer() {
+    if constexpr (sets_timers()) {
+      if (mail_.timers().any()) return mail_.timers().ns_to_next(now_ns());
+    }
+    return ~uint64_t(0);
+  }
 #endif
 
   /// Replies that the worker has sent. Polling threads.
@@ -236,6 +248,7 @@ class Worker {
   GYRE_DEVICE static constexpr bool sends() { return any_sends<Actors...>(); }
   GYRE_DEVICE static constexpr bool asks() { return any_asks<Actors...>(); }
   GYRE_DEVICE static constexpr bool tells_host() { return any_tells_host<Actors...>(); }
+  GYRE_DEVICE static constexpr bool sets_timers() { return any_sets_timers<Actors...>(); }
   // Lists the replies of one type; returns where the next one's go.
   template <class Actor, class... States>
   GYRE_DEVICE static uint64_t* list_replies(Awaits<States...>, uint32_t actor_type, uint64_t* reply) {
@@ -251,7 +264,8 @@ class Worker {
   GYRE_DEVICE static constexpr bool mail_side_by_side() {
     return compares_packets && ((side_by_side<Types>() != SideBySide::none) || ...);
   }
-  using SendsType = detail::Sends<any_sends<Actors...>(), any_asks<Actors...>(), any_tells_host<Actors...>()>;
+  using SendsType = detail::Sends<any_sends<Actors...>(), any_asks<Actors...>(), any_tells_host<Actors...>(),
+                                  any_sets_timers<Actors...>()>;
   using HandlerContext = typename SendsType::HandlerContext;
   using MailType = typename SendsType::MailType;
 
@@ -514,6 +528,7 @@ class Worker {
   GYRE_DEVICE_INLINE void send_staged(Status status);
   GYRE_DEVICE void update_host_room();
   GYRE_DEVICE void send_staged_to_host();
+  GYRE_DEVICE void obey_staged_for_timers();
   GYRE_DEVICE void count_tell(bool processed);
   GYRE_DEVICE void count_deferred();
   GYRE_DEVICE bool answers_now(bool is_ask) const;

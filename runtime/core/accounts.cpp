@@ -32,6 +32,7 @@ Books Accounts::books() const {
     books.corrupt_slots += Memory::load_relaxed(line.corrupt);
   }
   books.mail = mail();
+  books.timers = timers();
   books.asks.accepted = counts_.sum(Count::asks_accepted);
   books.tells.accepted = counts_.sum(Count::tells_accepted);
   books.dead_letters_dropped = dead_letters_.dropped();
@@ -51,6 +52,19 @@ MailAccounts Accounts::mail() const {
     mail.sent += Memory::load_relaxed(bridge.bridge().worker_line->mail_sent);
   }
   return mail;
+}
+
+TimerAccounts Accounts::timers() const {
+  TimerAccounts timers;
+  for (const HostBridge& bridge : host_.bridges) {
+    const WorkerLine& line = *bridge.bridge().worker_line;
+    timers.done += Memory::load_relaxed(line.timers_done);
+    timers.cancelled += Memory::load_relaxed(line.timers_cancelled);
+  }
+  for (const HostBridge& bridge : host_.bridges) {
+    timers.set += Memory::load_relaxed(bridge.bridge().worker_line->timers_set);
+  }
+  return timers;
 }
 
 void Accounts::add_unprocessed(uint32_t worker, const Envelope& envelope, const uint32_t* payload,

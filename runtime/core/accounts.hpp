@@ -62,6 +62,8 @@ class Accounts {
   Books books() const;
   /// Adds up the workers' counts of messages between actors, as they were published last.
   MailAccounts mail() const;
+  /// Adds up their counts of timers, likewise.
+  TimerAccounts timers() const;
 
   /// Counts a message that a worker never took, and keeps it as a dead letter. `payload`: envelope and body.
   void add_unprocessed(uint32_t worker, const Envelope& envelope, const uint32_t* payload, Status reason);

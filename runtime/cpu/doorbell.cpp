@@ -39,8 +39,9 @@ bool Doorbell::prepare_sleep() {
   return false;
 }
 
-bool Doorbell::sleep() {
-  detail::futex_wait(detail::whole(state_), asleep, clock_ns_() + heartbeat_ns);
+bool Doorbell::sleep(uint64_t most_ns) {
+  const int64_t longest_ns = most_ns < uint64_t(heartbeat_ns) ? int64_t(most_ns) : heartbeat_ns;
+  detail::futex_wait(detail::whole(state_), asleep, clock_ns_() + longest_ns);
   const uint32_t state = state_.load(std::memory_order_acquire);  // pairs with the exchange in wake_worker()
   if (state == asleep) return true;
   spin_pays_ = !spin_pays_ && state == woken_soon;

@@ -65,7 +65,7 @@ class Doorbell final : public WorkerSleep {
   void wake(uint64_t correlation) override;
   void yield() override;
   bool prepare_sleep() override;
-  bool sleep() override;
+  bool sleep(uint64_t most_ns) override;
   void end_sleep() override;
   void ring_worker(uint32_t worker) override { others_[worker]->ring(); }
 

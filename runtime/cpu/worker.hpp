@@ -64,7 +64,7 @@ class CpuWorkerOf final : public CpuWorker {
         } else if (!prepared) {
           worker_.publish_pending_credit();
           prepared = sleep.prepare_sleep();  // and polls once more
-        } else if (prepared = sleep.sleep(); !prepared) {
+        } else if (prepared = sleep.sleep(worker_.ns_to_next_timer()); !prepared) {
           backoff.reset();
           spins = sleep.spin_pays();
         }

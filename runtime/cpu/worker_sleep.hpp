@@ -36,9 +36,10 @@ class WorkerSleep {
   /// Makes messages and commands wake the worker from now on. Call it before the last poll. Returns false if
   /// the system refuses the fence; it has slept for a moment then.
   virtual bool prepare_sleep() = 0;
-  /// Sleeps until woken, at most until the next heartbeat. Call it after prepare_sleep() and a poll that
-  /// found nothing. Returns true if the worker may sleep again; false if it was woken and must prepare again.
-  virtual bool sleep() = 0;
+  /// Sleeps until woken, at most until the next heartbeat or for `most_ns` nanoseconds. Call it after
+  /// prepare_sleep() and a poll that found nothing. Returns true if the worker may sleep again; false if it
+  /// was woken and must prepare again.
+  virtual bool sleep(uint64_t most_ns) = 0;
   /// Ends the preparation. Call it when a poll after prepare_sleep() found something.
   virtual void end_sleep() = 0;
 

@@ -48,7 +48,7 @@ class MailWarp {
       : shape_(shape),
         region_(1 << 18),
         tables_(1 << 14),
-        mail_{2, shape.slot_bytes, spill_chunks, any_asks<Actors...>()} {
+        mail_{2, shape.slot_bytes, spill_chunks, any_asks<Actors...>(), any_sets_timers<Actors...>()} {
     warp::fibers = {};
     RegionLayout layout;
     layout.workers = 2;

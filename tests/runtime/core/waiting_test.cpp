@@ -19,6 +19,8 @@ using detail::WaitedSleep;
 
 namespace {
 
+constexpr uint64_t no_timer = ~uint64_t(0);
+
 // A worker in a region of its own, whose sleep is the test's.
 class WorkerThatSleeps final : public WorkerSleep {
  public:
@@ -59,7 +61,7 @@ class WorkerThatSleeps final : public WorkerSleep {
     did += "prepare, ";
     return on_prepare();
   }
-  bool sleep() override {
+  bool sleep(uint64_t) override {
     did += "sleep, ";
     return on_sleep();
   }
@@ -185,13 +187,13 @@ TEST_CASE("a bell that rings ends its worker's sleep, also one that has not begu
   bell.ring();  // for a worker that is awake
   REQUIRE(bell.prepare_sleep());
   bell.ring();
-  CHECK_FALSE(bell.sleep());  // woken, not at the end of heartbeat_ns
+  CHECK_FALSE(bell.sleep(no_timer));  // woken, not at the end of heartbeat_ns
   for (int round = 0; round < 1000; ++round) {
     std::atomic<bool> prepared{false};
     std::thread worker([&] {
       if (!bell.prepare_sleep()) return;
       prepared = true;
-      while (bell.sleep()) {
+      while (bell.sleep(no_timer)) {
       }
     });
     while (!prepared) std::this_thread::yield();
@@ -208,7 +210,7 @@ bool spin_pays_after(Doorbell& bell, int64_t after_ns) {
   REQUIRE(bell.prepare_sleep());
   doorbell_clock_ns += after_ns;
   bell.ring();
-  CHECK_FALSE(bell.sleep());
+  CHECK_FALSE(bell.sleep(no_timer));
   return bell.spin_pays();
 }
 }  // namespace
@@ -237,10 +239,10 @@ TEST_CASE("a worker is waking from when it is woken until it runs, and need not 
   CHECK(bell.queued());
   bell.ring();
   CHECK(bell.queued());
-  CHECK_FALSE(bell.sleep());
+  CHECK_FALSE(bell.sleep(no_timer));
   CHECK_FALSE(bell.queued());
   REQUIRE(bell.prepare_sleep());
-  CHECK(bell.sleep());  // nothing is left of the second ring
+  CHECK(bell.sleep(no_timer));  // nothing is left of the second ring
 }
 
 TEST_CASE("who yields for its worker still reads the clock, and sleeps in the end") {
@@ -258,8 +260,8 @@ TEST_CASE("who yields for its worker still reads the clock, and sleeps in the en
 TEST_CASE("a worker that nobody wakes wakes for its heartbeat, and may sleep on") {
   Doorbell bell;
   REQUIRE(bell.prepare_sleep());
-  CHECK(bell.sleep());
-  CHECK(bell.sleep());
+  CHECK(bell.sleep(no_timer));
+  CHECK(bell.sleep(no_timer));
 }
 
 TEST_CASE("a list wakes who sleeps for it, whenever something is added") {

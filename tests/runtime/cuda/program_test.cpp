@@ -7,6 +7,7 @@
 #include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 #include <gyre_asking_actors_sources.hpp>
+#include <gyre_clock_actors_sources.hpp>
 #include <gyre_handlers_actors_sources.hpp>
 #include <gyre_ledger_actors_sources.hpp>
 #include <gyre_mirror_actors_sources.hpp>
@@ -23,6 +24,7 @@
 
 #include "support/abacus.hpp"
 #include "support/actors/asking.hpp"
+#include "support/actors/clock.hpp"
 #include "support/actors/handlers.hpp"
 #include "support/actors/ledger.hpp"
 #include "support/actors/mirror.hpp"
@@ -431,9 +433,25 @@ TEST_CASE("actors that tell the host compile, and the module says so") {
   check_description(kernel, actors.description());
   const auto speakers = ActorSet::of<Speaker, Chorus>(gyre_telling_actors::sources);
   CHECK(speakers.tells_host());
-  CHECK(speakers.description()[0].tells_host == 1);
-  CHECK(speakers.description()[1].tells_host == 0);
+  CHECK(speakers.description()[0].tells_host());
+  CHECK_FALSE(speakers.description()[1].tells_host());
   CHECK_FALSE(ActorSet::of<Silent>(gyre_telling_actors::sources).tells_host());
+}
+
+TEST_CASE("actors that set timers compile, and the module says so") {
+  if (gyre_test::without_nvrtc()) return;
+  using namespace gyre_clock;
+  const auto actors = ActorSet::of<Bell, Metronome>(gyre_clock_actors::sources);
+  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 32);
+  CHECK(kernel.log.empty());
+  check_description(kernel, actors.description());
+  CHECK(actors.sets_timers());
+  CHECK(actors.description()[1].sets_timers());
+  CHECK_FALSE(actors.description()[0].sets_timers());
+  // A place for each timer, and one for its message.
+  const uint64_t bytes = MailLayout::timers * (MailLayout::timer_bytes + uint64_t(64));
+  const auto silent = ActorSet::of<Bell>(gyre_clock_actors::sources);
+  CHECK(actors.mail_bytes({.workers = 2}) >= silent.mail_bytes({.workers = 2}) + 2 * bytes);
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {
