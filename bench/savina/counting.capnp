@@ -7,7 +7,7 @@ $Cxx.namespace("gyre_savina::counting");
 struct Increment {
 }
 
-# Told behind a row of increments: say what was counted.
+# Asked behind a row of increments: what was counted.
 struct Retrieve {
 }
 

@@ -3,50 +3,51 @@
 
 #include <bench/savina/collector.hpp>
 #include <bench/savina/counting.view.hpp>
+#include <gyre/device/asking.hpp>
+#include <gyre/device/parallel.hpp>
 
 namespace gyre_savina::counting {
 
-struct Producer;
-
-/// Has the instance as its key, plus 1.
+/// Has the instance as its key, plus 1. Increments that arrive together are handled at once.
 struct Counter {
   using Handles = gyre::Handles<view::Increment, view::Retrieve>;
-  static constexpr bool keys_side_by_side = true;
+  static constexpr bool side_by_side = true;
   static constexpr uint32_t max_per_worker = most_instances + 1;
 
   uint64_t count = 0;
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Increment::Reader) {
-    if (ctx.rank() == 0) ++count;
+    if (ctx.rank() == 0) gyre::add_to(count, uint64_t(1));
   }
-  GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Retrieve::Reader) {
-    ctx.tell<view::Counted>(gyre::Address<Producer>{ctx.key() - 1},
-                            [&](view::Counted::Builder counted) { counted.setCount(count); });
+  GYRE_DEVICE void on(gyre::Context&, view::Retrieve::Reader, view::Counted::Builder out) {
+    out.setCount(count);
   }
 };
 
 /// Has the instance as its key. Tells the counter behind its key `messages` increments, 30 by each call, in
-/// rows of 240. It retrieves the count behind each row, and has two rows under way: else it would run ahead
+/// rows of 240. It asks for the count behind each row, and has two rows under way: else it would run ahead
 /// of the counter, and fill the memory in which messages wait. The result is the last count.
 struct Producer {
-  using Handles = gyre::Handles<run::view::Start, run::view::GoOn, view::Counted>;
+  using Handles = gyre::Handles<run::view::Start, run::view::GoOn>;
   static constexpr uint32_t max_per_worker = most_instances + 1;
   static constexpr uint32_t at_once = 30, most_sent = at_once + 2, row = 8 * at_once, most_rows = 2;
+  using Asking = gyre::Asking<most_sent>;
+  struct Row {};  // what its ask is for
 
   uint32_t left = 0;         // increments to send
   uint32_t left_of_row = 0;  // of them in the row that was begun
   uint32_t rows = 0;         // begun, and not counted yet
 
-  GYRE_DEVICE void on(gyre::Sending<most_sent>& ctx, run::view::Start::Reader in) {
+  GYRE_DEVICE void on(Asking& ctx, run::view::Start::Reader in) {
     if (ctx.rank() == 0) left = in.getMessages();
     ctx.sync();
     begin_row(ctx);
   }
-  GYRE_DEVICE void on(gyre::Sending<most_sent>& ctx, run::view::GoOn::Reader) {
+  GYRE_DEVICE void on(Asking& ctx, run::view::GoOn::Reader) {
     if (left_of_row == 0) return begin_row(ctx);
     send(ctx, left_of_row, rows);
   }
-  GYRE_DEVICE void on(gyre::Sending<most_sent>& ctx, view::Counted::Reader in) {
+  GYRE_DEVICE void on_reply(Asking& ctx, Row, view::Counted::Reader in) {
     const uint32_t still = rows - 1;
     const bool waits = rows == most_rows && left_of_row == 0;  // no message to itself is under way
     ctx.sync();                                                // every thread has read the state
@@ -55,21 +56,25 @@ struct Producer {
     if (left == 0 && still == 0) return report(ctx, ctx.key(), in.getCount());
     if (left != 0 && waits) begin_row(ctx);
   }
+  // The instance does not end then, and the run reports that.
+  GYRE_DEVICE void on_failure(gyre::Context&, Row, gyre::ErrorBody) {}
 
  private:
-  GYRE_DEVICE void begin_row(gyre::Sending<most_sent>& ctx) {
+  GYRE_DEVICE void begin_row(Asking& ctx) {
     if (left == 0) return;
     send(ctx, left < row ? left : row, rows + 1);
   }
   // Sends the next increments of a row of which `of_row` are left.
-  GYRE_DEVICE void send(gyre::Sending<most_sent>& ctx, uint32_t of_row, uint32_t begun) {
+  GYRE_DEVICE void send(Asking& ctx, uint32_t of_row, uint32_t begun) {
     const gyre::Address<Counter> counter{ctx.key() + 1};
     const uint32_t now = of_row < at_once ? of_row : at_once, others = left - now;
     ctx.sync();  // every thread has read the state
     ctx.tell_each<view::Increment>(
         now, [&](uint32_t) { return counter; }, [](uint32_t, view::Increment::Builder) {});
     const bool ends = now == of_row;
-    if (ends) ctx.tell<view::Retrieve>(counter, [](view::Retrieve::Builder) {});
+    if (ends)
+      ctx.ask<view::Retrieve>(
+          counter, [](view::Retrieve::Builder) {}, Row{});
     if (ctx.rank() == 0) {
       left = others;
       left_of_row = of_row - now;
