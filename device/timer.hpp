@@ -9,9 +9,13 @@ namespace gyre {
 struct Duration {
   uint64_t ns = 0;  ///< nanoseconds
 
+  /// Returns `count` nanoseconds.
   GYRE_DEVICE static constexpr Duration nanoseconds(uint64_t count) { return {count}; }
+  /// Returns `count` microseconds.
   GYRE_DEVICE static constexpr Duration microseconds(uint64_t count) { return of(count, 1'000); }
+  /// Returns `count` milliseconds.
   GYRE_DEVICE static constexpr Duration milliseconds(uint64_t count) { return of(count, 1'000'000); }
+  /// Returns `count` seconds.
   GYRE_DEVICE static constexpr Duration seconds(uint64_t count) { return of(count, 1'000'000'000); }
   /// Returns `count` times `unit_ns` nanoseconds, 2^64 - 1 at most: 584 years.
   GYRE_DEVICE static constexpr Duration of(uint64_t count, uint64_t unit_ns) {
