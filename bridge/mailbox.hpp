@@ -95,6 +95,10 @@ struct WorkerRings {
     // Pairs with other claims of this tail: who claims later comes after all that came before this one.
     return Memory::fetch_add(tails[uint64_t(worker) * words_a_tail], count);
   }
+  /// Returns how many tickets of that ring were claimed so far. Relaxed: a number alone.
+  GYRE_DEVICE uint64_t claimed(uint32_t worker) const {
+    return Memory::load_relaxed(tails[uint64_t(worker) * words_a_tail]);
+  }
   /// Claims the ticket of a reply to an ask that the calling thread has received from `worker`.
   GYRE_DEVICE uint64_t claim_reply(uint32_t worker) const {
     // Pairs with the fence in ReplyRing::advance(): the ask's packets were loaded before.

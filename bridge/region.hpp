@@ -73,12 +73,16 @@ struct alignas(256) WorkerLine {
   uint64_t clock_ns;         ///< the worker's clock when it read the command; stored before `acknowledged`
   uint64_t heartbeat_ns;     ///< the worker's clock, stored each ms between messages, 20 asleep; 0: not yet
   uint64_t slot_pages;  ///< SlotPages::second of the H2D ring, where it has pages; stored before `started`
-  // Of messages that actors send to each other; stored when the worker has nothing to do, before it
-  // acknowledges a command, and when it stops.
+  // Of messages that actors send to each other; stored each 32 ms, when the worker has nothing to do, before
+  // it acknowledges a command, and when it stops.
   uint64_t mail_sent;       ///< that its handlers sent
   uint64_t mail_processed;  ///< that a handler took
   uint64_t mail_failed;     ///< that reached no handler, or whose handler failed
   uint64_t mail_refused;    ///< that it had no memory to keep
+  uint64_t mail_spilled;    ///< that it moved out of its mailbox, so that others could send
+  uint64_t mailbox_depth;   ///< in its mailbox when it stored these
+  uint64_t mailbox_most;    ///< the largest mailbox_depth
+  uint64_t outbox_most;     ///< that waited at once for room in mailboxes, at most
   // Of messages to the host; stored with those.
   uint64_t told_sent;     ///< that its handlers sent
   uint64_t told_refused;  ///< calls of tell_host() that returned false

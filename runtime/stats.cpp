@@ -77,8 +77,20 @@ WorkerStats read(const HostSide& host, const Accounts& accounts, const Clock& cl
   }
   // Relaxed: numbers alone, as Mail::publish_counts() stores them.
   const WorkerLine& line = *bridge.worker_line;
-  stats.mail = {Memory::load_relaxed(line.mail_sent), Memory::load_relaxed(line.mail_processed),
-                Memory::load_relaxed(line.mail_failed), Memory::load_relaxed(line.mail_refused)};
+  const auto load = [](const uint64_t& count) { return Memory::load_relaxed(count); };
+  stats.mail = {.sent = load(line.mail_sent),
+                .processed = load(line.mail_processed),
+                .failed = load(line.mail_failed),
+                .refused = load(line.mail_refused),
+                .spilled = load(line.mail_spilled),
+                .depth = load(line.mailbox_depth),
+                .depth_high_water = load(line.mailbox_most),
+                .outbox_high_water = load(line.outbox_most),
+                .told = load(line.told_sent),
+                .told_refused = load(line.told_refused),
+                .timers_set = load(line.timers_set),
+                .timers_done = load(line.timers_done),
+                .timers_cancelled = load(line.timers_cancelled)};
   const std::vector<Handler>& handlers = host.actors.handlers();
   for (size_t n = 0; n <= handlers.size(); ++n) {
     HandlerStats handler = read(bridge.counts[n]);

@@ -53,13 +53,21 @@ struct HandlerStats {
   HandlerStats& operator+=(const HandlerStats& other);
 };
 
-/// Counts the messages between actors of one worker. All 0 in a set whose handlers do not send. Published
-/// when the worker has nothing to do, when it answers drain(), and when it stops: a busy worker's are old.
+/// Counts what one worker's actors sent. All 0 in a set whose handlers do not send.
 struct MailStats {
   uint64_t sent = 0;       ///< messages that its handlers sent
   uint64_t processed = 0;  ///< messages that one of its handlers took and that ended well
   uint64_t failed = 0;     ///< messages to its actors that failed; nobody is told
   uint64_t refused = 0;    ///< messages that it had no memory to keep: they are lost
+  uint64_t spilled = 0;    ///< messages that it moved out of its mailbox, so that others could send to it
+  uint64_t depth = 0;      ///< messages in its mailbox, as of the worker's last report
+  uint64_t depth_high_water = 0;   ///< the largest depth that it has reported
+  uint64_t outbox_high_water = 0;  ///< messages that waited at once for room in others' mailboxes, at most
+  uint64_t told = 0;               ///< messages to the host
+  uint64_t told_refused = 0;       ///< calls of tell_host() that returned false
+  uint64_t timers_set = 0;
+  uint64_t timers_done = 0;  ///< timers of send_after() that have sent their message
+  uint64_t timers_cancelled = 0;
 };
 
 /// Counts one worker's messages.

@@ -50,7 +50,7 @@ class Mail : public MailLimits {
  public:
   /// Counts of messages; see WorkerLine.
   struct Counts {
-    uint64_t sent = 0, processed = 0, failed = 0, refused = 0;
+    uint64_t sent = 0, processed = 0, failed = 0, refused = 0, spilled = 0;
     uint64_t told_sent = 0, told_refused = 0;
   };
   /// @param memory   of this worker
@@ -382,8 +382,14 @@ class Mail : public MailLimits {
   }
   GYRE_DEVICE uint64_t told_sent() const { return counts_.told_sent; }
   /// Publishes the counts, for the host to read. Relaxed: numbers alone.
-  GYRE_DEVICE void publish_counts() const {
+  GYRE_DEVICE void publish_counts() {
     if (PollGroup::rank() != 0) return;
+    const uint64_t depth = mailboxes_.rings.claimed(me_) - next_slot_.ticket();
+    if (depth > most_in_mailbox_) most_in_mailbox_ = depth;
+    Memory::store_relaxed(line_->mail_spilled, counts_.spilled);
+    Memory::store_relaxed(line_->mailbox_depth, depth);
+    Memory::store_relaxed(line_->mailbox_most, most_in_mailbox_);
+    Memory::store_relaxed(line_->outbox_most, outbox_.most());
     Memory::store_relaxed(line_->mail_sent, counts_.sent);
     Memory::store_relaxed(line_->mail_processed, counts_.processed);
     Memory::store_relaxed(line_->mail_failed, counts_.failed);
@@ -654,6 +660,7 @@ class Mail : public MailLimits {
       PollGroup::sync();
       if (queue_.push(message(), body_bytes)) {
         ++moved_;
+        ++counts_.spilled;
       } else {
         refuse(message());
       }
@@ -770,6 +777,7 @@ class Mail : public MailLimits {
   uint32_t taken_since_ = 0;    // messages of the mailbox since limits were raised
   uint32_t empty_polls_ = 0;
   Counts counts_;
+  uint64_t most_in_mailbox_ = 0;  // of those that publish_counts() found; in the thread of rank 0
 #if !defined(__CUDACC_RTC__)
   bool any_reached_ = false;
 #endif

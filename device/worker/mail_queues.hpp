@@ -144,6 +144,8 @@ class Outbox {
 
   GYRE_DEVICE uint32_t count() const { return count_; }
   GYRE_DEVICE uint32_t room() const { return capacity - count_; }
+  /// The largest count() so far.
+  GYRE_DEVICE uint32_t most() const { return most_; }
   /// Whether a message to `worker` waits: later ones must wait behind it. Any thread.
   GYRE_DEVICE bool has_one_for(uint32_t worker) const {
     return (waits_[worker / 32] >> worker % 32 & 1) != 0;
@@ -153,6 +155,7 @@ class Outbox {
     if (PollGroup::rank() == 0) waits_[worker / 32] |= 1u << worker % 32;
     copy_message(messages() + order()[count_] * stride_, message, body_bytes);
     ++count_;
+    if (count_ > most_) most_ = count_;
   }
   /// Sends what can be sent, oldest first, up to as many at once as the group has threads.
   /// @param worker_of  worker_of(message): where a message goes
@@ -208,7 +211,7 @@ class Outbox {
   uint8_t* memory_;
   uint32_t* waits_;  // a bitmap of the workers that messages wait for
   uint32_t stride_, wait_words_;
-  uint32_t count_ = 0;
+  uint32_t count_ = 0, most_ = 0;
 };
 
 }  // namespace gyre

@@ -51,9 +51,10 @@ class WorkerReport {
   }
   /// Publishes the heartbeat if it is due. If the counts are due too, measures the tick and publishes them.
   /// Collective over PollGroup.
-  GYRE_DEVICE void publish_if_due(WorkerShared& shared, uint32_t now_us, uint64_t ticket) {
+  /// @returns whether the counts were due
+  GYRE_DEVICE bool publish_if_due(WorkerShared& shared, uint32_t now_us, uint64_t ticket) {
     WorkerReports& reports = shared.reports;
-    if (now_us - reports.heartbeat_us < heartbeat_interval_us) return;
+    if (now_us - reports.heartbeat_us < heartbeat_interval_us) return false;
     const auto clocks = HandlerMeter::ClockPair::now();
     const bool counts_due = now_us - reports.counts_us >= counts_interval_us;
     if (counts_due) meter_.compare(reports.clocks, clocks);
@@ -69,6 +70,7 @@ class WorkerReport {
     }
     if (assert_warp_uniform(counts_due)) publish_counts(shared, ticket);
     PollGroup::sync();
+    return counts_due;
   }
   /// Says that the worker has seen the command. One thread.
   GYRE_DEVICE void acknowledge_command(CommandWord command) {

@@ -415,7 +415,10 @@ class Worker {
         if (other) mail_.publish_counts();
       }
       if (other && PollGroup::rank() == 0) report_.acknowledge_command(command_);
-      report_.publish_if_due(*shared_, watch.now_us(), requests_.ticket());
+      const bool published = report_.publish_if_due(*shared_, watch.now_us(), requests_.ticket());
+      if constexpr (sends()) {
+        if (published) mail_.publish_counts();
+      }
       // Handler time excludes this work.
       if constexpr (samples_command_each_poll) requests_.read_clock_again();
     }

@@ -33,6 +33,18 @@ gyre_stats stats_of(const Runtime& runtime) {
   stats.corrupt_slots = books.corrupt_slots;
   stats.asks_inferred = books.asks.inferred;
   stats.tells_inferred = books.tells.inferred;
+  stats.mail_sent = books.mail.sent;
+  stats.mail_processed = books.mail.processed;
+  stats.mail_failed = books.mail.failed;
+  stats.mail_refused = books.mail.refused;
+  stats.mail_lost = books.mail.lost;
+  stats.told_sent = books.told.sent;
+  stats.told_handled = books.told.handled;
+  stats.told_dropped = books.told.dropped;
+  stats.told_refused = books.told.refused;
+  stats.timers_set = books.timers.set;
+  stats.timers_done = books.timers.done;
+  stats.timers_cancelled = books.timers.cancelled;
   for (uint32_t kind = 0; kind < std::size(stats.buffers_in_use); ++kind) {
     stats.buffers_in_use[kind] = ledger.in_use[kind].buffers;
     stats.buffer_bytes_in_use[kind] = ledger.in_use[kind].bytes;
@@ -97,6 +109,18 @@ std::string json_of(const gyre_stats& stats) {
   GYRE_C_ADD(imported_bytes_in_use);
   GYRE_C_ADD(imported_freed);
   GYRE_C_ADD(imported_bytes_freed);
+  GYRE_C_ADD(mail_sent);
+  GYRE_C_ADD(mail_processed);
+  GYRE_C_ADD(mail_failed);
+  GYRE_C_ADD(mail_refused);
+  GYRE_C_ADD(mail_lost);
+  GYRE_C_ADD(told_sent);
+  GYRE_C_ADD(told_handled);
+  GYRE_C_ADD(told_dropped);
+  GYRE_C_ADD(told_refused);
+  GYRE_C_ADD(timers_set);
+  GYRE_C_ADD(timers_done);
+  GYRE_C_ADD(timers_cancelled);
 #undef GYRE_C_ADD
   return text + "}";
 }

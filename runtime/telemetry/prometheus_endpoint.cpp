@@ -139,6 +139,58 @@ void add_workers(std::vector<MetricFamily>& families, const Stats& stats) {
   }
 }
 
+// What actors send: by worker, and what became of what they told the host.
+void add_mail(std::vector<MetricFamily>& families, const Stats& stats) {
+  struct Family {
+    const char* name;
+    const char* help;
+    MetricType type;
+    uint64_t MailStats::*count;
+    const char* outcome = nullptr;
+  };
+  // Outcomes of one family lie one behind another.
+  static constexpr Family all[] = {
+      {"gyre_mail_sent_total", "Messages that the worker's actors sent to actors.", MetricType::Counter,
+       &MailStats::sent},
+      {"gyre_mail_total", "Messages between actors that the worker took, by outcome.", MetricType::Counter,
+       &MailStats::processed, "processed"},
+      {"gyre_mail_total", "", MetricType::Counter, &MailStats::failed, "failed"},
+      {"gyre_mail_total", "", MetricType::Counter, &MailStats::refused, "refused"},
+      {"gyre_mail_spilled_total", "Messages that the worker moved out of its mailbox.", MetricType::Counter,
+       &MailStats::spilled},
+      {"gyre_mailbox_depth", "Messages in the worker's mailbox.", MetricType::Gauge, &MailStats::depth},
+      {"gyre_mailbox_depth_high_water", "Largest depth of its mailbox that the worker reported.",
+       MetricType::Gauge, &MailStats::depth_high_water},
+      {"gyre_outbox_high_water", "Most messages that waited at once for room in other workers' mailboxes.",
+       MetricType::Gauge, &MailStats::outbox_high_water},
+      {"gyre_told_sent_total", "Messages that the worker's actors sent to the host.", MetricType::Counter,
+       &MailStats::told},
+      {"gyre_told_refused_total", "Messages to the host that found no room.", MetricType::Counter,
+       &MailStats::told_refused},
+      {"gyre_timers_set_total", "Timers that the worker's actors set.", MetricType::Counter,
+       &MailStats::timers_set},
+      {"gyre_timers_total", "Timers of the worker that have ended, by outcome.", MetricType::Counter,
+       &MailStats::timers_done, "done"},
+      {"gyre_timers_total", "", MetricType::Counter, &MailStats::timers_cancelled, "cancelled"}};
+  for (const Family& family : all) {
+    if (families.back().name != family.name) add(families, family.name, family.help, family.type);
+    for (size_t n = 0; n < stats.workers.size(); ++n) {
+      Labels labels{{"worker", std::to_string(n)}};
+      if (family.outcome != nullptr) labels.push_back({"outcome", family.outcome});
+      const uint64_t value = stats.workers[n].mail.*family.count;
+      if (family.type == MetricType::Counter) {
+        count(families.back(), value, labels);
+      } else {
+        gauge(families.back(), double(value), labels);
+      }
+    }
+  }
+  MetricFamily& told = add(families, "gyre_told_total", "Messages of actors that the host took, by outcome.",
+                           MetricType::Counter);
+  count(told, stats.books.told.handled, {{"outcome", "handled"}});
+  count(told, stats.books.told.dropped, {{"outcome", "dropped"}});
+}
+
 void add_handlers(std::vector<MetricFamily>& families, const Stats& stats) {
   MetricFamily& family =
       add(families, "gyre_handler_seconds",
@@ -237,6 +289,7 @@ class Collector final : public prometheus::Collectable {
     add_runtime(families, stats);
     add_books(families, stats.books);
     add_workers(families, stats);
+    add_mail(families, stats);
     add_handlers(families, stats);
     add_transfers(families, stats);
     add_memory(families, stats.memory);

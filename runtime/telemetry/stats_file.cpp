@@ -34,7 +34,7 @@ constexpr uint64_t largest_file = uint64_t(1) << 30;
 // meets half written has another checksum.
 struct Header {
   static constexpr uint64_t expected_magic = 0x31746174536579ull << 8 | 'G';  // "GyeStat1"
-  static constexpr uint64_t expected_version = 7;
+  static constexpr uint64_t expected_version = 8;
   static constexpr uint64_t first_locked_version = 3;  // from then on their writers lock them
   uint64_t magic = expected_magic;
   uint64_t version = expected_version;
@@ -272,8 +272,36 @@ void for_each_number(Books& books, Visit&& visit) {
   visit(books.tells.processed);
   visit(books.tells.dead_letters);
   visit(books.tells.inferred);
+  visit(books.mail.sent);
+  visit(books.mail.processed);
+  visit(books.mail.failed);
+  visit(books.mail.refused);
+  visit(books.mail.lost);
+  visit(books.told.sent);
+  visit(books.told.handled);
+  visit(books.told.dropped);
+  visit(books.told.refused);
+  visit(books.timers.set);
+  visit(books.timers.done);
+  visit(books.timers.cancelled);
   visit(books.dead_letters_dropped);
   visit(books.corrupt_slots);
+}
+template <class Mail, class Visit>
+void for_each_count_of_mail(Mail& mail, Visit&& visit) {
+  visit(mail.sent);
+  visit(mail.processed);
+  visit(mail.failed);
+  visit(mail.refused);
+  visit(mail.spilled);
+  visit(mail.depth);
+  visit(mail.depth_high_water);
+  visit(mail.outbox_high_water);
+  visit(mail.told);
+  visit(mail.told_refused);
+  visit(mail.timers_set);
+  visit(mail.timers_done);
+  visit(mail.timers_cancelled);
 }
 template <class Transfer, class Visit>
 void for_each_number_of(Transfer& transfer, Visit&& visit) {
@@ -306,8 +334,8 @@ void for_each_count(Handler& handler, Visit&& visit) {
 // The least bytes of a handler in the file: the lengths of its two names, and its counts.
 constexpr uint64_t least_handler_bytes =
     (2 + std::tuple_size_v<decltype(HandlerStats::times)> + 5) * sizeof(uint64_t);
-// The least bytes of a worker in the file: depth, high water, heartbeat age, number of handlers.
-constexpr uint64_t least_worker_bytes = 4 * sizeof(uint64_t);
+// The least bytes of a worker in the file: depth, high water, heartbeat age, its mail, number of handlers.
+constexpr uint64_t least_worker_bytes = (4 + sizeof(MailStats) / sizeof(uint64_t)) * sizeof(uint64_t);
 // The least bytes of a count of the program's: the lengths of its name and help, its kind and value.
 constexpr uint64_t least_count_bytes = 4 * sizeof(uint64_t);
 // The least bytes of a section: the length of its name, its number of counts, and a count.
@@ -416,6 +444,7 @@ std::vector<std::byte> write_stats(const Stats& stats) {
     number(worker.depth);
     number(worker.depth_high_water);
     writer.real(worker.heartbeat_age_s.value_or(-1));
+    for_each_count_of_mail(worker.mail, number);
     number(worker.handlers.size());
     for (const HandlerStats& handler : worker.handlers) {
       writer.text(handler.actor);
@@ -464,6 +493,7 @@ Stats read_stats(std::span<const std::byte> bytes) {
     number(worker.depth);
     number(worker.depth_high_water);
     if (const double age_s = reader.real(); age_s >= 0) worker.heartbeat_age_s = age_s;
+    for_each_count_of_mail(worker.mail, number);
     worker.handlers.resize(reader.count(least_handler_bytes));
     if (worker.handlers.size() != stats.workers.front().handlers.size()) {
       throw Error("reading published stats: the workers have different handlers");

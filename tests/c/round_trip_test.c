@@ -560,6 +560,11 @@ static void actors_tell_the_host(const char* plugin, const gyre_options* options
   REQUIRE_OK(gyre_ask(runtime, "gyre_telling::Speaker", 3, speak, body, size, NULL, &call));
   EXPECT_STATUS(GYRE_OK, outcome_of(call, &size));
   REQUIRE_OK(gyre_drain(runtime, -1));
+  gyre_stats stats = {.struct_size = sizeof stats};
+  REQUIRE_OK(gyre_runtime_stats(runtime, &stats));
+  EXPECT(stats.told_handled == 20);
+  EXPECT(stats.told_dropped > 0 && stats.told_sent == 20 + stats.told_dropped);
+  EXPECT(stats.mail_lost == 0 && stats.timers_set == 0);
   gyre_termination ended = {.struct_size = sizeof ended};
   REQUIRE_OK(gyre_terminate(runtime, -1, &ended));
   EXPECT(ended.balanced == 1);

@@ -574,6 +574,10 @@ class Runtimes(unittest.TestCase):
             finally:
                 sys.unraisablehook = hook
             runtime.drain(60)
+            stats = runtime.stats()
+            self.assertGreaterEqual(stats["told_handled"], 5)
+            self.assertEqual(stats["told_sent"], stats["told_handled"] + stats["told_dropped"])
+            self.assertEqual((stats["mail_lost"], stats["timers_set"]), (0, 0))
         with gyre.launch(engine=ENGINE) as runtime:
             with self.assertRaisesRegex(gyre.Error, "gyre::ToHost"):
                 runtime.on(1, print)

@@ -82,6 +82,18 @@ void print_program(const std::vector<CountSection>& sections) {
   }
 }
 
+void print_mail(const std::vector<WorkerStats>& workers) {
+  std::cout << fmt::format("  {:<6} {:>12} {:>12} {:>9} {:>9} {:>9} {:>8} {:>10} {:>10}\n", "worker",
+                           "mail sent", "processed", "failed", "refused", "spilled", "depth", "most so far",
+                           "outbox most");
+  for (size_t n = 0; n < workers.size(); ++n) {
+    const MailStats& mail = workers[n].mail;
+    std::cout << fmt::format("  {:<6} {:>12} {:>12} {:>9} {:>9} {:>9} {:>8} {:>10} {:>10}\n", n, mail.sent,
+                             mail.processed, mail.failed, mail.refused, mail.spilled, mail.depth,
+                             mail.depth_high_water, mail.outbox_high_water);
+  }
+}
+
 void print(const std::string& path, const PublishedStats& published, bool workers) {
   const Stats& stats = published.stats;
   std::cout << fmt::format("process {}, {} on {}, transport {}, {} worker{}, up {:.1f} s ({})\n",
@@ -106,6 +118,20 @@ void print(const std::string& path, const PublishedStats& published, bool worker
       books.asks.answered, books.asks.error_replies, books.asks.timed_out, books.asks.dead_letters,
       books.asks.cancelled, books.asks.in_flight(), books.tells.accepted, books.tells.processed,
       books.tells.dead_letters, books.tells.in_flight());
+  if (books.mail.sent != 0) {
+    std::cout << fmt::format("  mail   {} sent, {} processed, {} failed, {} refused, {} lost, {} under way\n",
+                             books.mail.sent, books.mail.processed, books.mail.failed, books.mail.refused,
+                             books.mail.lost, books.mail.under_way());
+  }
+  if (books.told.sent + books.told.refused != 0) {
+    std::cout << fmt::format(
+        "  told   {} sent to the host, {} handled, {} dropped, {} under way; {} refused\n", books.told.sent,
+        books.told.handled, books.told.dropped, books.told.under_way(), books.told.refused);
+  }
+  if (books.timers.set != 0) {
+    std::cout << fmt::format("  timers {} set, {} done, {} cancelled, {} pending\n", books.timers.set,
+                             books.timers.done, books.timers.cancelled, books.timers.pending());
+  }
   if (books.inferred() != 0) {
     std::cout << fmt::format(
         "  inferred: {} asks and {} tells of the dead letters; whether they were handled is not known\n",
@@ -130,6 +156,7 @@ void print(const std::string& path, const PublishedStats& published, bool worker
           "  {:<6} {:>8} {:>10} {:>12}\n", n, worker.depth, worker.depth_high_water,
           worker.heartbeat_age_s ? time_text(*worker.heartbeat_age_s * 1e9) + " ago" : std::string("-"));
     }
+    if (books.mail.sent != 0) print_mail(stats.workers);
   } else {
     uint64_t depth = 0, most = 0;
     double heartbeat_s = -1;
@@ -203,6 +230,20 @@ Json json_of(const std::string& path, const PublishedStats& published) {
     workers.push_back({{"depth", worker.depth},
                        {"depth_high_water", worker.depth_high_water},
                        {"heartbeat_age_s", worker.heartbeat_age_s ? Json(*worker.heartbeat_age_s) : Json()},
+                       {"mail",
+                        {{"sent", worker.mail.sent},
+                         {"processed", worker.mail.processed},
+                         {"failed", worker.mail.failed},
+                         {"refused", worker.mail.refused},
+                         {"spilled", worker.mail.spilled},
+                         {"depth", worker.mail.depth},
+                         {"depth_high_water", worker.mail.depth_high_water},
+                         {"outbox_high_water", worker.mail.outbox_high_water},
+                         {"told", worker.mail.told},
+                         {"told_refused", worker.mail.told_refused},
+                         {"timers_set", worker.mail.timers_set},
+                         {"timers_done", worker.mail.timers_done},
+                         {"timers_cancelled", worker.mail.timers_cancelled}}},
                        {"handlers", handlers}});
   }
   const Books& books = stats.books;
@@ -241,6 +282,19 @@ Json json_of(const std::string& path, const PublishedStats& published) {
             {"processed", books.tells.processed},
             {"dead_letters", books.tells.dead_letters},
             {"inferred", books.tells.inferred}}},
+          {"mail",
+           {{"sent", books.mail.sent},
+            {"processed", books.mail.processed},
+            {"failed", books.mail.failed},
+            {"refused", books.mail.refused},
+            {"lost", books.mail.lost}}},
+          {"told",
+           {{"sent", books.told.sent},
+            {"handled", books.told.handled},
+            {"dropped", books.told.dropped},
+            {"refused", books.told.refused}}},
+          {"timers",
+           {{"set", books.timers.set}, {"done", books.timers.done}, {"cancelled", books.timers.cancelled}}},
           {"dead_letters_dropped", books.dead_letters_dropped},
           {"corrupt_slots", books.corrupt_slots},
           {"memory", json_of(stats.memory)},

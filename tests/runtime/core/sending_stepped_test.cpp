@@ -121,6 +121,7 @@ TEST_CASE(
   CHECK(relay.engine->step(0) == PollOutcome::nothing);
   relay.work(0);  // publishes
   CHECK(relay.line(0).mail_sent == handled * Relay::most);
+  CHECK(relay.core->stats().workers[0].mail.outbox_high_water == handled * Relay::most - granted);
   relay.work_all();
   uint64_t notes = 0, wrong = 0;
   relay.count(1, notes, wrong);
@@ -130,6 +131,25 @@ TEST_CASE(
   CHECK(relay.line(0).mail_sent == bursts * Relay::most);
   CHECK(relay.line(1).mail_processed == bursts * Relay::most);
   CHECK(relay.line(0).mail_refused == 0);
+}
+
+TEST_CASE("a worker reports how many messages lie in its mailbox, each 32 ms while it works") {
+  SteppedRelays relay(2);
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  const auto mail = [&] { return relay.core->stats().workers[1].mail; };
+  uint64_t notes = 0;
+  while (mail().depth_high_water == 0 && std::chrono::steady_clock::now() < end) {
+    relay.burst(0, 1, 0, MailLayout::allowance);
+    notes += MailLayout::allowance;
+    for (int i = 0; i < 3; ++i) relay.engine->step(0);
+    for (int i = 0; i < 3; ++i) relay.engine->step(1);
+  }
+  // What lay there before the step in which it reported.
+  CHECK(mail().depth_high_water >= 1);
+  CHECK(mail().depth_high_water <= MailLayout::allowance);
+  relay.work_all(1);
+  CHECK(mail().depth == 0);
+  CHECK(mail().processed == notes);
 }
 
 TEST_CASE("a held worker keeps its mail while there is memory, and what finds none is counted as refused") {
@@ -147,6 +167,7 @@ TEST_CASE("a held worker keeps its mail while there is memory, and what finds no
   }
   CHECK(relay.line(0).mail_sent == hops);  // it is not held
   CHECK((relay.line(1).mail_refused == 0) == has_memory);
+  if (has_memory) CHECK(relay.core->stats().workers[1].mail.spilled > 0);
   const MailStats mail = relay.work_until_settled();
   uint64_t notes = 0, wrong = 0;
   relay.count(2, notes, wrong);

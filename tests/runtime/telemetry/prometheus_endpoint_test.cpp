@@ -185,6 +185,39 @@ TEST_CASE("a scrape says what the stats say, under the names of the page") {
   CHECK(served == documented);
 }
 
+TEST_CASE("a scrape says what actors send, by worker and outcome") {
+  const auto read = [] {
+    Stats stats;
+    stats.workers.resize(2);
+    stats.workers[1].mail = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
+    stats.books.told = {20, 21, 22, 23};
+    return stats;
+  };
+  const PrometheusEndpoint endpoint(read, {.address = "127.0.0.1:0"});
+  const std::string answer = scrape(endpoint.port());
+  CHECK(value_of(answer, R"(gyre_mail_sent_total{worker="0"})") == 0);
+  CHECK(value_of(answer, R"(gyre_mail_sent_total{worker="1"})") == 1);
+  CHECK(value_of(answer, R"(gyre_mail_total{worker="1",outcome="processed"})") == 2);
+  CHECK(value_of(answer, R"(gyre_mail_total{worker="1",outcome="failed"})") == 3);
+  CHECK(value_of(answer, R"(gyre_mail_total{worker="1",outcome="refused"})") == 4);
+  CHECK(value_of(answer, R"(gyre_mail_spilled_total{worker="1"})") == 5);
+  CHECK(value_of(answer, R"(gyre_mailbox_depth{worker="1"})") == 6);
+  CHECK(value_of(answer, R"(gyre_mailbox_depth_high_water{worker="1"})") == 7);
+  CHECK(value_of(answer, R"(gyre_outbox_high_water{worker="1"})") == 8);
+  CHECK(value_of(answer, R"(gyre_told_sent_total{worker="1"})") == 9);
+  CHECK(value_of(answer, R"(gyre_told_refused_total{worker="1"})") == 10);
+  CHECK(value_of(answer, R"(gyre_timers_set_total{worker="1"})") == 11);
+  CHECK(value_of(answer, R"(gyre_timers_total{worker="1",outcome="done"})") == 12);
+  CHECK(value_of(answer, R"(gyre_timers_total{worker="1",outcome="cancelled"})") == 13);
+  CHECK(value_of(answer, R"(gyre_told_total{outcome="handled"})") == 21);
+  CHECK(value_of(answer, R"(gyre_told_total{outcome="dropped"})") == 22);
+  const auto families = families_of(answer);
+  CHECK(families.at("gyre_mail_total") == "counter");
+  CHECK(families.at("gyre_mailbox_depth") == "gauge");
+  const std::string help = "# HELP gyre_mail_total ";
+  CHECK(answer.find(help) == answer.rfind(help));
+}
+
 TEST_CASE("a scrape has the counts of the program, by section, each metric once") {
   const auto read = [] {
     Stats stats;

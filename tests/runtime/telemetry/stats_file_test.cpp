@@ -53,6 +53,10 @@ Stats some_stats() {
   Stats stats = s.core->stats();
   stats.timings = {1.5, 2.5, true};
   stats.workers[0].heartbeat_age_s = 0.25;
+  stats.workers[0].mail = {40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52};
+  stats.books.mail = {53, 54, 55, 56, 57};
+  stats.books.told = {58, 59, 60, 61};
+  stats.books.timers = {62, 63, 64};
   stats.writes = {1, 2, 3};
   stats.memory.modules = 31;
   stats.restarts = 34;
@@ -106,6 +110,13 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.workers[0].handlers[1].message == "ProbeNote");
   CHECK(back.workers[0].handlers[1].processed == 3);
   CHECK(back.workers[0].heartbeat_age_s == 0.25);
+  CHECK(back.workers[0].mail.sent == 40);
+  CHECK(back.workers[0].mail.spilled == 44);
+  CHECK(back.workers[0].mail.outbox_high_water == 47);
+  CHECK(back.workers[0].mail.timers_cancelled == 52);
+  CHECK(back.books.mail.lost == 57);
+  CHECK(back.books.told.refused == 61);
+  CHECK(back.books.timers.cancelled == 64);
   CHECK(back.timings.compiled_from_cache);
   CHECK_FALSE(back.timings.compiled_ahead);
   CHECK(back.state == Lifecycle::terminated);
