@@ -85,12 +85,13 @@ uint32_t message_bytes(const RingShape& shape, uint32_t workers, bool is_warp,
   const bool mail_side_by_side =
       std::any_of(actors.begin(), actors.end(), [](const auto& actor) { return actor.side_by_side != 0; });
   uint32_t most_gathered = 0, most_sent = 0, reply_handlers = 0;
-  bool asks = false;
+  bool asks = false, sets_timers = false;
   for (const ActorDescription& actor : actors) {
     most_gathered = std::max<uint32_t>(most_gathered, actor.most_in_batch);
     most_sent = std::max<uint32_t>(most_sent, actor.most_sent);
     reply_handlers += actor.reply_handlers;
     asks = asks || actor.asks != 0;
+    sets_timers = sets_timers || actor.sets_timers();
   }
   const StagingLayout staging{StagingLayout::words_of(shape),
                               uint32_t(actors.size()),
@@ -98,7 +99,8 @@ uint32_t message_bytes(const RingShape& shape, uint32_t workers, bool is_warp,
                               is_warp && mail_side_by_side,
                               workers,
                               asks,
-                              asks ? reply_handlers : 0};
+                              asks ? reply_handlers : 0,
+                              sets_timers};
   return (MessageMemory(shape, is_warp, side_by_side, most_gathered).words() + staging.words()) *
          uint32_t(sizeof(uint32_t));
 }

@@ -1,6 +1,7 @@
 // NVRTC without a GPU: the actors compile for every architecture Gyre supports.
 #include <gelf.h>
 #include <gyre/bridge/errors/error.hpp>
+#include <gyre/device/worker/worker.hpp>
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/cubin_cache.hpp>
 #include <gyre/runtime/cuda/engine.hpp>
@@ -19,6 +20,7 @@
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <thread>
 
@@ -436,6 +438,31 @@ TEST_CASE("actors that tell the host compile, and the module says so") {
   CHECK(speakers.description()[0].tells_host());
   CHECK_FALSE(speakers.description()[1].tells_host());
   CHECK_FALSE(ActorSet::of<Silent>(gyre_telling_actors::sources).tells_host());
+}
+
+namespace {
+// On a block of several warps, which has what a CPU worker has.
+template <class... Actors>
+void check_message_bytes(std::span<const SourceText> sources) {
+  const ActorSet actors = ActorSet::of<Actors...>(sources);
+  for (const RingShape shape : {RingShape{64, 64, 1}, RingShape{256, 512, 1}}) {
+    for (const uint32_t workers : {1, 33, 528}) {
+      const uint32_t words = Worker<Actors...>::message_memory(shape).words() +
+                             Worker<Actors...>::staging_layout(shape, workers).words();
+      CHECK(cuda::message_bytes(shape, workers, false, actors.description()) == words * sizeof(uint32_t));
+    }
+  }
+}
+}  // namespace
+
+TEST_CASE("a launch reserves as much shared memory for messages as a worker lays out there") {
+  check_message_bytes<gyre_relay::Relay, gyre_relay::Sink>(gyre_relay_actors::sources);
+  check_message_bytes<gyre_asking::Cell, gyre_asking::Router, gyre_asking::Keeper>(
+      gyre_asking_actors::sources);
+  check_message_bytes<gyre_telling::Speaker, gyre_telling::Chorus>(gyre_telling_actors::sources);
+  check_message_bytes<gyre_telling::Asker>(gyre_telling_actors::sources);
+  check_message_bytes<gyre_clock::Clock, gyre_clock::Bell, gyre_clock::Metronome>(gyre_clock_actors::sources);
+  check_message_bytes<gyre_clock::Bell, gyre_clock::ClockThatAsks>(gyre_clock_actors::sources);
 }
 
 TEST_CASE("actors that set timers compile, and the module says so") {
