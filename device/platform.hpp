@@ -134,6 +134,10 @@ __device__ inline uint64_t now_ns() {
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
   return value;
 }
+/// now_ns(), which judges deadlines.
+__device__ inline uint64_t deadline_clock_ns() { return now_ns(); }
+/// now_ns(), by which handlers are timed.
+__device__ inline uint64_t steady_ns() { return now_ns(); }
 
 /// Ticks between two samples of the command word, each a bus crossing, and of the global timer: cycles of the
 /// multiprocessor's clock, which reads faster than that timer. 28 µs at 2 GHz. The 50 µs promised hold down
@@ -208,11 +212,25 @@ constexpr bool polls() { return true; }
 
 constexpr float ratio(uint64_t a, uint64_t b) { return float(a) / float(b); }
 
-/// Nanoseconds of the steady clock.
-inline uint64_t now_ns() {
+/// Nanoseconds of the steady clock, by which handlers are timed.
+inline uint64_t steady_ns() {
   return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(
                       std::chrono::steady_clock::now().time_since_epoch())
                       .count());
+}
+namespace detail {
+/// The time of the worker that this thread steps, where a test moves it (runtime/testing); null: the steady
+/// clock's.
+inline thread_local uint64_t* virtual_time_ns = nullptr;
+}  // namespace detail
+/// Nanoseconds of the clock that judges deadlines: the steady clock, or a test's.
+inline uint64_t deadline_clock_ns() {
+  return detail::virtual_time_ns != nullptr ? *detail::virtual_time_ns : steady_ns();
+}
+/// deadline_clock_ns() as handlers read it. Each reading moves a test's clock by 1 ns, so that a handler may
+/// wait for time to pass.
+inline uint64_t now_ns() {
+  return detail::virtual_time_ns != nullptr ? ++*detail::virtual_time_ns : steady_ns();
 }
 
 /// The time-stamp counter reads faster than the clock: some 20 µs.

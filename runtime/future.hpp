@@ -169,7 +169,7 @@ class Future<Reply<Response>> {
   /// Blocks until the outcome is there, at most for `timeout`. Returns true if get() will not block.
   bool wait_for(std::chrono::nanoseconds timeout) const {
     if (!handle_ || handle_.core().forked()) return true;
-    return handle_.core().wait_until(handle_.call(), detail::after(detail::host_now_ns(), timeout));
+    return handle_.core().wait_until(handle_.call(), detail::after(handle_.core().host().now_ns(), timeout));
   }
 
   /// Waits for the outcome like wait() and takes it. The future is empty afterwards: a second get() returns

@@ -19,6 +19,8 @@ class CommandWatch {
   GYRE_DEVICE uint64_t ticks() const { return ticks_; }
   GYRE_DEVICE void read_clock_again() { ticks_ = clock_ticks(); }
 
+  /// Makes the next sample due.
+  GYRE_DEVICE void make_sample_due() { sampled_at_ = uint32_t(clock_ticks()) - command_poll_interval; }
   /// Loads the command word if a sample is due. Called while a poll of the ring is under way, so that both
   /// cross the bus together. Collective over PollGroup.
   GYRE_DEVICE void request_sample(const CommandLine& command_line) {
@@ -26,7 +28,7 @@ class CommandWatch {
     const bool due = PollGroup::any(uint32_t(ticks_) - sampled_at_ >= command_poll_interval);
     if (due) {
       sampled_at_ = uint32_t(ticks_);
-      now_us_ = uint32_t(now_ns() / 1000) + host_ahead_us_;
+      now_us_ = uint32_t(deadline_clock_ns() / 1000) + host_ahead_us_;
     }
     if (due || samples_command_each_poll) {
       pending_ = true;

@@ -130,6 +130,8 @@ class RequestReader {
   }
   /// Samples the command, if that is due, and reads the clock: beside a message that did not come by poll().
   GYRE_DEVICE void request_command() { command_watch_.request_sample(*command_line_); }
+  /// CommandWatch::make_sample_due().
+  GYRE_DEVICE void make_sample_due() { command_watch_.make_sample_due(); }
   /// CommandWatch::take_sample().
   GYRE_DEVICE bool take_command_sample() { return command_watch_.take_sample(); }
   GYRE_DEVICE const CommandWatch& command_watch() const { return command_watch_; }

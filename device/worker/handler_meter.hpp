@@ -35,7 +35,7 @@ class HandlerMeter {
   struct ClockPair {
     uint64_t ticks;
     uint64_t ns;
-    GYRE_DEVICE static ClockPair now() { return {clock_ticks(), now_ns()}; }
+    GYRE_DEVICE static ClockPair now() { return {clock_ticks(), steady_ns()}; }
   };
   /// From now on times are by the rate between those.
   GYRE_DEVICE void compare(const ClockPair& begin, const ClockPair& end) {

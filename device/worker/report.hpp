@@ -44,7 +44,10 @@ class WorkerReport {
   /// Publishes the handlers' counts, unless nothing was handled since the last publication. Collective over
   /// PollGroup.
   GYRE_DEVICE void publish_counts(WorkerShared& shared, uint64_t ticket) {
-    if (shared.reports.counts_ticket == ticket) return;
+    if (shared.reports.counts_ticket != ticket) publish_counts_again(shared, ticket);
+  }
+  /// Publishes the handlers' counts. Collective over PollGroup.
+  GYRE_DEVICE void publish_counts_again(WorkerShared& shared, uint64_t ticket) {
     meter_.publish(published_counts_);
     if (PollGroup::rank() == 0) shared.reports.counts_ticket = ticket;
     PollGroup::sync();
@@ -74,7 +77,7 @@ class WorkerReport {
   }
   /// Says that the worker has seen the command. One thread.
   GYRE_DEVICE void acknowledge_command(CommandWord command) {
-    Memory::store_relaxed(line_->clock_ns, now_ns());
+    Memory::store_relaxed(line_->clock_ns, deadline_clock_ns());
     // Pairs with the load in CommandSender::acknowledged(), after which the host reads clock_ns.
     Memory::store_release(line_->acknowledged, command.word);
   }

@@ -10,7 +10,7 @@ namespace gyre {
 /// One place of the table. The message that its timer sends lies in the same place of another array.
 struct TimerRecord {
   uint64_t id;         ///< Timer::id; 0: the place is free
-  uint64_t due_ns;     ///< of now_ns(): when it sends next
+  uint64_t due_ns;     ///< of deadline_clock_ns(): when it sends next
   uint64_t period_ns;  ///< from one message to the next; 0: it sends one
   uint64_t reserved;
 };
@@ -39,8 +39,8 @@ class TimerTable {
   TimerTable& operator=(const TimerTable&) = delete;
 
   GYRE_DEVICE const Counts& counts() const { return counts_; }
-  /// Returns now_ns(), the same in all threads.
-  GYRE_DEVICE static uint64_t now_for_all() { return of_thread(now_ns(), 0); }
+  /// Returns deadline_clock_ns(), the same in all threads.
+  GYRE_DEVICE static uint64_t now_for_all() { return of_thread(deadline_clock_ns(), 0); }
   /// Whether any timer is set.
   GYRE_DEVICE bool any() const { return count_ != 0; }
   /// Nanoseconds until a timer may be due; 0: it may be now, ~0: none is set. Of a group of one thread.

@@ -199,9 +199,23 @@ class Worker {
   /// thread.
   GYRE_DEVICE uint64_t ns_to_next_timer() {
     if constexpr (sets_timers()) {
-      if (mail_.timers().any()) return mail_.timers().ns_to_next(now_ns());
+      if (mail_.timers().any()) return mail_.timers().ns_to_next(deadline_clock_ns());
     }
     return ~uint64_t(0);
+  }
+  /// Reads clock and command now, however short ago the last reading was: before step(), where a test moves
+  /// the clock. One thread.
+  void read_clock() {
+    requests_.make_sample_due();
+    requests_.request_command();
+    (void)take_command();
+  }
+  /// Publishes all counts and the credit of all messages handled so far: after step(), where a test reads
+  /// them at any time. One thread.
+  void publish() {
+    report_.publish_counts_again(*shared_, requests_.ticket());
+    if constexpr (sends()) mail_.publish_counts();
+    report_.publish_credit(requests_.ticket());
   }
 #endif
 
@@ -233,7 +247,8 @@ class Worker {
   /// has stopped.
   GYRE_DEVICE void finish() {
     for_each_to_stop(ActorList<Actors...>{}, shared_->memory, actors_, StopActor{*this});
-    if (polls()) report_.publish_counts(*shared_, requests_.ticket());
+    // Also of a worker that handled messages of actors alone.
+    if (polls()) report_.publish_counts_again(*shared_, requests_.ticket());
     if constexpr (sends()) {
       if (polls()) mail_.publish_counts();
     }

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <system_error>
+#include <utility>
 
 namespace gyre::detail {
 
@@ -28,6 +29,10 @@ void Poller::start() {
   if (!continuations_) continuations_ = std::make_unique<Continuation[]>(core_.calls().calls());
   // Needs no order: it saves a thread that would end at once. expect() decides.
   if (expected_.load(std::memory_order_relaxed) >= closed) return;
+  if (core_.host().stepper != nullptr) {              // deliver_on_this_thread() is for the thread
+    started_.store(true, std::memory_order_release);  // as below
+    return;
+  }
   try {
     const SignalsBlocked blocked;
     thread_ = std::thread([core = core_.shared_from_this()] { core->poller().run(); });
@@ -210,7 +215,7 @@ void Poller::run() {
 // Reads the clock, does the due work, and times out watched calls whose deadline has passed. Returns the
 // time.
 int64_t Poller::check_deadlines() {
-  const int64_t now_ns = host_now_ns();
+  const int64_t now_ns = core_.host().now_ns();
   core_.receiver().do_due_work(now_ns);
   // Needs no order: a deadline that is missed here is found in the next turn.
   if (now_ns < next_due_ns_.load(std::memory_order_relaxed)) return now_ns;
@@ -224,6 +229,13 @@ int64_t Poller::check_deadlines() {
     }
   });
   return now_ns;
+}
+
+void Poller::deliver_on_this_thread() {
+  if (!started_.load(std::memory_order_acquire) || this_threads == this) return;  // pairs with start()
+  const Poller* const before = std::exchange(this_threads, this);
+  while (deliver_completed() + handle_told() != 0) core_.receiver().drain_replies();
+  this_threads = before;
 }
 
 uint32_t Poller::deliver_completed() {
@@ -272,6 +284,11 @@ bool Poller::end(int64_t deadline_ns) {
   core_.calls().completed().wake();
   if (runs_this_thread()) {
     core_.told().end();
+    return true;
+  }
+  if (core_.host().stepper != nullptr) {
+    if (!finished_.load(std::memory_order_relaxed)) run();
+    this_threads = nullptr;
     return true;
   }
   Backoff backoff(WaitPolicy::polite);

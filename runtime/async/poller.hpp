@@ -59,6 +59,10 @@ class Poller {
   /// sending asks. Repeatable.
   bool end(int64_t deadline_ns);
 
+  /// Delivers what is done, and handles what actors sent to the host, on the calling thread: where a test
+  /// steps the workers, there is no other. Does nothing in a callback.
+  void deliver_on_this_thread();
+
   CallbackFailures failures() const;
   /// Returns whether the calling thread is the poller's: a callback or a handler runs.
   bool runs_this_thread() const;

@@ -41,6 +41,8 @@ class Backoff {
     pauses_ = (pauses_ + 16) | 15;
     std::this_thread::yield();
   }
+  /// Counts as a pause, without one. Returns true if it is the first of the sequence.
+  bool begin() { return pauses_++ == 0; }
   /// Begins the sequence of pauses again, after progress.
   void reset() { pauses_ = 0; }
   /// Returns true at every 64th pause, and at each pause once spun(). Reading the clock at every pause would

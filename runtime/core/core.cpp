@@ -79,6 +79,11 @@ void Core::watch_engine() {
   if (host_.engine->may_die()) watcher_.start();
 }
 
+void Core::do_work_of_threads() {
+  receiver_.do_work_of_threads();
+  poller_.deliver_on_this_thread();
+}
+
 void Core::listen(std::shared_ptr<ToldHandlers> handlers) {
   if (!host_.actors.tells_host()) return;
   told_.use(std::move(handlers));

@@ -122,6 +122,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// that. Throws Error if the thread cannot be started.
   void listen(std::shared_ptr<ToldHandlers> handlers);
 
+  /// Does what the runtime's own threads do elsewhere, and calls back on this thread: after each step of a
+  /// test that steps the workers.
+  void do_work_of_threads();
+
   /// These throw Error in a forked child.
   Books books() const;
   Stats stats() const;

@@ -34,16 +34,19 @@ inline uint64_t microseconds(std::chrono::nanoseconds timeout) {
 struct SendTime {
   int64_t now_ns;
   std::chrono::nanoseconds timeout;
+  bool exact;
 
   static constexpr std::chrono::seconds roughly_from{1};
 
   static SendTime now(std::chrono::nanoseconds timeout) {
-    return {timeout >= roughly_from ? coarse_now_ns() : host_now_ns(), timeout};
+    const bool exact = timeout < roughly_from;
+    return {exact ? host_now_ns() : coarse_now_ns(), timeout, exact};
   }
-  bool exact() const { return timeout < roughly_from; }
+  /// The time of an exact clock.
+  static SendTime at(int64_t now_ns, std::chrono::nanoseconds timeout) { return {now_ns, timeout, true}; }
   int64_t deadline_ns() const {
     const int64_t deadline = after(now_ns, timeout);
-    return exact() ? deadline : after(deadline, timeout / 16);
+    return exact ? deadline : after(deadline, timeout / 16);
   }
 };
 

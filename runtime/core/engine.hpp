@@ -14,6 +14,9 @@
 namespace gyre {
 
 class Doorbell;
+namespace detail {
+class Stepper;
+}
 
 /// Owns the region's memory and the workers on it. One thread at a time may use it, except for failure() and
 /// the functions that are marked thread-safe. The constructor does all work that is slow, can fail, or would
@@ -41,6 +44,8 @@ class Engine {
     (void)worker;
     return nullptr;
   }
+  /// Returns what moves the workers; null if they run by themselves.
+  virtual detail::Stepper* stepper() { return nullptr; }
   /// Returns the memory of buffers. Any thread may use it, also beside live workers.
   virtual BufferMemory& buffer_memory() = 0;
   /// Returns what orders the program's CUDA streams and asks. Thread-safe. Throws Error where the workers use

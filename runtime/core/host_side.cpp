@@ -20,6 +20,7 @@ HostSide::HostSide(ActorSet actors_to_launch, const Options& launch_options,
       options(launch_options),
       layout(options.region_layout(actors.handlers().size())),
       engine(std::move(launch_engine)),
+      stepper(engine->stepper()),
       handler_log(bridges, actors, layout.workers),
       arena(static_cast<char*>(engine->region()) + layout.arena(), layout.arena_bytes, copy_threads.get()),
       calls(calls_for(layout), layout.shape.body_capacity(), arena) {

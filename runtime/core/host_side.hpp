@@ -3,9 +3,12 @@
 
 #include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/calls/call_table.hpp>
+#include <gyre/runtime/core/backoff.hpp>
+#include <gyre/runtime/core/deadline.hpp>
 #include <gyre/runtime/core/engine.hpp>
 #include <gyre/runtime/core/handler_log.hpp>
 #include <gyre/runtime/core/host_bridge.hpp>
+#include <gyre/runtime/core/stepper.hpp>
 #include <gyre/runtime/memory/arena.hpp>
 #include <gyre/runtime/memory/copy_threads.hpp>
 
@@ -24,11 +27,38 @@ struct HostSide {
   /// True in a forked child: the workers, and the region, are the parent's, and nothing here touches them.
   bool forked() const noexcept { return fork.forked(); }
 
+  /// Returns nanoseconds of the clock that judges deadlines: the host's steady clock, or a test's.
+  int64_t now_ns() const {
+    if (stepper != nullptr) [[unlikely]]
+      return stepper->now_ns();
+    return host_now_ns();
+  }
+  /// Returns the time of an ask that is sent now.
+  SendTime send_time(std::chrono::nanoseconds timeout) const {
+    if (stepper != nullptr) [[unlikely]]
+      return SendTime::at(stepper->now_ns(), timeout);
+    return SendTime::now(timeout);
+  }
+  /// Pauses a thread that waits for workers, until `until_ns` of now_ns() at most. Where the thread moves the
+  /// workers itself, time passes in the second pause in a row in which none can move: in between the thread
+  /// sees what they did when they polled.
+  void pause(Backoff& backoff, int64_t until_ns) const {
+    if (stepper == nullptr) [[likely]]
+      return backoff.pause();
+    if (stepper->move()) return backoff.reset();
+    if (!backoff.begin()) stepper->pass_until(until_ns);
+  }
+  /// Returns true if a waiting thread should read the clock before it pauses.
+  bool should_read_clock(const Backoff& backoff) const {
+    return stepper != nullptr || backoff.should_read_clock();
+  }
+
   const ForkGuard fork;
   const ActorSet actors;
   const Options options;
   const RegionLayout layout;
   const std::unique_ptr<Engine> engine;
+  Stepper* const stepper;          // null if the workers run by themselves
   std::deque<HostBridge> bridges;  // one a worker; never moved
   const std::shared_ptr<CopyThreads> copy_threads = CopyThreads::shared();
   HandlerLog handler_log;

@@ -43,9 +43,10 @@ class Incarnations::Replacing {
   std::atomic<const Core*>& replaced_;
 };
 
-Incarnations::Incarnations(std::shared_ptr<Core> first)
+Incarnations::Incarnations(std::shared_ptr<Core> first, MakeEngine make_engine)
     : actors_(first->actors()),
       options_(first->options()),
+      make_engine_(std::move(make_engine)),
       entered_(first.get()),
       present_(std::move(first)) {}
 
@@ -169,7 +170,7 @@ void Incarnations::replace(std::chrono::nanoseconds timeout) {
   const int64_t began_ns = host_now_ns();
   const Replacing replacing(replaced_, *old);
   const Termination report = old->terminate(std::max<std::chrono::nanoseconds>(timeout, ending_timeout));
-  std::unique_ptr<Engine> engine = make_engine(actors_, options_);
+  std::unique_ptr<Engine> engine = make_engine_ ? make_engine_() : make_engine(actors_, options_);
   Timings timings = timings_of(*engine);
   const std::shared_ptr<Core> next = make_core(actors_, options_, std::move(engine));
   timings.launch_ms = double(host_now_ns() - began_ns) * 1e-6 - timings.compile_ms;

@@ -31,8 +31,11 @@ extern constinit std::array<EntryMark, thread_numbers> entry_marks;  // by threa
 /// frees a former core once no mark names it, and no call, buffer or reply keeps it.
 class Incarnations : public std::enable_shared_from_this<Incarnations> {
  public:
+  using MakeEngine = std::function<std::unique_ptr<Engine>()>;
+
   /// Takes the first incarnation.
-  explicit Incarnations(std::shared_ptr<Core> first);
+  /// @param make_engine  makes the engine of each further one; empty: gyre::make_engine()
+  explicit Incarnations(std::shared_ptr<Core> first, MakeEngine make_engine = {});
   Incarnations(const Incarnations&) = delete;
   Incarnations& operator=(const Incarnations&) = delete;
 
@@ -89,6 +92,7 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
   const std::shared_ptr<ToldHandlers> told_handlers_ = std::make_shared<ToldHandlers>();
   const ActorSet actors_;
   const Options options_;
+  const MakeEngine make_engine_;
   std::atomic<Core*> entered_;  // the present core, for Entered
   std::atomic<bool> ended_{false};
   TimedMutex relaunching_;                      // held while a core is replaced or ended

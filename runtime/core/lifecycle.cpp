@@ -108,21 +108,21 @@ Result<void> WorkerControl::wait_until(Done&& done, int64_t deadline_ns, std::ch
   Backoff backoff(host_.options.wait);
   while (!done()) {
     if (receiver_.drain_replies() != 0) backoff.reset();
-    if (backoff.should_read_clock()) {
-      const int64_t now_ns = host_now_ns();
+    if (host_.should_read_clock(backoff)) {
+      const int64_t now_ns = host_.now_ns();
       receiver_.do_due_work(now_ns);
       if (state_.get() == Lifecycle::failed) return Failure{Status::engine_failed};
       if (terminating == Terminating::ends_the_wait && state_.terminating())
         return Failure{Status::terminated};
       if (now_ns >= deadline_ns) return late(timeout);
     }
-    backoff.pause();
+    host_.pause(backoff, deadline_ns);
   }
   return success();
 }
 
 Result<void> WorkerControl::set_active(bool active, std::chrono::nanoseconds timeout) {
-  const int64_t deadline_ns = after(host_now_ns(), timeout);
+  const int64_t deadline_ns = after(host_.now_ns(), timeout);
   std::vector<CommandWord> words;
   words.reserve(host_.layout.workers);
   {
@@ -153,7 +153,7 @@ Result<void> WorkerControl::wait_until_obeyed(const std::vector<CommandWord>& wo
 }
 
 Result<void> WorkerControl::drain(const ToldMessages* told, std::chrono::nanoseconds timeout) {
-  const int64_t deadline_ns = after(host_now_ns(), timeout);
+  const int64_t deadline_ns = after(host_.now_ns(), timeout);
   if (state_.terminating()) return Failure{Status::terminated};
   if (!state_.change(Lifecycle::draining)) return Failure{state_.refusal()};
   for (HostBridge& bridge : host_.bridges) bridge.close();
@@ -186,7 +186,7 @@ Result<void> WorkerControl::drain_mail(int64_t deadline_ns, std::chrono::nanosec
     const MailAccounts mail = accounts_.mail();
     if (mail.sent == ended) return success();
     ended = mail.processed + mail.failed + mail.refused;
-    if (host_now_ns() >= deadline_ns) return late(timeout);
+    if (host_.now_ns() >= deadline_ns) return late(timeout);
   }
 }
 
@@ -210,7 +210,7 @@ void WorkerControl::send_drain_messages() {
 }
 
 Result<void> WorkerControl::wait_for_workers(const Buffers& buffers, std::chrono::nanoseconds timeout) {
-  const int64_t deadline_ns = after(host_now_ns(), timeout);
+  const int64_t deadline_ns = after(host_.now_ns(), timeout);
   const Tickets sent = buffers.sent();
   const auto waited =
       wait_until([&] { return buffers.past(sent); }, deadline_ns, timeout, Terminating::is_ignored);

@@ -15,6 +15,7 @@ constexpr int64_t overdue_interval_ns = 16'000'000;  // a search reads the whole
 }  // namespace
 
 bool Receiver::wait_slow_path(CallId call, int64_t until_ns) {
+  if (host_.stepper != nullptr) return wait_by_steps(call, until_ns);
   HostBridge& bridge = host_.bridges[calls_.worker(call)];
   Backoff backoff(host_.options.wait);
   const Doorbell* const bell = bridge.bell();
@@ -53,6 +54,16 @@ bool Receiver::wait_slow_path(CallId call, int64_t until_ns) {
   return true;
 }
 
+// Of an engine whose workers move only while a thread waits for them.
+bool Receiver::wait_by_steps(CallId call, int64_t until_ns) {
+  Backoff backoff(host_.options.wait);
+  while (!poll(call)) {
+    if (host_.now_ns() >= until_ns) return false;
+    host_.pause(backoff, std::min(calls_.deadline_ns(call), until_ns));
+  }
+  return true;
+}
+
 // Sleeps until the call is done or its reply lies in the ring, at `until_ns` the latest; may return early.
 void Receiver::sleep_for_reply(CallId call, const HostBridge& bridge, int64_t now_ns, int64_t until_ns) {
   Doorbell* const bell = bridge.bell();
@@ -76,7 +87,7 @@ void Receiver::sleep_for_reply(CallId call, const HostBridge& bridge, int64_t no
 bool Receiver::poll(CallId call) {
   if (calls_.done(call)) return true;
   drain_replies(host_.bridges[calls_.worker(call)]);
-  const int64_t now = host_now_ns();
+  const int64_t now = host_.now_ns();
   do_due_work(now);
   if (now >= calls_.deadline_ns(call)) expire(call);
   return calls_.done(call);
@@ -220,6 +231,16 @@ void Receiver::expire(CallId call) {
   }
 }
 
+void Receiver::do_work_of_threads() {
+  drain_replies();
+  const int64_t now_ns = host_.now_ns();
+  calls_.for_each_in_flight([&](CallId call) {
+    if (now_ns >= calls_.deadline_ns(call)) expire(call);
+  });
+  engine_failure_.check();
+  host_.handler_log.take();
+}
+
 void Receiver::do_due_work(int64_t now_ns) {
   // Relaxed, as below: the times only choose one thread; what it does is thread-safe by itself.
   int64_t next = next_due_work_ns_.load(std::memory_order_relaxed);
@@ -237,7 +258,8 @@ void Receiver::do_due_work(int64_t now_ns) {
   clock_.sample(now_ns);
   engine_failure_.check();
   // Not logged here: the program's logger may block.
-  if (!watcher_.started() && host_.handler_log.has_lines()) watcher_.start_for_lines();
+  if (host_.stepper == nullptr && !watcher_.started() && host_.handler_log.has_lines())
+    watcher_.start_for_lines();
 }
 
 void Receiver::end_calls_in_flight() {

@@ -54,12 +54,16 @@ class Receiver {
   /// Publishes the time, checks the engine and expires overdue calls, at most every 2 ms, in the first thread
   /// that calls.
   void do_due_work(int64_t now_ns);
+  /// Takes replies, expires overdue calls, asks the engine, and takes the handlers' lines: what waiting
+  /// threads and the Watcher do, where a test steps the workers.
+  void do_work_of_threads();
   /// Returns how many workers have acknowledged a drain: they have done all that was sent before it.
   /// Pairs with the count of each acknowledgement.
   uint32_t drain_acknowledgements() const { return drain_acknowledgements_.load(std::memory_order_acquire); }
 
  private:
   bool wait_slow_path(CallId call, int64_t until_ns);
+  bool wait_by_steps(CallId call, int64_t until_ns);
   void sleep_for_reply(CallId call, const HostBridge& bridge, int64_t now_ns, int64_t until_ns);
   uint32_t drain_replies(HostBridge& bridge, CallId own = no_call);
   void take_special_reply(HostBridge& bridge, const ArrivedReply& reply);

@@ -19,11 +19,11 @@ uint64_t most_body_bytes(const RingShape& shape, uint64_t arena_bytes) {
 constexpr uint64_t call_bits(const AskLimits&) { return 0; }
 constexpr uint64_t call_bits(const ReceiptLimits&) { return CallTable::receipt_bit; }
 
-SendTime send_time(const AskLimits& limits) { return SendTime::now(limits.timeout); }
+SendTime send_time(const HostSide& host, const AskLimits& limits) { return host.send_time(limits.timeout); }
 // The coarse clock lags, and a message must not expire early.
-SendTime send_time(const ReceiptLimits& limits) {
-  if (limits.expires_after.count() <= 0) return SendTime::now(limits.timeout);
-  return {host_now_ns(), limits.timeout};
+SendTime send_time(const HostSide& host, const ReceiptLimits& limits) {
+  if (limits.expires_after.count() <= 0) return host.send_time(limits.timeout);
+  return SendTime::at(host.now_ns(), limits.timeout);
 }
 
 inline bool is_out_of_room(Status status) {
@@ -60,23 +60,23 @@ template <class Attempt>
                                                   std::chrono::nanoseconds timeout, int64_t& deadline_ns,
                                                   WhenFull when_full) {
   if (when_full == WhenFull::refuse) return receiver_.drain_replies() != 0 ? attempt() : status;
-  if (deadline_ns == never) deadline_ns = after(host_now_ns(), timeout);
+  if (deadline_ns == never) deadline_ns = after(host_.now_ns(), timeout);
   Backoff backoff(host_.options.wait);
   uint32_t busy_turns = 0;
   for (;; status = attempt()) {
     if (!is_out_of_room(status)) return status;
     if (receiver_.drain_replies() != 0) {
       backoff.reset();
-      if (++busy_turns % Backoff::busy_turns_per_clock_read == 0 && host_now_ns() >= deadline_ns)
+      if (++busy_turns % Backoff::busy_turns_per_clock_read == 0 && host_.now_ns() >= deadline_ns)
         return status;
       continue;
     }
-    if (backoff.should_read_clock()) {
-      const int64_t now = host_now_ns();
+    if (host_.should_read_clock(backoff)) {
+      const int64_t now = host_.now_ns();
       receiver_.do_due_work(now);
       if (now >= deadline_ns) return status;
     }
-    backoff.pause();
+    host_.pause(backoff, deadline_ns);
   }
 }
 
@@ -193,8 +193,8 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const Limits
     if (!needed) return needed.error();
     room = needed.value();
   }
-  const SendTime sent = send_time(limits);
-  int64_t deadline_ns = sent.exact() ? sent.deadline_ns() : never;
+  const SendTime sent = send_time(host_, limits);
+  int64_t deadline_ns = sent.exact ? sent.deadline_ns() : never;
   const uint64_t timeout_us = microseconds(limits.timeout);
   HostBridge& bridge = host_.bridges[to.worker];
   std::optional<CallId> call;
@@ -225,7 +225,7 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const Limits
                                           message, room, block));
   // Reads the clock while the message is on its way. Safe: no other thread knows the call yet that could
   // release it.
-  if (deadline_ns == never) calls_.set_deadline(*call, after(host_now_ns(), limits.timeout));
+  if (deadline_ns == never) calls_.set_deadline(*call, after(host_.now_ns(), limits.timeout));
   return *call;
 }
 template Result<CallId> Sender::ask(const Destination&, Outgoing, const AskLimits&, WhenFull);
@@ -240,7 +240,7 @@ Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLim
     if (!needed) return needed.error();
     room = needed.value();
   }
-  const int64_t now_ns = limits.expires_after.count() > 0 ? host_now_ns() : 0;
+  const int64_t now_ns = limits.expires_after.count() > 0 ? host_.now_ns() : 0;
   int64_t deadline_ns = never;
   HostBridge& bridge = host_.bridges[to.worker];
   std::optional<ArenaBlock> block;
@@ -333,9 +333,9 @@ size_t Sender::ask_run(std::span<const Addressed> run, const AskLimits& limits, 
     failure = Failure{Status::forked};
     return 0;
   }
-  const SendTime sent_at = SendTime::now(limits.timeout);
+  const SendTime sent_at = host_.send_time(limits.timeout);
   const uint64_t timeout_us = microseconds(limits.timeout);
-  int64_t deadline_ns = sent_at.exact() ? sent_at.deadline_ns() : never;
+  int64_t deadline_ns = sent_at.exact ? sent_at.deadline_ns() : never;
   const uint32_t worker = run.front().to.worker;
   HostBridge& bridge = host_.bridges[worker];
   const uint32_t deadline_us = clock_.worker_deadline_us(bridge, sent_at.now_ns, sent_at.deadline_ns());
@@ -375,8 +375,8 @@ size_t Sender::ask_run(std::span<const Addressed> run, const AskLimits& limits, 
     });
     sent += claimed;
   }
-  if (!sent_at.exact()) {
-    const int64_t exact_ns = deadline_ns != never ? deadline_ns : after(host_now_ns(), limits.timeout);
+  if (!sent_at.exact) {
+    const int64_t exact_ns = deadline_ns != never ? deadline_ns : after(host_.now_ns(), limits.timeout);
     for (size_t i = 0; i < sent; ++i) calls_.set_deadline(calls[i], exact_ns);
   }
   return sent;
@@ -391,7 +391,7 @@ size_t Sender::tell_run(std::span<const Addressed> run, const TellLimits& limits
   HostBridge& bridge = host_.bridges[worker];
   uint32_t deadline_us = 0;
   if (limits.expires_after.count() > 0) {
-    const int64_t now_ns = host_now_ns();
+    const int64_t now_ns = host_.now_ns();
     deadline_us = clock_.worker_deadline_us(bridge, now_ns, after(now_ns, limits.expires_after));
   }
   int64_t deadline_ns = never;

@@ -20,6 +20,12 @@ class CpuWorker {
   virtual bool start() = 0;
   /// Polls once, and handles at most one message, or one batch for an on_batch().
   virtual PollOutcome step() = 0;
+  /// Makes `time_ns` the clock that judges deadlines, of a worker that is stepped. Handlers that read it move
+  /// it forward. From now on step() publishes all counts. Call it before start(); `time_ns` must outlive the
+  /// worker.
+  virtual void use_time(uint64_t& time_ns) = 0;
+  /// Returns true if messages to other actors wait, to be sent or handled: further steps may move them.
+  virtual bool has_waiting() const = 0;
   /// Publishes the final counters. Call it after step() returned `stop`.
   virtual void finish() = 0;
 };
@@ -81,15 +87,31 @@ class CpuWorkerOf final : public CpuWorker {
   }
   bool start() override { return worker_.start(); }
   PollOutcome step() override {
+    const InTime in_time(time_ns_);
     detail::worker_shared_of_this_thread = &shared_;
-    return worker_.step();
+    if (time_ns_ != nullptr) worker_.read_clock();
+    const PollOutcome outcome = worker_.step();
+    if (time_ns_ != nullptr) worker_.publish();
+    return outcome;
   }
+  void use_time(uint64_t& time_ns) override { time_ns_ = &time_ns; }
+  bool has_waiting() const override { return worker_.has_waiting(); }
   void finish() override {
+    const InTime in_time(time_ns_);
     detail::worker_shared_of_this_thread = &shared_;
     worker_.finish();
   }
 
  private:
+  // Makes `time_ns` the calling thread's clock; null: the steady clock.
+  class InTime {
+   public:
+    explicit InTime(uint64_t* time_ns) { detail::virtual_time_ns = time_ns; }
+    ~InTime() { detail::virtual_time_ns = nullptr; }
+    InTime(const InTime&) = delete;
+    InTime& operator=(const InTime&) = delete;
+  };
+
   // Returns the correlation of a reply of the last step; 0 of a message to the host, for which no call waits.
   // The worker alone writes the D2H ring.
   uint64_t correlation(uint64_t reply) const {
@@ -119,6 +141,7 @@ class CpuWorkerOf final : public CpuWorker {
   std::vector<Packet> response_;
   std::vector<Packet> scratch_;  // of handlers, where a GPU has shared memory
   WaitPolicy wait_;
+  uint64_t* time_ns_ = nullptr;  // null: the steady clock judges deadlines
   WorkerShared shared_{};
   Worker<Actors...> worker_;
 };

@@ -13,11 +13,13 @@
 namespace gyre {
 
 /// Not thread-safe: step and the engine's own calls come from one thread.
-class SteppedEngine final : public Engine {
+class SteppedEngine : public Engine {
  public:
   /// With `--transport bar` the inbound part lies apart from the region, and the host only writes it.
-  SteppedEngine(const ActorSet& actors, const Options& options)
+  /// @param time_ns  see CpuWorker::use_time(); null: deadlines are judged by the host's clock
+  SteppedEngine(const ActorSet& actors, const Options& options, uint64_t* time_ns = nullptr)
       : actors_(actors),
+        time_ns_(time_ns),
         layout_(options.region_layout(actors.handlers().size())),
         wait_(options.wait),
         transport_(options.transport == TransportKind::bar ? TransportKind::bar : TransportKind::heap),
@@ -48,17 +50,21 @@ class SteppedEngine final : public Engine {
   void launch() override {
     for (uint32_t worker = 0; worker < layout_.workers; ++worker) {
       workers_.push_back(actors_.make_cpu_worker(bridge(worker), memory_.of_worker(worker), wait_));
+      if (time_ns_ != nullptr) workers_.back()->use_time(*time_ns_);
       workers_.back()->start();
+      stopped_.push_back(false);
     }
   }
   /// Polls each worker once: commanded to stop, they do.
   bool finished() override {
     if (failure_) return true;
     bool all = true;
-    for (auto& worker : workers_) {
-      const bool stopped = worker->step() == PollOutcome::stop;
-      if (stopped) worker->finish();
-      all = all && stopped;
+    for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
+      if (!stopped_[worker] && workers_[worker]->step() == PollOutcome::stop) {
+        workers_[worker]->finish();
+        stopped_[worker] = true;
+      }
+      all = all && stopped_[worker];
     }
     return all;
   }
@@ -67,6 +73,12 @@ class SteppedEngine final : public Engine {
 
   /// One poll of one worker, and the message it finds, if any.
   PollOutcome step(uint32_t worker = 0) { return workers_[worker]->step(); }
+  /// Returns true once the worker has obeyed the command to stop: it must not be stepped any more.
+  bool stopped(uint32_t worker) const { return stopped_[worker]; }
+  /// Returns true if messages to other actors wait in the worker.
+  bool has_waiting(uint32_t worker) const { return workers_[worker]->has_waiting(); }
+  /// Returns the worker's counts, one for each handler, and one for messages that are for none.
+  const HandlerCounts* counts(uint32_t worker) const { return memory_.of_worker(worker).counts; }
   /// From now on the workers count as dead of `cause`.
   void fail(std::string cause) { failure_ = std::move(cause); }
 
@@ -77,6 +89,7 @@ class SteppedEngine final : public Engine {
   }
 
   const ActorSet actors_;
+  uint64_t* const time_ns_;
   const RegionLayout layout_;
   const WaitPolicy wait_;
   const TransportKind transport_;
@@ -86,6 +99,7 @@ class SteppedEngine final : public Engine {
   HostBufferMemory buffer_memory_;
   EngineMemory memory_{};
   std::vector<std::unique_ptr<CpuWorker>> workers_;
+  std::vector<bool> stopped_;  // by worker
   std::optional<std::string> failure_;
 };
 

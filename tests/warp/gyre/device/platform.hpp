@@ -55,6 +55,8 @@ inline uint64_t now_ns() {
   at_barrier[lane] = passed;
   return worker_clock_ahead_ns + 1'000'000'000 + passed * 400 + ++readings[lane];
 }
+inline uint64_t deadline_clock_ns() { return now_ns(); }
+inline uint64_t steady_ns() { return now_ns(); }
 inline constexpr uint32_t command_poll_interval = 50'000;
 inline uint64_t clock_ticks() { return now_ns() * 2; }
 inline uint64_t clock_ticks_here() { return clock_ticks(); }
