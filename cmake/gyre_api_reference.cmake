@@ -13,6 +13,8 @@ set(public_headers
   runtime/async/asio.hpp runtime/async/await.hpp runtime/async/completion_queue.hpp runtime/launch_verdict.hpp
   runtime/log.hpp
   runtime/telemetry/prometheus_endpoint.hpp
+  # tests
+  runtime/testing/stepped_runtime.hpp
   runtime/nats/gateway.hpp runtime/nats/headers.hpp runtime/nats/options.hpp runtime/nats/subject.hpp
   # handlers
   device/context.hpp device/matrix.hpp device/parallel.hpp device/buffer.hpp device/actor/check.hpp device/actor/handlers.hpp device/actor/on_batch.hpp

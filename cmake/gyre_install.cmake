@@ -97,7 +97,8 @@ foreach(folder messages bridge device runtime)
           FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN cuda EXCLUDE PATTERN compiler EXCLUDE PATTERN process EXCLUDE
           PATTERN nats EXCLUDE)
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/runtime/gyre.hpp DESTINATION ${installed_headers})
+install(FILES ${PROJECT_SOURCE_DIR}/runtime/gyre.hpp ${PROJECT_SOURCE_DIR}/runtime/testing.hpp
+        DESTINATION ${installed_headers})
 get_target_property(views gyre_messages GYRE_VIEWS)
 foreach(view IN LISTS views)
   get_filename_component(folder "${view}" DIRECTORY)

@@ -11,6 +11,10 @@
 
 namespace gyre {
 
+namespace testing {
+class SteppedRuntime;
+}
+
 /// Owns one launched set of workers. Move-only; the destructor terminates the workers. The runtime's memory
 /// is freed when the last Client, Future and Reply that refer to it are gone. After a Runtime was moved from,
 /// each of its functions throws Error. Thread-safe, except for moving and destroying.
@@ -215,6 +219,8 @@ class Runtime {
   Timings timings() const { return core()->timings(); }
 
  private:
+  friend class testing::SteppedRuntime;
+
   explicit Runtime(std::shared_ptr<detail::Incarnations> incarnations)
       : incarnations_(std::move(incarnations)) {}
 

@@ -26,6 +26,8 @@ class CpuWorker {
   virtual void use_time(uint64_t& time_ns) = 0;
   /// Returns true if messages to other actors wait, to be sent or handled: further steps may move them.
   virtual bool has_waiting() const = 0;
+  /// Returns nanoseconds until the worker's next timer may be due; ~0 if none is set.
+  virtual uint64_t ns_to_next_timer() = 0;
   /// Publishes the final counters. Call it after step() returned `stop`.
   virtual void finish() = 0;
 };
@@ -96,6 +98,10 @@ class CpuWorkerOf final : public CpuWorker {
   }
   void use_time(uint64_t& time_ns) override { time_ns_ = &time_ns; }
   bool has_waiting() const override { return worker_.has_waiting(); }
+  uint64_t ns_to_next_timer() override {
+    const InTime in_time(time_ns_);
+    return worker_.ns_to_next_timer();
+  }
   void finish() override {
     const InTime in_time(time_ns_);
     detail::worker_shared_of_this_thread = &shared_;

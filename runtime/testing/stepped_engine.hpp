@@ -8,6 +8,7 @@
 #include <gyre/runtime/cpu/actor_memory.hpp>
 #include <gyre/runtime/cpu/memory.hpp>
 
+#include <algorithm>
 #include <vector>
 
 namespace gyre {
@@ -77,6 +78,12 @@ class SteppedEngine : public Engine {
   bool stopped(uint32_t worker) const { return stopped_[worker]; }
   /// Returns true if messages to other actors wait in the worker.
   bool has_waiting(uint32_t worker) const { return workers_[worker]->has_waiting(); }
+  /// Returns nanoseconds until a timer of a worker may be due; ~0 if none is set.
+  uint64_t ns_to_next_timer() {
+    uint64_t next_ns = ~uint64_t(0);
+    for (auto& worker : workers_) next_ns = std::min(next_ns, worker->ns_to_next_timer());
+    return next_ns;
+  }
   /// Returns the worker's counts, one for each handler, and one for messages that are for none.
   const HandlerCounts* counts(uint32_t worker) const { return memory_.of_worker(worker).counts; }
   /// From now on the workers count as dead of `cause`.

@@ -20,7 +20,7 @@ mv installed gyre
 if grep -rlIF -e "$source" -e "$build" -e "$dir/installed" gyre; then
   fail "the installed files above name the folder they were made in"
 fi
-for file in include/gyre/gyre.hpp include/gyre/messages/vector_add.official.hpp include/gyre/messages/buffer.capnp; do
+for file in include/gyre/gyre.hpp include/gyre/testing.hpp include/gyre/messages/vector_add.official.hpp include/gyre/messages/buffer.capnp; do
   [[ -f gyre/$file && ! -L gyre/$file ]] || fail "$file is not installed as a file"
 done
 if grep -rlE '#include <(cuda|nvrtc|vulkan|fmt|spdlog|CLI|nlohmann|prometheus|nats/)' gyre/include; then
@@ -30,7 +30,7 @@ timeout 120 gyre/bin/gyre validate --engine cpu --messages 1000 >log 2>&1 || fai
 
 # The project, without the tests beside it.
 mkdir project
-cp -R "$source"/tests/consumer/{CMakeLists.txt,main.c,main.cpp,node.cpp,plugin.cpp,main.py,actors,schemas,imports} project/
+cp -R "$source"/tests/consumer/{CMakeLists.txt,main.c,main.cpp,node.cpp,plugin.cpp,steps.cpp,main.py,actors,schemas,imports} project/
 
 # configure BINARY_DIR COMPILER OPTION...: of the project.
 configure() {
@@ -66,7 +66,7 @@ for compiler; do
   binary="build-$(basename "$compiler")"
   configure "$binary" "$compiler" "${build_type[@]}" || fail "configuring with $compiler"
   targets=(consumer)
-  if ((tested == 0)); then targets+=(consumer_c till_plugin); fi
+  if ((tested == 0)); then targets+=(consumer_c consumer_steps till_plugin); fi
   if [[ $(find gyre -name gyre-nats-targets.cmake) ]]; then
     targets+=(consumer_nats)  # built with GYRE_NATS
   fi
@@ -75,6 +75,10 @@ for compiler; do
   for line in 'sold: 24' 'sold, in tens: 30' 'rounded: to tens' 'prices: 3 60 -900 '; do
     grep -qxF -- "$line" out || fail "the line «$line» is missing from what $compiler built: $(cat out)"
   done
+  if ((tested == 0)); then
+    timeout 120 "$binary/consumer_steps" >steps_out 2>&1 || fail "stepping what $compiler built: $(cat steps_out)"
+    diff steps_out <(printf 'worker 1: till::Till 1, OrderRequest\nsold: 24\n') || fail "the steps are the above"
+  fi
   if [[ " ${targets[*]} " == *" consumer_nats"* ]]; then
     timeout 120 "$binary/consumer_nats" >nats_out 2>&1 || fail "running the node that $compiler built: $(cat nats_out)"
     for line in 'till_Till with key 1000003 is in shard 49' 'connecting to NATS (nats://127.0.0.1:1)'; do

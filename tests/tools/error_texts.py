@@ -38,7 +38,7 @@ TABLES = [("runtime/runtime.cpp", "Options"), ("runtime/options", "Options"), ("
           ("runtime/buffer", "Buffers"), ("runtime/memory/buffer", "Buffers"), ("runtime/cuda/memory", "Buffers"), ("runtime/cpu/memory", "Buffers"),
           ("runtime/cuda", "The CUDA driver and NVRTC"),
           ("runtime/c/", "The C interface"), ("runtime/stats", "Watching"), ("runtime/telemetry", "Watching"),
-          ("tools/gyre/watching", "Watching"), ("runtime/nats", "The gateway to NATS"), ("runtime", "Messages"), ("tools", "The programs")]
+          ("tools/gyre/watching", "Watching"), ("runtime/nats", "The gateway to NATS"), ("runtime/testing", "The test kit"), ("runtime", "Messages"), ("tools", "The programs")]
 AS_IT_SAYS = "do as the text says"
 NO_ERRORS = {"nothing failed", "unknown status", "CPU, … worker thread…"}
 THROWN = {"Error", "BadOptions", "EngineUnavailable"}
