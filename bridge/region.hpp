@@ -88,7 +88,7 @@ struct alignas(256) WorkerLine {
   uint64_t told_refused;  ///< calls of tell_host() that returned false
   // Of timers; stored with those.
   uint64_t timers_set;        ///< that its handlers set
-  uint64_t timers_done;       ///< that have sent their one message
+  uint64_t timers_done;       ///< one-shot timers that have sent their message
   uint64_t timers_cancelled;  ///< by a handler, by a drain, or because their actor is gone
 };
 

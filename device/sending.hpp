@@ -87,7 +87,7 @@ class SendingContext : public Context {
   /// and for replies: an ask is answered by its response.
   template <class Actor>
   GYRE_DEVICE bool is_from() const {
-    return from_actor_ && mail_in_hand().flags == 0 &&
+    return from_actor_ && (mail_in_hand().flags & ~uint32_t(envelope_flags::timer)) == 0 &&
            staging_.sender_type() == staging_.number_of(detail::type_hash<Actor>());
   }
   /// Returns the address of the actor that told the message in hand; of a forwarded message the actor that
@@ -283,8 +283,8 @@ class DeclaredContext : public Made_ {
   /// messages. Every thread of the team must call it, as tell(). Never waits. The message is not sent if this
   /// actor has stopped by then.
   /// @tparam Message  as of tell()
-  /// @param delay  `gyre::Duration::milliseconds(5)`. The message is never early. It is late by the time that
-  ///               that the worker's handlers take, and by the step of the GPU's clock, up to 1 µs
+  /// @param delay  `gyre::Duration::milliseconds(5)`. By its worker's clock the message never leaves early.
+  ///               It is late while the worker's handlers run
   /// @param to     as of tell(); it may be the calling actor
   /// @param fill   as of tell(); called now, not when the message is sent
   /// @returns the timer, for cancel(); equal in all threads

@@ -21,7 +21,8 @@ inline constexpr uint8_t to_asker = 32;
 /// A message of an actor to the host: `correlation` is the message's Cap'n Proto type id, `key` and
 /// `actor_type` are the actor's.
 inline constexpr uint8_t to_host = 64;
-/// Of a message that a handler has staged, not of one that is sent: for the worker's timers.
+/// Of a message that a handler has staged: for the worker's timers. Of one that is sent: a timer's, for the
+/// actor that set it. It does not create that actor.
 inline constexpr uint8_t timer = 128;
 }  // namespace envelope_flags
 

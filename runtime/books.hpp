@@ -66,14 +66,19 @@ struct ToldAccounts {
 };
 
 /// Counts what became of the timers that actors set by send_after() and send_every(). Each is done, was
-/// cancelled, or is set. Counts lag as those of MailAccounts do. What timers send counts as mail.
+/// cancelled, was lost, or is pending. Counts lag as those of MailAccounts do. What timers send counts as
+/// mail.
 struct TimerAccounts {
   uint64_t set = 0;
   uint64_t done = 0;       ///< of send_after(): have sent their message
   uint64_t cancelled = 0;  ///< by a handler, by Runtime::drain(), or because their actor stopped
+  uint64_t lost = 0;       ///< were pending when the workers ended; by subtraction, as MailAccounts::lost
 
-  /// Returns the number of timers that may still send; after terminate(), that were lost.
-  uint64_t pending() const { return set > done + cancelled ? set - done - cancelled : 0; }
+  /// Returns the number of timers that may still send.
+  uint64_t pending() const {
+    const uint64_t ended = done + cancelled + lost;
+    return set > ended ? set - ended : 0;
+  }
 };
 
 /// Counts what became of every message of a runtime. Exact once the runtime has terminated. While it runs,
@@ -117,6 +122,7 @@ struct Books {
     timers.set += other.timers.set;
     timers.done += other.timers.done;
     timers.cancelled += other.timers.cancelled;
+    timers.lost += other.timers.lost;
     dead_letters_dropped += other.dead_letters_dropped;
     corrupt_slots += other.corrupt_slots;
     return *this;

@@ -48,8 +48,9 @@ GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
 }
 
 // Finds the actor in its table or creates it; the actor's hooks are called later, by the group. One thread.
-// @tparam asks  an actor of the set asks: replies come, for the incarnation in Envelope::correlation
-template <class Actor, bool asks>
+// @tparam asks         an actor of the set asks: replies come, for the incarnation in Envelope::correlation
+// @tparam sets_timers  an actor of the set sets timers: messages come that create no actor
+template <class Actor, bool asks, bool sets_timers>
 GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
                                    MessageVerdict& verdict) {
   const uint32_t message_type = envelope.message_type;
@@ -67,8 +68,9 @@ GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const En
   }
   verdict.state = table.find(envelope.key);
   if (verdict.state != nullptr) return;
-  const bool creates = message_type == lifecycle_message::start ||
-                       (message_type != lifecycle_message::stop && created_by_message<Actor>());
+  bool creates = message_type == lifecycle_message::start ||
+                 (message_type != lifecycle_message::stop && created_by_message<Actor>());
+  if constexpr (sets_timers) creates = creates && (envelope.flags & envelope_flags::timer) == 0;
   if (!creates) {
     verdict.refused = Status::no_such_actor;
     return;
@@ -83,7 +85,7 @@ GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const En
   verdict.new_actor = 1;
 }
 
-template <bool asks>
+template <bool asks, bool sets_timers>
 struct FindOrCreate {
   const Envelope& envelope;
   MessageVerdict& verdict;
@@ -91,7 +93,8 @@ struct FindOrCreate {
   GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
     if constexpr (state_bytes<Actor>() != 0) {
       if (n == envelope.actor_type) {
-        find_or_create_in<Actor, asks>(ActorTable(table, layout), layout.capacity, envelope, verdict);
+        find_or_create_in<Actor, asks, sets_timers>(ActorTable(table, layout), layout.capacity, envelope,
+                                                    verdict);
       }
     }
   }
@@ -153,7 +156,7 @@ struct FindOrCreateEach {
       if (has_one) state = actors.find(envelope.key);
       for (uint32_t left = PollGroup::ballot(has_one && state == nullptr); left != 0; left &= left - 1) {
         if (PollGroup::rank() == lowest_bit(left)) {
-          find_or_create_in<Actor, asks>(actors, layout.capacity, envelope, verdict);
+          find_or_create_in<Actor, asks, false>(actors, layout.capacity, envelope, verdict);
           state = verdict.state;
         }
         PollGroup::sync();
@@ -173,7 +176,8 @@ GYRE_DEVICE void find_or_create(ActorList<Actors...> actors, const EngineMemory&
     verdict.refused = Status::unknown_actor;
     return;
   }
-  visit_tables(actors, memory, tables, detail::FindOrCreate<any_asks<Actors...>()>{envelope, verdict});
+  visit_tables(actors, memory, tables,
+               detail::FindOrCreate<any_asks<Actors...>(), any_sets_timers<Actors...>()>{envelope, verdict});
 }
 
 /// Returns which incarnation of that actor there is: see ActorTable::incarnation_of(); 0 for a type without

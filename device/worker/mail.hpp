@@ -241,7 +241,8 @@ class Mail : public MailLimits {
     GYRE_ROLLED
     for (uint32_t first = 0; first < staged; first += PollGroup::size()) {
       const uint32_t left = staged - first, n = left < PollGroup::size() ? left : PollGroup::size();
-      const bool has_one = PollGroup::rank() < n && is_to_actor(staging_.message(first + PollGroup::rank()));
+      const bool has_one =
+          PollGroup::rank() < n && (others == 0 || is_to_actor(staging_.message(first + PollGroup::rank())));
       const uint32_t to = has_one ? worker_of(staging_.message(first + PollGroup::rank())) : me_;
       const bool may_go = has_one && to != me_ && !outbox_.has_one_for(to);
       const Claims claims = claim(may_go, to);
@@ -295,14 +296,17 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE TimerTable& timers() { return timers_; }
   /// Sends the messages of timers that are due. Not while a message is in hand. Never waits: where the worker
-  /// is held, or more are due than a handler may send, the others stay due.
+  /// is held, has a row of messages to handle, or more are due than a handler may send, the others stay due.
   GYRE_DEVICE_INLINE void send_due() {
-    if (!assert_warp_uniform(timers_.any() && !is_held())) return;
+    if (!assert_warp_uniform(timers_.any() && !is_held() && !queue_.is_long())) return;
     const uint32_t due = timers_.take_due(staging_.layout.most_sent,
                                           [this](uint32_t n, const uint32_t* message, uint32_t body_bytes) {
                                             copy_message(staging_.message(n), message, body_bytes);
                                           });
-    if (assert_warp_uniform(due != 0)) send(due, 0);
+    if (!assert_warp_uniform(due != 0)) return;
+    send(due, 0);
+    // An idle worker publishes the counts of these, too.
+    if (empty_polls_ > empty_polls_before_publication) empty_polls_ = 0;
   }
 
   // ---- Calls

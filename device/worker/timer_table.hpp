@@ -82,7 +82,7 @@ class TimerTable {
     }
     return taken;
   }
-  /// Cancels the timers that an actor has set, which is gone.
+  /// Cancels the timers of an actor that is gone.
   GYRE_DEVICE void cancel_of(uint32_t actor_type, uint64_t key) {
     if (!assert_warp_uniform(any())) return;
     cancel_each([actor_type, key](const TimerRecord&, const uint32_t* message) {
@@ -90,7 +90,7 @@ class TimerTable {
              MailHead::sender_type(message[MailHead::size_word]) == actor_type;
     });
   }
-  /// Cancels all timers, and from now on those that are set.
+  /// Cancels all timers, and every timer that is set later.
   GYRE_DEVICE void drain() {
     drains_ = true;
     cancel_each([](const TimerRecord&, const uint32_t*) { return true; });
@@ -123,7 +123,10 @@ class TimerTable {
     uint32_t* const copy = message_at(PollGroup::broadcast_from(place, owner));
     copy_message(copy, message, MailHead::body_bytes(message[MailHead::size_word]));
     if (PollGroup::rank() == owner) {
-      reinterpret_cast<Envelope*>(copy)->flags = 0;
+      auto& envelope = *reinterpret_cast<Envelope*>(copy);
+      const bool to_itself = envelope.key == envelope.correlation &&
+                             envelope.actor_type == MailHead::sender_type(envelope.body_bytes);
+      envelope.flags = to_itself ? envelope_flags::timer : uint8_t(0);
       const uint64_t due = now_ns + request.delay_ns;
       records_[place] = {request.id, due < now_ns ? never - 1 : due, request.period_ns, 0};
       if (records_[place].due_ns < next_due_ns_) next_due_ns_ = records_[place].due_ns;

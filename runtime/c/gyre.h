@@ -415,8 +415,8 @@ typedef struct gyre_stats {
   uint64_t mail_sent, mail_processed, mail_failed, mail_refused, mail_lost;
   /** Messages of actors to the host: see gyre_on_told. refused: found no room; not in told_sent. */
   uint64_t told_sent, told_handled, told_dropped, told_refused;
-  /** Timers of actors. done: have sent their one message. */
-  uint64_t timers_set, timers_done, timers_cancelled;
+  /** Timers of actors. done: one-shot timers that have sent their message. lost: were set at the end. */
+  uint64_t timers_set, timers_done, timers_cancelled, timers_lost;
 } gyre_stats;
 /** Reads the stats. */
 GYRE_API gyre_status gyre_runtime_stats(gyre_runtime runtime, gyre_stats* stats);

@@ -45,6 +45,7 @@ gyre_stats stats_of(const Runtime& runtime) {
   stats.timers_set = books.timers.set;
   stats.timers_done = books.timers.done;
   stats.timers_cancelled = books.timers.cancelled;
+  stats.timers_lost = books.timers.lost;
   for (uint32_t kind = 0; kind < std::size(stats.buffers_in_use); ++kind) {
     stats.buffers_in_use[kind] = ledger.in_use[kind].buffers;
     stats.buffer_bytes_in_use[kind] = ledger.in_use[kind].bytes;
@@ -121,6 +122,7 @@ std::string json_of(const gyre_stats& stats) {
   GYRE_C_ADD(timers_set);
   GYRE_C_ADD(timers_done);
   GYRE_C_ADD(timers_cancelled);
+  GYRE_C_ADD(timers_lost);
 #undef GYRE_C_ADD
   return text + "}";
 }

@@ -116,6 +116,7 @@ void Terminator::settle(Termination& report, int64_t deadline_ns) {
   accounts_.collect_failed_tells_until(deadline_ns);
   report.books = accounts_.books();
   report.books.mail.lost = report.books.mail.under_way();
+  report.books.timers.lost = report.books.timers.pending();
   if (failed || report.worker_stuck || report.sender_stuck || report.reader_stuck)
     infer_outcomes(report.books);
 }

@@ -284,6 +284,7 @@ void for_each_number(Books& books, Visit&& visit) {
   visit(books.timers.set);
   visit(books.timers.done);
   visit(books.timers.cancelled);
+  visit(books.timers.lost);
   visit(books.dead_letters_dropped);
   visit(books.corrupt_slots);
 }

@@ -82,14 +82,7 @@ class SteppedRuntime::State final : public detail::Stepper, public std::enable_s
 
   int64_t now_ns() const override { return int64_t(time_ns_); }
   bool move() override { return step().has_value(); }
-  // No worker can move before the next timer is due.
-  void pass_until(int64_t time_ns) override {
-    const std::shared_ptr<detail::Core> present = core();
-    const uint64_t to_timer_ns = present ? engine_of(*present).ns_to_next_timer() : ~uint64_t(0);
-    const int64_t timer_ns = detail::after(
-        now_ns(), std::chrono::nanoseconds(int64_t(std::clamp<uint64_t>(to_timer_ns, 1, INT64_MAX))));
-    set_time(std::min(time_ns, timer_ns));
-  }
+  void pass_until(int64_t time_ns) override;
   void set_time(int64_t time_ns) {
     time_ns_ = std::max(time_ns_, uint64_t(std::max<int64_t>(time_ns, 0)));
     do_work_of_threads();
@@ -205,6 +198,14 @@ class SteppedRuntime::TestEngine final : private Keeper, public SteppedEngine {
 
 SteppedRuntime::TestEngine& SteppedRuntime::State::engine_of(detail::Core& core) {
   return static_cast<TestEngine&>(core.engine());
+}
+
+// No worker can move before the next timer is due.
+void SteppedRuntime::State::pass_until(int64_t time_ns) {
+  const std::shared_ptr<detail::Core> present = core();
+  const uint64_t to_timer_ns = present ? engine_of(*present).ns_to_next_timer() : ~uint64_t(0);
+  const auto to_timer = std::chrono::nanoseconds(int64_t(std::clamp<uint64_t>(to_timer_ns, 1, INT64_MAX)));
+  set_time(std::min(time_ns, detail::after(now_ns(), to_timer)));
 }
 
 std::unique_ptr<Engine> SteppedRuntime::State::make_engine() {

@@ -129,8 +129,9 @@ void print(const std::string& path, const PublishedStats& published, bool worker
         books.told.handled, books.told.dropped, books.told.under_way(), books.told.refused);
   }
   if (books.timers.set != 0) {
-    std::cout << fmt::format("  timers {} set, {} done, {} cancelled, {} pending\n", books.timers.set,
-                             books.timers.done, books.timers.cancelled, books.timers.pending());
+    std::cout << fmt::format("  timers {} set, {} done, {} cancelled, {} lost, {} pending\n",
+                             books.timers.set, books.timers.done, books.timers.cancelled, books.timers.lost,
+                             books.timers.pending());
   }
   if (books.inferred() != 0) {
     std::cout << fmt::format(
@@ -294,7 +295,10 @@ Json json_of(const std::string& path, const PublishedStats& published) {
             {"dropped", books.told.dropped},
             {"refused", books.told.refused}}},
           {"timers",
-           {{"set", books.timers.set}, {"done", books.timers.done}, {"cancelled", books.timers.cancelled}}},
+           {{"set", books.timers.set},
+            {"done", books.timers.done},
+            {"cancelled", books.timers.cancelled},
+            {"lost", books.timers.lost}}},
           {"dead_letters_dropped", books.dead_letters_dropped},
           {"corrupt_slots", books.corrupt_slots},
           {"memory", json_of(stats.memory)},

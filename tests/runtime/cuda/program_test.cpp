@@ -443,7 +443,7 @@ TEST_CASE("actors that tell the host compile, and the module says so") {
 namespace {
 // On a block of several warps, which has what a CPU worker has.
 template <class... Actors>
-void check_message_bytes(std::span<const SourceText> sources) {
+void check_message_bytes(const ActorSources& sources) {
   const ActorSet actors = ActorSet::of<Actors...>(sources);
   for (const RingShape shape : {RingShape{64, 64, 1}, RingShape{256, 512, 1}}) {
     for (const uint32_t workers : {1, 33, 528}) {

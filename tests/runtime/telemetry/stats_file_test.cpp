@@ -56,7 +56,7 @@ Stats some_stats() {
   stats.workers[0].mail = {40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52};
   stats.books.mail = {53, 54, 55, 56, 57};
   stats.books.told = {58, 59, 60, 61};
-  stats.books.timers = {62, 63, 64};
+  stats.books.timers = {62, 63, 64, 65};
   stats.writes = {1, 2, 3};
   stats.memory.modules = 31;
   stats.restarts = 34;
@@ -117,6 +117,7 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.books.mail.lost == 57);
   CHECK(back.books.told.refused == 61);
   CHECK(back.books.timers.cancelled == 64);
+  CHECK(back.books.timers.lost == 65);
   CHECK(back.timings.compiled_from_cache);
   CHECK_FALSE(back.timings.compiled_ahead);
   CHECK(back.state == Lifecycle::terminated);

@@ -49,6 +49,8 @@ struct Heard {
 struct Begin {
   periodNs @0 :UInt64;
   ticks @1 :UInt64;
+  # It stops itself at the last one.
+  stops @2 :Bool;
 }
 struct Tick {
 }

@@ -77,6 +77,7 @@ struct Metronome {
 
   gyre::Timer timer;
   uint64_t ticks = 0, wanted = 0, others = 0;
+  bool stops = false;
 
   GYRE_DEVICE void on(gyre::Sending<1, gyre::Timers>& ctx, view::Begin::Reader in) {
     const gyre::Timer set = ctx.send_every<view::Tick>(gyre::Duration::nanoseconds(in.getPeriodNs()),
@@ -85,6 +86,7 @@ struct Metronome {
     if (ctx.rank() == 0) {
       timer = set;
       wanted = in.getTicks();
+      stops = in.getStops();
     }
     ctx.sync();
   }
@@ -97,6 +99,7 @@ struct Metronome {
     }
     ctx.sync();
     if (!ends) return;
+    if (stops) return ctx.stop(ctx.self<Metronome>());
     ctx.cancel(timer);
     ctx.send_after<view::Tick>(gyre::Duration::microseconds(1), ctx.self<Metronome>(),
                                [](view::Tick::Builder) {});
