@@ -99,6 +99,7 @@ foreach(folder messages bridge device runtime)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/gyre.hpp ${PROJECT_SOURCE_DIR}/runtime/testing.hpp
         DESTINATION ${installed_headers})
+install(FILES ${PROJECT_SOURCE_DIR}/messages/recording.capnp DESTINATION ${installed_headers}/messages)
 get_target_property(views gyre_messages GYRE_VIEWS)
 foreach(view IN LISTS views)
   get_filename_component(folder "${view}" DIRECTORY)

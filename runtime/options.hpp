@@ -145,6 +145,9 @@ struct Options {
   /// (docs/reference/metrics.md).
   bool publish_stats = false;
   std::chrono::milliseconds stats_interval{200};  ///< time between two writes of stats(), 10 ms to an hour
+  /// Records what the program sends, and its outcomes, in this file, for `gyre replay`
+  /// (docs/how-to/recording.md). Empty: nothing is recorded.
+  std::string record = {};
   bool cache = true;  ///< CUDA: keeps compiled actors on disk and reuses them (docs/explanation/worker.md)
   /// CUDA: names a folder for the compiled actors and the sources that they were compiled from. Empty: none
   /// is written.

@@ -46,7 +46,9 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
   }
   Timings timings;
   std::shared_ptr<detail::Core> core;
+  std::shared_ptr<detail::Recorder> recorder;
   try {
+    if (!options.record.empty()) recorder = std::make_shared<detail::Recorder>(options.record);
     std::unique_ptr<Engine> engine = make_engine(actors, options);
     timings = detail::timings_of(*engine);
     core = detail::make_core(actors, options, std::move(engine));
@@ -56,8 +58,13 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
   timings.launch_ms = double(detail::host_now_ns() - begin_ns) * 1e-6 - timings.compile_ms;
   core->set_timings(timings);
   detail::log_launch(*core);
+  detail::Core& launched = *core;
   // From here on it is ended, whatever else fails.
-  Runtime runtime(std::make_shared<detail::Incarnations>(std::move(core)));
+  Runtime runtime(std::make_shared<detail::Incarnations>(std::move(core), nullptr, recorder));
+  if (recorder) {
+    recorder->begin(launched.actors(), options, launched.engine().device_name());
+    launched.record(std::move(recorder));
+  }
   runtime.incarnations_->allow_restarts();
   runtime.core()->watch_engine();
   runtime.incarnations_->listen();

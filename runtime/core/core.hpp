@@ -134,6 +134,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::string failure() const;
 
   const Timings& timings() const { return timings_; }
+  /// Records messages from now on. Before another thread has the Core.
+  void record(std::shared_ptr<Recorder> recorder) { host_.recorder = std::move(recorder); }
   /// Before another thread has the Core.
   void set_timings(const Timings& timings) { timings_ = timings; }
 

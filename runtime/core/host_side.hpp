@@ -11,6 +11,7 @@
 #include <gyre/runtime/core/stepper.hpp>
 #include <gyre/runtime/memory/arena.hpp>
 #include <gyre/runtime/memory/copy_threads.hpp>
+#include <gyre/runtime/recording/recorder.hpp>
 
 #include <deque>
 #include <memory>
@@ -53,11 +54,30 @@ struct HostSide {
     return stepper != nullptr || backoff.should_read_clock();
   }
 
+  /// CallTable's functions of these names, which record the outcome first where messages are recorded.
+  bool complete_answered(CallId call, uint32_t body_bytes) {
+    if (recorder) [[unlikely]]
+      recorder->answer(call, calls.place(call) + sizeof(Envelope), body_bytes);
+    return calls.complete_answered(call, body_bytes);
+  }
+  bool complete_in_block(CallId call, const ArenaBlock& block, uint64_t body_bytes) {
+    if (recorder) [[unlikely]]
+      recorder->answer(call, arena.at(block.reply_offset), body_bytes);
+    return calls.complete_in_block(call, block, body_bytes);
+  }
+  bool complete_failed(CallId call, const Failure& failure) {
+    if (recorder) [[unlikely]]
+      recorder->outcome(call, failure.status, failure.detail);
+    return calls.complete_failed(call, failure);
+  }
+
   const ForkGuard fork;
   const ActorSet actors;
   const Options options;
   const RegionLayout layout;
   const std::unique_ptr<Engine> engine;
+  // Null where messages are not recorded. Set before another thread has the Core.
+  std::shared_ptr<Recorder> recorder;
   Stepper* const stepper;          // null if the workers run by themselves
   std::deque<HostBridge> bridges;  // one a worker; never moved
   const std::shared_ptr<CopyThreads> copy_threads = CopyThreads::shared();

@@ -43,10 +43,12 @@ class Incarnations::Replacing {
   std::atomic<const Core*>& replaced_;
 };
 
-Incarnations::Incarnations(std::shared_ptr<Core> first, MakeEngine make_engine)
+Incarnations::Incarnations(std::shared_ptr<Core> first, MakeEngine make_engine,
+                           std::shared_ptr<Recorder> recorder)
     : actors_(first->actors()),
       options_(first->options()),
       make_engine_(std::move(make_engine)),
+      recorder_(std::move(recorder)),
       entered_(first.get()),
       present_(std::move(first)) {}
 
@@ -175,6 +177,8 @@ void Incarnations::replace(std::chrono::nanoseconds timeout) {
   const std::shared_ptr<Core> next = make_core(actors_, options_, std::move(engine));
   timings.launch_ms = double(host_now_ns() - began_ns) * 1e-6 - timings.compile_ms;
   next->set_timings(timings);
+  if (recorder_) recorder_->relaunched();
+  next->record(recorder_);
   Restart restart;
   restart.cause = old->failure();
   {
@@ -258,6 +262,7 @@ Termination Incarnations::terminate(std::chrono::nanoseconds timeout) {
   std::unique_lock lock(relaunching_, std::defer_lock);
   const bool alone = lock.try_lock_until(steady_time(deadline_ns));
   Termination report = present()->terminate(timeout);
+  if (recorder_) recorder_->end(after(host_now_ns(), timeout));
   if (!alone) report.callback_stuck = true;
   const std::lock_guard counts(mutex_);
   report.books += counted_.books;

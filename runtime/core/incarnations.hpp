@@ -35,7 +35,9 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
 
   /// Takes the first incarnation.
   /// @param make_engine  makes the engine of each further one; empty: gyre::make_engine()
-  explicit Incarnations(std::shared_ptr<Core> first, MakeEngine make_engine = {});
+  /// @param recorder     of the first one's messages, for the further ones too; null: none is recorded
+  explicit Incarnations(std::shared_ptr<Core> first, MakeEngine make_engine = {},
+                        std::shared_ptr<Recorder> recorder = {});
   Incarnations(const Incarnations&) = delete;
   Incarnations& operator=(const Incarnations&) = delete;
 
@@ -93,6 +95,7 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
   const ActorSet actors_;
   const Options options_;
   const MakeEngine make_engine_;
+  const std::shared_ptr<Recorder> recorder_;
   std::atomic<Core*> entered_;  // the present core, for Entered
   std::atomic<bool> ended_{false};
   TimedMutex relaunching_;                      // held while a core is replaced or ended

@@ -96,7 +96,7 @@ bool Receiver::poll(CallId call) {
 bool Receiver::cancel(CallId call) {
   if (host_.forked() || !calls_.begin_outcome(call)) return false;
   return accounts_.conclude(Count::asks_cancelled,
-                            [&] { return calls_.complete_failed(call, Failure{Status::cancelled}); });
+                            [&] { return host_.complete_failed(call, Failure{Status::cancelled}); });
 }
 
 uint32_t Receiver::drain_replies() {
@@ -124,10 +124,14 @@ void Receiver::take_reply(HostBridge& bridge, const ArrivedReply* reply, CallId 
   bridge.count_reply_taken();
   if (own != no_call && call == own) {
     reply->unpack(calls_.place(call));
-    accounts_.add(calls_.complete_own(call, reply->body_bytes()) ? Count::asks_answered : Count::asks_late);
+    const bool answered = calls_.complete_own(call, reply->body_bytes());
+    accounts_.add(answered ? Count::asks_answered : Count::asks_late);
+    // This thread alone can give the call back.
+    if (host_.recorder && answered) [[unlikely]]
+      host_.recorder->answer(call, calls_.place(call) + sizeof(Envelope), reply->body_bytes());
   } else if (calls_.begin_outcome(call)) {
     reply->unpack(calls_.place(call));
-    accounts_.conclude_answered([&] { return calls_.complete_answered(call, reply->body_bytes()); });
+    accounts_.conclude_answered([&] { return host_.complete_answered(call, reply->body_bytes()); });
   } else {
     accounts_.add(Count::asks_late);
   }
@@ -159,9 +163,9 @@ void Receiver::take_special_reply(HostBridge& bridge, const ArrivedReply& reply)
   if (!wanted) return;
   if (error.status == Status::ok) {
     reply.unpack(calls_.place(call));
-    accounts_.conclude_answered([&] { return calls_.complete_answered(call, reply.body_bytes()); });
+    accounts_.conclude_answered([&] { return host_.complete_answered(call, reply.body_bytes()); });
   } else if (!accounts_.conclude(Count::asks_error_replies, [&] {
-               return calls_.complete_failed(call, host_.actors.failure_of(envelope, error));
+               return host_.complete_failed(call, host_.actors.failure_of(envelope, error));
              })) {
     accounts_.add(Count::asks_late);
   }
@@ -184,7 +188,7 @@ void Receiver::take_expired(const Envelope& envelope, const ErrorBody& error, bo
   if (wanted) {
     const CallId call = envelope.correlation;
     accounts_.conclude(Count::asks_timed_out, [&] {
-      return calls_.is_receipt(call) ? calls_.complete_failed(call, Failure{Status::expired, error.detail})
+      return calls_.is_receipt(call) ? host_.complete_failed(call, Failure{Status::expired, error.detail})
                                      : complete_timed_out(call);
     });
   }
@@ -201,7 +205,7 @@ void Receiver::take_reply_in_block(const Envelope& envelope, const OutOfLineRepl
   if (!block || reply.body_bytes > block->reply_capacity) {
     if (wanted) {
       accounts_.conclude(Count::asks_dead, [&] {
-        return calls_.complete_failed(envelope.correlation, Failure{Status::engine_failed});
+        return host_.complete_failed(envelope.correlation, Failure{Status::engine_failed});
       });
     }
     engine_failure_.fail(
@@ -211,7 +215,7 @@ void Receiver::take_reply_in_block(const Envelope& envelope, const OutOfLineRepl
   }
   if (wanted) {
     accounts_.conclude_answered(
-        [&] { return calls_.complete_in_block(envelope.correlation, *block, reply.body_bytes); });
+        [&] { return host_.complete_in_block(envelope.correlation, *block, reply.body_bytes); });
   } else {
     host_.arena.free(block->id, reply.body_bytes);
   }
@@ -219,7 +223,7 @@ void Receiver::take_reply_in_block(const Envelope& envelope, const OutOfLineRepl
 
 bool Receiver::complete_timed_out(CallId call) {
   const uint64_t timeout_us = calls_.timeout_us(call);
-  return calls_.complete_failed(call, Failure{Status::timed_out, 0, timeout_us, timeout_us});
+  return host_.complete_failed(call, Failure{Status::timed_out, 0, timeout_us, timeout_us});
 }
 
 void Receiver::expire(CallId call) {
@@ -227,7 +231,10 @@ void Receiver::expire(CallId call) {
     accounts_.conclude(Count::asks_timed_out, [&] { return complete_timed_out(call); });
   } else {
     // Another thread may be at its outcome, and suspended there.
-    calls_.overrule(call, [this] { accounts_.add(Count::asks_timed_out); });
+    calls_.overrule(call, [&] {
+      if (host_.recorder) host_.recorder->outcome(call, Status::timed_out, 0);
+      accounts_.add(Count::asks_timed_out);
+    });
   }
 }
 
@@ -267,9 +274,9 @@ void Receiver::end_calls_in_flight() {
   calls_.for_each_in_flight([&](CallId call) {
     if (!calls_.begin_outcome(call)) return;
     accounts_.conclude_inferred([&] {
-      return calls_.complete_failed(call, reason == Status::engine_failed
-                                              ? engine_failure_.of_worker(calls_.worker(call))
-                                              : Failure{reason});
+      return host_.complete_failed(call, reason == Status::engine_failed
+                                             ? engine_failure_.of_worker(calls_.worker(call))
+                                             : Failure{reason});
     });
   });
 }

@@ -26,6 +26,29 @@ SendTime send_time(const HostSide& host, const ReceiptLimits& limits) {
   return SendTime::at(host.now_ns(), limits.timeout);
 }
 
+// Records a message that is about to be published, where messages are recorded.
+inline void record(const HostSide& host, const Destination& to, uint64_t ticket, CallId call,
+                   const Outgoing& message, Recorder::Kind kind, std::chrono::nanoseconds timeout,
+                   std::chrono::nanoseconds expires_after) {
+  if (!host.recorder) [[likely]]
+    return;
+  host.recorder->sent(
+      {kind, to.worker, ticket, call, to.key, to.actor_type, to.message_type, timeout, expires_after},
+      message.root(), message.body() + 1, message.bytes());
+}
+inline void record(const HostSide& host, const Destination& to, uint64_t ticket, CallId call,
+                   const Outgoing& message, const AskLimits& limits) {
+  record(host, to, ticket, call, message, Recorder::Kind::ask, limits.timeout, {});
+}
+inline void record(const HostSide& host, const Destination& to, uint64_t ticket, CallId call,
+                   const Outgoing& message, const ReceiptLimits& limits) {
+  record(host, to, ticket, call, message, Recorder::Kind::receipt, limits.timeout, limits.expires_after);
+}
+inline void record(const HostSide& host, const Destination& to, uint64_t ticket, const Outgoing& message,
+                   const TellLimits& limits) {
+  record(host, to, ticket, 0, message, Recorder::Kind::tell, {}, limits.expires_after);
+}
+
 inline bool is_out_of_room(Status status) {
   return status == Status::ring_full || status == Status::call_table_full || status == Status::arena_full;
 }
@@ -220,6 +243,7 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const Limits
   }
   accounts_.add(Count::asks_accepted);
   calls_.arm(*call, to.worker, deadline_ns, timeout_us | call_bits(limits));
+  record(host_, to, ticket, *call, message, limits);
   bridge.publish(ticket, message_for_slot({*call, message.bytes(), worker_deadline_us(bridge, sent, limits),
                                            to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
                                           message, room, block));
@@ -259,6 +283,7 @@ Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLim
   accounts_.add(Count::tells_accepted);
   if (block) bridge.keep_tell_block(ticket, block->id, [this](BlockId id) { host_.arena.free(id, 0); });
   const uint32_t deadline_us = expiry_us(bridge, now_ns, limits.expires_after);
+  record(host_, to, ticket, message, limits);
   bridge.publish(ticket, message_for_slot({0, message.bytes(), deadline_us, to.key, to.actor_type,
                                            to.message_type, 0, 0, 0},
                                           message, room, block));
@@ -366,6 +391,7 @@ size_t Sender::ask_run(std::span<const Addressed> run, const AskLimits& limits, 
     accounts_.add(Count::asks_accepted, claimed);
     for (uint32_t i = 0; i < claimed; ++i) {
       calls_.arm(calls[sent + i], run[sent + i].to.worker, deadline_ns, timeout_us);
+      record(host_, run[sent + i].to, ticket + i, calls[sent + i], run[sent + i].message, limits);
     }
     bridge.publish_run(ticket, claimed, [&](uint32_t i) {
       const auto& [to, message] = run[sent + i];
@@ -410,6 +436,8 @@ size_t Sender::tell_run(std::span<const Addressed> run, const TellLimits& limits
       break;
     }
     accounts_.add(Count::tells_accepted, claimed);
+    for (uint32_t i = 0; i < claimed && host_.recorder; ++i)
+      record(host_, run[sent + i].to, ticket + i, run[sent + i].message, limits);
     bridge.publish_run(ticket, claimed, [&](uint32_t i) {
       const auto& [to, message] = run[sent + i];
       return message_for_slot(

@@ -154,7 +154,7 @@ bool Terminator::dead_letter_unprocessed(uint32_t worker, int64_t deadline_ns) {
     } else if (const CallId call = envelope.correlation; host_.calls.begin_outcome(call)) {
       accounts_.add_unprocessed(worker, envelope, payload, Status::terminated);
       accounts_.conclude(Count::asks_dead,
-                         [&] { return host_.calls.complete_failed(call, Failure{Status::terminated}); });
+                         [&] { return host_.complete_failed(call, Failure{Status::terminated}); });
     }
   }
   return all;

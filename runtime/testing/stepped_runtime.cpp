@@ -28,6 +28,8 @@ std::string problems_of(const ActorSet& actors, const Options& options) {
   }
   if (options.publish_stats)
     wrong("publish_stats: a stepped runtime has no thread that writes them; read stats() after a step");
+  if (!options.record.empty())
+    wrong("record: a stepped runtime has no thread that writes a recording; record a Runtime");
   return problems;
 }
 

@@ -60,8 +60,8 @@ class SteppedRuntime {
  public:
   /// Launches the workers.
   /// @param options  as for Runtime::launch(). `engine` and `transport` are automatic, or cpu and heap;
-  ///                 `publish_stats` is false. `restart`, `wait`, `pin_workers` and all that is CUDA's are
-  ///                 ignored.
+  ///                 `publish_stats` is false, `record` empty. `restart`, `wait`, `pin_workers` and all that
+  ///                 is CUDA's are ignored.
   /// @throws BadOptions         with everything that is wrong, one line each
   /// @throws EngineUnavailable  if the CPU engine cannot run the actors
   explicit SteppedRuntime(ActorSet actors, const Options& options = {}, Order order = Order::round_robin());

@@ -242,6 +242,7 @@ int run_against(const AgainstSettings& settings, const Options& options, const s
   reference_options.engine = EngineKind::cpu;
   reference_options.transport = TransportKind::automatic;
   reference_options.workers = 1;
+  reference_options.record.clear();  // the tested engine's
   reference_options.actors_per_worker = options.actors_per_worker * options.workers;
 
   ActorFileOptions of_actors = settings.actors;

@@ -123,6 +123,10 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
   command.add_flag("--verbose", options.verbose, "log launch parameters to standard error");
   command.add_flag("--stats", options.publish_stats, "publish what the workers do, for `gyre stat`");
   command
+      .add_option("--record", options.record,
+                  "record what the program sends, and the outcomes, there, for `gyre replay`")
+      .type_name("FILE");
+  command
       .add_option(
           "--metrics", metrics_address(),
           "serve what the workers do to Prometheus there: address and port, 127.0.0.1:9464 if not said")

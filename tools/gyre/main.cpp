@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   add_doctor(program.command(), chosen);
   add_inspect(program.command(), chosen);
   add_errors(program.command(), chosen);
+  add_replay(program.command(), chosen);
   add_stat(program.command(), chosen);
   if (const auto exit_code = program.parse(argc, argv)) return *exit_code;
   return run_reporting_errors(chosen);

@@ -10,6 +10,7 @@ namespace gyre::tools {
 void add_doctor(ProgramCommand app, std::function<int()>& chosen);
 void add_errors(ProgramCommand app, std::function<int()>& chosen);
 void add_inspect(ProgramCommand app, std::function<int()>& chosen);
+void add_replay(ProgramCommand app, std::function<int()>& chosen);
 void add_stat(ProgramCommand app, std::function<int()>& chosen);
 void add_validate(ProgramCommand app, std::function<int()>& chosen);
 
