@@ -288,6 +288,7 @@ TEST_CASE("a device fault between messages is found by the next ask, or by termi
   for (const bool ask : {true, false}) {
     FakeDriver fake({probe_actors()});
     Runtime runtime = Runtime::launch(probe_actors(), on_cuda());
+    fake.hold(true);  // no poll is under way: it could answer the ask before it sees the fault
     fake.fault(CUDA_ERROR_LAUNCH_FAILED);
     if (ask) {
       const auto reply = runtime.client().ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 60s).get();
