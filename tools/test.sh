@@ -35,7 +35,7 @@ say() { echo "test: $*" >&2; }
 if ((${#warning_builds[@]})); then
   say "all of it takes about an hour on 2 quick cores, three on slow ones"
 else
-  say "the first time this takes about 3 minutes on 2 quick cores, 10 on slow ones"
+  say "the first time this takes about 10 minutes on 2 cores, longer on slow ones"
 fi
 
 build() {

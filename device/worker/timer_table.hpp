@@ -16,9 +16,9 @@ struct TimerRecord {
 };
 static_assert(sizeof(TimerRecord) == MailLayout::timer_bytes, "MailLayout reserves room for timers");
 
-/// The timers of one worker: a table without order, each place looked after by one polling thread. Tables are
-/// small, and 32 threads search one as fast as one thread a heap. Collective over PollGroup; each thread has
-/// an object of its own.
+/// The timers of one worker: a table without order. Each polling thread looks after its own places, on a GPU
+/// eight of them: a search is eight loads that do not wait for each other. Collective over PollGroup; each
+/// thread has an object of its own.
 class TimerTable {
  public:
   enum : uint32_t { capacity = MailLayout::timers };

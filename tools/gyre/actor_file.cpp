@@ -227,6 +227,25 @@ ActorsOfFile load(const LibraryName& from) {
 
 }  // namespace
 
+CommandOption add_actor_file_options(const ProgramCommand& command, ActorFileOptions& options,
+                                     const std::string& help, const std::string& group) {
+  const CommandOption actors = command.add_option("--actors", options.file, help).type_name("FILE");
+  const CommandOption all[] = {
+      actors,
+      command.add_option("--types", options.types, "a header's actors: \"my::Counter,my::Sum\"")
+          .type_name("NAMES"),
+      command.add_option("--schema", options.schemas, "schema of a header's messages; repeatable")
+          .type_name("FILE")
+          .one_value_each(),
+      command.add_option("--include", options.include_dirs, "folder for includes and imports; repeatable")
+          .type_name("DIR")
+          .one_value_each()};
+  for (const CommandOption& option : all) {
+    if (!group.empty()) option.group(group);
+  }
+  return actors;
+}
+
 CompiledSchemas compile_schemas(const std::vector<std::string>& schemas,
                                 const std::vector<std::string>& import_dirs, const std::string& views) {
   CompiledSchemas compiled{{}, views};

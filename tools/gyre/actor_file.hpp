@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "command_line.hpp"
 #include "temporary_folder.hpp"
 
 namespace gyre::tools {
@@ -18,6 +19,14 @@ struct ActorFileOptions {
   std::vector<std::string> include_dirs;  ///< where a header's includes are looked for
   std::vector<std::string> schemas;       ///< .capnp files of its messages, compiled where there are any
 };
+
+/// Adds --actors, --types, --schema and --include to a command.
+/// @param options  gets what they say; must outlive the command
+/// @param help     of --actors
+/// @param group    under which the help lists them; empty: under no name of their own
+/// @returns        --actors
+CommandOption add_actor_file_options(const ProgramCommand& command, ActorFileOptions& options,
+                                     const std::string& help, const std::string& group = {});
 
 /// The schemas of messages, compiled.
 struct CompiledSchemas {

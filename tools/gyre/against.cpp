@@ -125,18 +125,8 @@ void add_against_options(ProgramCommand command, AgainstSettings& settings) {
   const CommandOption against =
       ours(command.add_option("--against", settings.engine, "compare with this engine: cpu"));
   against.one_of({"cpu"}).type_name("ENGINE");
-  ours(command.add_option("--actors", settings.actors.file,
-                          "header that defines the actors, or a library of them (.so)"))
-      .type_name("FILE");
-  ours(command.add_option("--types", settings.actors.types, "a header's actors: \"my::Counter,my::Sum\""))
-      .type_name("NAMES");
-  ours(command.add_option("--schema", settings.actors.schemas, "schema of a header's messages; repeatable"))
-      .type_name("FILE")
-      .one_value_each();
-  ours(command.add_option("--include", settings.actors.include_dirs,
-                          "folder for includes and imports; repeatable"))
-      .type_name("DIR")
-      .one_value_each();
+  add_actor_file_options(command, settings.actors,
+                         "header that defines the actors, or a library of them (.so)", group);
   ours(command.add_option("--other", settings.other,
                           "actors to compare with, header or library (default: the same)"))
       .type_name("FILE");

@@ -150,9 +150,10 @@ int inspect(const InspectSettings& settings) {
   }
   const Inspection& it = inspected.inspection;
   const bool is_grid = actors.is_grid_scoped(), is_warp = !is_grid && it.block == 32;
-  const uint32_t dynamic =
-      cuda::shared_scratch_bytes(is_warp, it.actors) +
-      (is_grid ? 0 : cuda::message_bytes(settings.options.ring_shape(), settings.options.workers, is_warp, it.actors));
+  const uint32_t dynamic = cuda::shared_scratch_bytes(is_warp, it.actors) +
+                           (is_grid ? 0
+                                    : cuda::message_bytes(settings.options.ring_shape(),
+                                                          settings.options.workers, is_warp, it.actors));
   if (settings.print_ptx) fmt::print("{}", it.ptx);
   if (!note.empty()) fmt::print(out, "{}\n", note);
   print(out, it, dynamic);
@@ -233,19 +234,9 @@ void add_inspect(ProgramCommand app, std::function<int()>& chosen) {
                          "Compile actors for a GPU, which need not be here, and show "
                          "the kernel: names, registers, spills, shared "
                          "memory, occupancy.");
-  const CommandOption actors =
-      command.add_option("--actors", settings->actors.file,
-                         "header that defines the actors, or a library of them (default: the built-in ones)");
-  actors.type_name("FILE");
-  command.add_option("--types", settings->actors.types, "a header's actors: \"my::Counter,my::Sum\"")
-      .type_name("NAMES");
-  command.add_option("--schema", settings->actors.schemas, "schema of a header's messages; repeatable")
-      .type_name("FILE")
-      .one_value_each();
-  command
-      .add_option("--include", settings->actors.include_dirs, "folder for includes and imports; repeatable")
-      .type_name("DIR")
-      .one_value_each();
+  const CommandOption actors = add_actor_file_options(
+      command, settings->actors,
+      "header that defines the actors, or a library of them (default: the built-in ones)");
   command
       .add_option("--program", settings->program,
                   "read a folder that --keep-program or --keep wrote, instead of compiling")

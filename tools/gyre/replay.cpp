@@ -83,19 +83,8 @@ void add_replay(ProgramCommand app, std::function<int()>& chosen) {
   const ProgramCommand command = app.add_subcommand(
       "replay", "Send the messages of a recording (--record) to actors again, step by step, and compare.");
   command.add_option("file", settings->file, "the recording");
-  command
-      .add_option("--actors", settings->actors.file,
-                  "library of the actors, or a header that defines them (default: the built-in ones)")
-      .type_name("FILE");
-  command.add_option("--types", settings->actors.types, "a header's actors: \"my::Counter,my::Sum\"")
-      .type_name("NAMES");
-  command.add_option("--schema", settings->actors.schemas, "schema of a header's messages; repeatable")
-      .type_name("FILE")
-      .one_value_each();
-  command
-      .add_option("--include", settings->actors.include_dirs, "folder for includes and imports; repeatable")
-      .type_name("DIR")
-      .one_value_each();
+  add_actor_file_options(command, settings->actors,
+                         "library of the actors, or a header that defines them (default: the built-in ones)");
   command.add_option("--seed", settings->seed,
                      "let workers move in a random order (default: one after the other)");
   command
