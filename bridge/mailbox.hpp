@@ -8,7 +8,8 @@
 //             serially. The consumer alone raises it
 //   grant     how many slots of the mailbox a producer holds: its limit is at most its grant more than the
 //             consumer has taken of its messages
-//   spare     slots that no producer holds: a producer that used its whole grant gets as many again of them
+//   spare     slots that no producer holds. A producer gets as many again of them as it has if it used its
+//             whole grant, or if its messages wait for room while the mailbox is empty
 //   owed      a producer is owed a limit once half of its grant is used. The consumer may raise limits later:
 //             answers go first
 //
@@ -244,12 +245,19 @@ class MailboxConsumer {
     peer.taken += n;
     return (peer.given - peer.taken) * 2 <= peer.grant;
   }
+  /// A message of `from` had to wait for room, and no other lies behind it: its grant grows, if there is
+  /// something to spare. Not where others lie behind it: the consumer is the slower one then, and a larger
+  /// grant would only let one producer take more of its time than others. Before take().
+  GYRE_DEVICE void grow(uint32_t from) {
+    Peer& peer = peers_[from];
+    if (peer.grant < most_granted) peer.grant += granted_more(peer.grant);
+  }
   GYRE_DEVICE void owe(uint32_t from) { detail::set_bits_in_group(owed_[from / 32], 1u << (from % 32)); }
   /// Raises the limit of `from`. All threads of the group have read the slots of what was taken, and met at a
   /// barrier since.
   GYRE_DEVICE void raise(uint32_t from) {
     Peer& peer = peers_[from];
-    if (peer.given == peer.taken && peer.grant < most_granted) peer.grant += granted_more(peer.grant);
+    if (peer.given == peer.taken) grow(from);
     peer.given = peer.taken + peer.grant;
     // Pairs with the load in MailboxProducer::read_limit().
     Memory::store_release(mailboxes_.limit(from, me_), peer.given);

@@ -28,13 +28,14 @@ struct Worker {
 };
 
 /// Has the instance as its key. Sends each of its `actors` workers `messages` pieces of work, 30 by each
-/// call, in rows of 240. The worker of a row's last piece says when it is done, and two rows are under way:
-/// else the forker would run ahead, and fill the memory in which messages wait. Worker w has the key
+/// call, in rows of 247. The worker of a row's last piece says when it is done; it is not the same one each
+/// time, for 247 and Savina's 60 workers have no common divisor. Two rows are under way: else the forker would
+/// run ahead, and fill the memory in which messages wait. Worker w has the key
 /// `instance * actors + w`. The result is the sum of what they report.
 struct Forker {
   using Handles = gyre::Handles<run::view::Start, run::view::GoOn, view::RowDone, view::Joined>;
   static constexpr uint32_t max_per_worker = most_instances + 1;
-  static constexpr uint32_t at_once = 30, most_sent = at_once + 2, row = 8 * at_once, most_rows = 2;
+  static constexpr uint32_t at_once = 30, most_sent = at_once + 2, row = 247, most_rows = 2;
 
   // Message n goes to worker n mod `actors`. Behind the work come as many messages as workers: to finish.
   uint64_t next = 0, all = 0;

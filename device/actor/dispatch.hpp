@@ -283,16 +283,17 @@ GYRE_DEVICE bool dispatch_in_batch_to(uint32_t actor_type, uint32_t types, void*
   }
 }
 template <class Actor, class... Requests>
-GYRE_DEVICE bool message_sends(Handles<Requests...>, uint32_t message_type) {
-  uint32_t n = 0;
-  return ((message_type == n++ && most_sent_by<Actor, Requests>() != 0) || ...);
+GYRE_DEVICE uint32_t most_sent_of_message(Handles<Requests...>, uint32_t message_type) {
+  uint32_t n = 0, most = 0;
+  (void)((message_type == n++ ? (most = most_sent_by<Actor, Requests>(), true) : false) || ...);
+  return most;
 }
-struct HandlerSends {
+struct MostSentByHandler {
   uint32_t message_type;
-  bool sends = false;
+  uint32_t most = 0;
   template <class Actor>
   GYRE_DEVICE void operator()(ActorType<Actor>) {
-    sends = message_sends<Actor>(gyre::HandlesOf<Actor>{}, message_type);
+    most = most_sent_of_message<Actor>(gyre::HandlesOf<Actor>{}, message_type);
   }
 };
 // Whether the messages of other actors to one handler of Actor are handled side by side.
@@ -465,13 +466,13 @@ GYRE_DEVICE void dispatch_in_batch(ActorList<Actors...>, uint32_t types, void* s
   (void)(detail::dispatch_in_batch_to<Actors>(n++, types, state, arguments...) || ...);
 }
 
-/// Whether the handler with these numbers may send.
+/// Returns how many messages the handler with these numbers may send.
 /// @param types  RequestHead::types()
 template <class... Actors>
-GYRE_DEVICE bool handler_sends(ActorList<Actors...> actors, uint32_t types) {
-  detail::HandlerSends visit{types >> 16};
+GYRE_DEVICE uint32_t most_sent_by_handler(ActorList<Actors...> actors, uint32_t types) {
+  detail::MostSentByHandler visit{types >> 16};
   visit_actor(actors, types & 0xffff, visit);
-  return visit.sends;
+  return visit.most;
 }
 /// Says how messages of other actors with these numbers are handled side by side.
 /// @param types  RequestHead::types()

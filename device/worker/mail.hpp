@@ -14,11 +14,11 @@
 //
 // Where a handler sets timers, also their table (timer_table.hpp).
 //
-// A worker whose outbox has no room for what one handler may send is held: until messages have left it
-// handles only mail whose handlers do not send. So senders wait for receivers, and nothing is lost. But there
-// is no deadlock: a worker that is held for long moves its mailbox to its queue, by which others can send to
-// it. Outboxes wait for mailboxes, and mailboxes wait for nothing. Only where the memory for queues is used
-// up messages are refused, and counted.
+// A worker whose outbox has no room for what any handler may send is held: until messages have left it
+// handles only mail whose handlers do not send, or so few messages that there is room for them. So senders
+// wait for receivers, and nothing is lost. But there is no deadlock: a worker that is held for long moves its
+// mailbox to its queue, by which others can send to it. Outboxes wait for mailboxes, and mailboxes wait for
+// nothing. Only where the memory for queues is used up messages are refused, and counted.
 #pragma once
 
 #include <gyre/bridge/placement.hpp>
@@ -97,10 +97,10 @@ class Mail : public MailLimits {
   }
   /// Takes the next message, if one comes before the host's; sends what waits, and gives slots back. The
   /// host's ring is polled where it says no, unless the worker is held.
-  /// @param sends  sends(types): whether the handler that RequestHead::types() names may send: a worker that
-  ///               is held handles the messages of the others
-  template <class Sends>
-  GYRE_DEVICE_INLINE bool next(Sends&& sends) {
+  /// @param most_sent  most_sent(types): how many messages the handler that RequestHead::types() names may
+  ///                   send: a worker that is held handles mail for those that send none, or few
+  template <class MostSent>
+  GYRE_DEVICE_INLINE bool next(MostSent&& most_sent) {
     bool held = is_held(), progressed = false;
     const bool may_wait = took_one_ && !held && ++passes_ % passes_between_retries != 0;
     if (outbox_.count() != 0 && !may_wait) {
@@ -109,6 +109,10 @@ class Mail : public MailLimits {
     }
     took_one_ = false;
     if (!held || progressed) passes_held_ = 0;
+    if (!held && left_while_held_ != staging_.layout.most_sent) {
+      left_while_held_ = staging_.layout.most_sent;
+      taken_in_row_ = most_in_a_row;  // what needed more room has its turn
+    }
     if (taken_in_row_ >= most_in_a_row) {
       taken_in_row_ = 0;
       queue_row_ = queue_.is_long() && !queue_row_;
@@ -127,29 +131,31 @@ class Mail : public MailLimits {
         return true;
       }
     }
-    const auto may_take_from_queue = [&] { return !held || !sends(types_in(queue_.front())); };
+    const auto may_take_from_queue = [&] { return !held || may_send(most_sent(types_in(queue_.front()))); };
     // Messages that were moved out of the mailbox come before those that are in it.
     const bool has_queue = !queue_.empty(),
                queue_comes_first = has_queue && (queue_first_ || queue_row_ || moved_ != 0);
     queue_first_ = false;
     bool from_queue = queue_comes_first && may_take_from_queue();
     if (!from_queue) {
-      if (moved_ == 0 && has_mail() && (!held || !may_send_ahead(sends)) && take_from_mailbox()) {
+      if (moved_ == 0 && has_mail() && (!held || may_take_ahead(most_sent)) && take_from_mailbox()) {
         passes_held_ = 0;
+        if (held) left_while_held_ -= most_sent(types_in(message()));
         return true;
       }
       from_queue = has_queue && !queue_comes_first && may_take_from_queue();
     }
     if (from_queue) {
       passes_held_ = 0;
+      if (held) left_while_held_ -= most_sent(types_in(queue_.front()));
       return take_from_queue();
     }
     if (held && ++passes_held_ >= passes_before_spill) empty_mailbox();
     give_back();
     return none_taken();
   }
-  /// Whether the outbox has no room for what a handler may send: only mail whose handlers do not send is
-  /// handled then.
+  /// Whether the outbox has no room for what any handler may send: only mail whose handlers send few or none
+  /// is handled then.
   GYRE_DEVICE bool is_held() const { return outbox_.room() < staging_.layout.most_sent; }
   /// The message that next() took; with gather(), the first of several.
   GYRE_DEVICE uint32_t* message(uint32_t n = 0) const { return staging_.mail(n); }
@@ -157,7 +163,11 @@ class Mail : public MailLimits {
   GYRE_DEVICE void finish() {
     if (from_ == me_ || is_reply()) return;
     // Every lane has the message since next(), which ends with a barrier.
-    if (PollGroup::rank() == 0 && consumer_.take(from_, 1)) consumer_.owe(from_);
+    const bool grows = waited_ && !another_follows();
+    if (PollGroup::rank() == 0) {
+      if (grows) consumer_.grow(from_);
+      if (consumer_.take(from_, 1)) consumer_.owe(from_);
+    }
     ++taken_since_;
   }
   /// Takes the messages of the mailbox behind the one that next() took from it, as far as they are there,
@@ -200,13 +210,17 @@ class Mail : public MailLimits {
     PollGroup::sync();
     bool joins = false;
     gathered_from_ = from_;
+    bool waited = waited_;
     if (rank == 0) joins = fits(message());
     if (rank != 0 && whole && rank <= most) {
       uint32_t* const own = staging_.mail(rank);
-      gathered_from_ = MailHead::unmark(own);
+      const uint32_t origin = MailHead::unmark(own);
+      gathered_from_ = MailHead::worker_of(origin);
+      waited = (origin & MailHead::waited) != 0;
       joins = gathered_from_ < layout_.workers && body_bytes_in(own) == body_bytes && fits(own);
     }
     const uint32_t count = PollGroup::leading(joins);
+    growing_ = count > most ? 0 : PollGroup::ballot(waited);
     PollGroup::sync();
     if (count < 2) return count;
     next_slot_.advance(shape_, count - 1);
@@ -219,6 +233,7 @@ class Mail : public MailLimits {
     const uint32_t rank = PollGroup::rank(), from = gathered_from_;
     const uint32_t same = PollGroup::match(from) & PollGroup::ballot(rank < count);
     const bool leads = rank < count && (same & ((1u << rank) - 1)) == 0;
+    if (leads && (growing_ & same) != 0) consumer_.grow(from);
     // Every thread has read the slots since gather(), which has barriers.
     if (leads && consumer_.take(from, detail::count_bits(same))) consumer_.raise(from);
     PollGroup::sync();
@@ -578,17 +593,22 @@ class Mail : public MailLimits {
   }
   // RequestHead::types() of a message.
   GYRE_DEVICE static uint32_t types_in(const uint32_t* message) { return message[types_word]; }
-  // Whether the handler of the message whose begin found() saw may send; true where that is not known yet.
-  template <class Sends>
-  GYRE_DEVICE bool may_send_ahead(Sends&& sends) const {
+  // While the worker is held: whether there is room for what a handler sends. Handlers that send fewer than
+  // others may send, together, no more than one of those: else they could keep the outbox full for ever.
+  GYRE_DEVICE bool may_send(uint32_t most) const {
+    return most <= outbox_.room() && most <= left_while_held_;
+  }
+  // may_send() of the handler of the message whose begin found() saw; false where that is not known yet.
+  template <class MostSent>
+  GYRE_DEVICE bool may_take_ahead(MostSent&& most_sent) const {
     static_assert(types_word % words_a_packet == 0);
     constexpr uint32_t packet = types_word / words_a_packet;
     if constexpr (PollGroup::size() <= packet) {
       const Packet ahead = WorkersMemory::load(next_slot_.slot()[packet]);
-      return ahead.stamp != next_slot_.stamp() || sends(ahead.data[0]);
+      return ahead.stamp == next_slot_.stamp() && may_send(most_sent(ahead.data[0]));
     }
     // take_from_mailbox() takes the same packet, or none if it is not there.
-    return sends(PollGroup::broadcast_from(packet_.data[0], packet));
+    return may_send(most_sent(PollGroup::broadcast_from(packet_.data[0], packet)));
   }
 
   // By one fetch-add a mailbox.
@@ -717,8 +737,9 @@ class Mail : public MailLimits {
       return false;
     }
     origin = PollGroup::broadcast_from(origin, MailHead::origin_word / words_a_packet % PollGroup::size());
-    if (origin - 1 >= layout_.workers) return skip_slot();
-    from_ = origin - 1;
+    from_ = MailHead::worker_of(origin);
+    waited_ = (origin & MailHead::waited) != 0;
+    if (from_ >= layout_.workers) return skip_slot();
     follows_ = k == shape_.packets() && packet_.stamp == next_slot_.stamp() && next_slot_.left_of_lap() > 1;
     PollGroup::sync();
     next_slot_.advance(shape_);
@@ -763,10 +784,12 @@ class Mail : public MailLimits {
   ReplyRing<WorkersMemory> replies_;
   OpenCalls calls_;
   TimerTable timers_;
-  Packet packet_{};             // of the next slot, that this thread has loaded
-  Packet reply_packet_{};       // the first one of the reply ring's next slot
-  uint32_t moved_ = 0;          // messages in the queue that were moved out of the mailbox
-  uint32_t passes_held_ = 0;    // that the worker is held and could send nothing
+  Packet packet_{};           // of the next slot, that this thread has loaded
+  Packet reply_packet_{};     // the first one of the reply ring's next slot
+  uint32_t moved_ = 0;        // messages in the queue that were moved out of the mailbox
+  uint32_t passes_held_ = 0;  // that the worker is held and could send nothing
+  // What handlers may still send before the outbox has room again for any.
+  uint32_t left_while_held_ = staging_.layout.most_sent;
   uint32_t passes_ = 0;         // that found messages waiting in the outbox, and others to handle
   bool took_reply_ = false;     // the last call of next() took a reply
   bool failing_ = false;        // an open call is to end with an error
@@ -776,9 +799,11 @@ class Mail : public MailLimits {
   bool queue_first_ = false;    // before the mailbox, for one message
   bool queue_row_ = false;      // and for a row of them
   uint32_t from_ = 0;           // the worker that the message in hand came from
+  bool waited_ = false;         // the message in hand waited for room in the mailbox
   bool follows_ = false;        // this thread saw that another lies behind it in the mailbox
   uint32_t gathered_from_ = 0;  // that which this thread's message came from, of those that gather() took
-  uint32_t taken_since_ = 0;    // messages of the mailbox since limits were raised
+  uint32_t growing_ = 0;      // bits of the threads whose message waited, where gather() took all there were
+  uint32_t taken_since_ = 0;  // messages of the mailbox since limits were raised
   uint32_t empty_polls_ = 0;
   Counts counts_;
   uint64_t most_in_mailbox_ = 0;  // of those that publish_counts() found; in the thread of rank 0

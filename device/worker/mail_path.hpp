@@ -133,7 +133,7 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::take_mail() {
     return false;
   }
   return assert_warp_uniform(
-      mail_.next([](uint32_t types) { return handler_sends(ActorList<Actors...>{}, types); }));
+      mail_.next([](uint32_t types) { return most_sent_by_handler(ActorList<Actors...>{}, types); }));
 }
 
 // Makes the message of an actor that was taken the one in hand: admit_mail(), handle_message() and end_mail()

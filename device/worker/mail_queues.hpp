@@ -153,7 +153,9 @@ class Outbox {
   /// Appends a copy of a message to `worker`. There must be room().
   GYRE_DEVICE void push(uint32_t worker, const uint32_t* message, uint32_t body_bytes) {
     if (PollGroup::rank() == 0) waits_[worker / 32] |= 1u << worker % 32;
-    copy_message(messages() + order()[count_] * stride_, message, body_bytes);
+    uint32_t* const copy = messages() + order()[count_] * stride_;
+    copy_message(copy, message, body_bytes);
+    if (PollGroup::rank() == 0) MailHead::mark_waited(copy);  // send_each() begins with a barrier
     ++count_;
     if (count_ > most_) most_ = count_;
   }

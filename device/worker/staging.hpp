@@ -12,15 +12,16 @@ namespace gyre {
 /// last two out before it handles the message.
 ///
 ///   correlation         the sending actor's key
-///   origin              the sending worker's number + 1
+///   origin              the sending worker's number + 1, and whether the message waited in the outbox
 ///   body_bytes          the sending actor's type in the upper 16 bits
 struct MailHead {
   // Functions and enumerators, not variables: NVRTC would keep those in kernels that do not send.
   enum : uint32_t {
     size_mask = 0xffff,
     origin_mask = 0xffff,
-    size_word = 2,   ///< of the envelope; a packet has three words
-    origin_word = 7  ///< as size_word
+    waited = 0x8000,  ///< of an origin; workers have smaller numbers
+    size_word = 2,    ///< of the envelope; a packet has three words
+    origin_word = 7   ///< as size_word
   };
 
   GYRE_DEVICE static void mark(Envelope& envelope, uint32_t worker, uint32_t actor_type) {
@@ -29,13 +30,17 @@ struct MailHead {
   }
   GYRE_DEVICE static uint32_t body_bytes(uint32_t size) { return size & size_mask; }
   GYRE_DEVICE static uint32_t sender_type(uint32_t size) { return size >> 16; }
+  /// The message waited for a slot.
+  GYRE_DEVICE static void mark_waited(uint32_t* message) { message[origin_word] |= waited; }
+  /// The sending worker's number; a larger one than any has if the message has no sender.
+  GYRE_DEVICE static uint32_t worker_of(uint32_t origin) { return (origin & ~uint32_t(waited)) - 1; }
   /// Takes out of a message what the host's messages do not have.
-  /// @returns the sending worker's number; a larger one than any has if the message has no sender
+  /// @returns its origin
   GYRE_DEVICE static uint32_t unmark(uint32_t* message) {
     const uint32_t origin = message[origin_word] & origin_mask;
     message[size_word] &= size_mask;
     message[origin_word] &= ~origin_mask;
-    return origin - 1;
+    return origin;
   }
   /// The same for packet `k` of it.
   GYRE_DEVICE static void unmark(Packet& packet, uint32_t k) {

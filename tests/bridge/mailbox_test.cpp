@@ -121,6 +121,28 @@ TEST_CASE("a producer that used its whole grant gets as many spare slots again, 
   CHECK(consumer.spare == 2);
 }
 
+TEST_CASE("a producer whose message waited gets as many spare slots again as it has, if there are so many") {
+  Memories memories(3, 2, {16, 64});
+  BothSides producer(memories.mailboxes, 1), consumer(memories.mailboxes, 0);
+  const auto wait_and_take = [&](uint32_t from) {
+    REQUIRE(producer.producer.room(0, 1) == 1);
+    producer.producer.claim(0, 1);
+    consumer.consumer.grow(from);
+    REQUIRE(consumer.consumer.take(from, 1));  // it is owed its larger grant at once
+    consumer.consumer.raise(from);
+    CHECK(consumer.held() == 16);
+    return producer.producer.room(0, 100);
+  };
+  CHECK(wait_and_take(1) == 4);
+  CHECK(wait_and_take(1) == 8);
+  CHECK(consumer.spare == 4);
+  REQUIRE(producer.producer.room(0, 1) == 1);
+  producer.producer.claim(0, 1);
+  consumer.consumer.grow(1);  // eight more are not spare
+  CHECK(!consumer.consumer.take(1, 1));
+  CHECK(consumer.spare == 4);
+}
+
 TEST_CASE("a producer that never uses its whole grant gets no spare slots") {
   Memories memories(2, 2, {16, 64});
   BothSides producer(memories.mailboxes, 1), consumer(memories.mailboxes, 0);

@@ -161,7 +161,7 @@ class MailWarp {
     }
     ++taken_;
     std::memcpy(&envelope, message, sizeof envelope);
-    CHECK(envelope.origin == 1);
+    CHECK(MailHead::worker_of(envelope.origin) == 0);
     body.resize(bytes / 8);
     std::memcpy(body.data(), message + 8, bytes);
     if (consumer_.take(0, 1)) consumer_.raise(0);

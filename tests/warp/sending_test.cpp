@@ -92,14 +92,28 @@ struct Keeper {
   }
 };
 
-constexpr uint16_t teller = 0, taker = 1, trebler = 2, keeper = 3;
+// Forwards its letters' numbers to taker 1, which is the other worker's.
+struct Forwarder {
+  inline static uint64_t handled;
 
-class SendingWarp : public MailWarp<Teller, Taker, Trebler, Keeper> {
+  void on(Sending<1>& ctx, Letter::Reader in) {
+    ctx.tell<Letter>(Address<Taker>{1}, [&](Letter::Builder letter) {
+      letter.fields.set<uint64_t>(0, 1);
+      letter.fields.set<uint64_t>(1, in[1]);
+    });
+    if (ctx.rank() == 0) ++handled;
+  }
+};
+
+constexpr uint16_t teller = 0, taker = 1, trebler = 2, keeper = 3, forwarder = 4;
+
+class SendingWarp : public MailWarp<Teller, Taker, Trebler, Keeper, Forwarder> {
  public:
   explicit SendingWarp(const RingShape& shape) : MailWarp(shape) {
     Taker::notes.clear();
     Keeper::notes.clear();
     Keeper::alone = Keeper::out_of_turn = 0;
+    Forwarder::handled = 0;
   }
   // The status of the reply.
   Status ask_teller(uint64_t fails, uint64_t letters) {
@@ -112,13 +126,14 @@ class SendingWarp : public MailWarp<Teller, Taker, Trebler, Keeper> {
   bool tell_taker(uint64_t key, uint64_t number, uint32_t size, std::mt19937_64& random) {
     return tell(taker, key, number, size, random);
   }
-  // Takes, as the other worker, the next letter that was sent to it.
+  // Takes, as the other worker, the next letter that was sent to it; and the type of who sent it.
+  uint16_t sender = teller;
   bool take(Taker::Note& note) {
     Envelope envelope;
     std::vector<uint64_t> body;
     if (!MailWarp::take(envelope, body)) return false;
-    CHECK(envelope.correlation == 0);  // the teller's key
-    CHECK(envelope.body_bytes >> 16 == teller);
+    CHECK(envelope.correlation == 0);  // the sender's key
+    sender = uint16_t(envelope.body_bytes >> 16);
     CHECK(envelope.actor_type == taker);
     note = {envelope.key, body[2], uint32_t(body.size() - 4), body[1] == envelope.key};
     for (uint32_t i = 0; i < note.size; ++i)
@@ -133,6 +148,7 @@ void check_letters(SendingWarp& worker, const std::vector<Taker::Note>& itself,
   for (const Taker::Note& expected : other) {
     Taker::Note note{};
     while (!worker.take(note)) SendingWarp::let_run(10);
+    CHECK(worker.sender == teller);
     CHECK(note == expected);
   }
   while (Taker::notes.size() < itself.size()) SendingWarp::let_run(10);
@@ -268,4 +284,48 @@ TEST_CASE("mail for distinct keys is handled side by side, each key's in order a
   if (slot_bytes != 1024) CHECK(Keeper::alone > handled / 10);
   CHECK(worker.line().mail_failed == failed);
   CHECK(worker.line().mail_processed == told - failed);
+}
+
+TEST_CASE(
+    "a worker without room for any handler takes mail for those that send little, and does not for ever") {
+  constexpr uint64_t letters = 8;  // each needs one slot of the other worker's mailbox: none has a list
+  SendingWarp worker({64, 512, 1});
+  std::mt19937_64 random(80);
+  // Four of each eight letters go to the other worker, which takes none: its outbox has 256 places.
+  uint64_t told = 0;
+  for (uint64_t asks = 0; told <= MailLayout::outbox_messages - 32; ++asks, told += letters / 2)
+    REQUIRE(worker.ask_teller(Teller::by_nobody, letters) == Status::ok);
+  worker.ask(teller, Teller::by_nobody, letters);
+  uint64_t to_forward = 200;
+  const auto forward = [&](uint64_t most) {
+    for (uint64_t n = 0; n < most; ++n) {
+      if (to_forward != 0 && worker.tell(forwarder, 0, 0, 0, random)) --to_forward;
+      SendingWarp::let_run(10);
+    }
+  };
+  forward(100);
+  SendingWarp::Answer answer{};
+  CHECK(!worker.try_take_answer(answer));
+  CHECK(Forwarder::handled > 0);
+  CHECK(Forwarder::handled < 32);  // there was not more room
+  // It has room for one of those at a time, but the host's message, which needs more, has its turn.
+  uint64_t taken = 0, forwarded = 0;
+  Taker::Note note{};
+  const auto take = [&] {
+    if (!worker.take(note)) return;
+    CHECK(note.whole);
+    ++(worker.sender == teller ? taken : forwarded);
+  };
+  while (!worker.try_take_answer(answer)) {
+    take();
+    forward(4);
+  }
+  CHECK(answer.status == Status::ok);
+  CHECK(Forwarder::handled <= 32);
+  told += letters / 2;
+  while (taken != told || forwarded != Forwarder::handled) {
+    take();
+    SendingWarp::let_run(10);
+  }
+  CHECK(worker.line().mail_refused == 0);
 }
