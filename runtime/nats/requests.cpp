@@ -12,10 +12,6 @@ namespace {
 constexpr std::array<std::byte, 16> empty_message{std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},
                                                   std::byte{1}};
 
-// An ask that comes so long after the last one is waited for by the thread that takes it, at most as long
-// again. Waking another thread for the reply would take longer than a short handler.
-constexpr int64_t pause_ns = 50'000;
-
 // The server's own subjects, $KV and $JS.API among them, begin so. A node may publish to them, and a client
 // may not: without this test a client's reply subject could have the node delete the namespace's data.
 constexpr char first_of_server_subjects = '$';
@@ -200,14 +196,13 @@ void Requests::ask(Shard& shard, const ParsedRequest& request, const char* reply
     conclude(*ask, sent.error(), &GatewayBooks::asks_refused);
     return;
   }
-  const int64_t now = lease_clock_ns();
-  const bool alone = now - asked_at_ns_.exchange(now, std::memory_order_relaxed) > pause_ns;
-  if (alone && sent.value().wait_for(std::chrono::nanoseconds(pause_ns))) {
-    conclude(*ask, sent.value().get());
-    return;
+  if (lone_asks_.note(lease_clock_ns())) {
+    if (sent.value().wait_for(std::chrono::nanoseconds(LoneAsks::pause_ns))) {
+      conclude(*ask, sent.value().get());
+      return;
+    }
+    lone_asks_.note_wait(lease_clock_ns());
   }
-  // An ask that came during the wait is not alone: each of a burst would be waited for otherwise.
-  if (alone) asked_at_ns_.store(lease_clock_ns(), std::memory_order_relaxed);
   std::move(sent.value()).then([ask = std::move(ask)](Result<Reply<capnp::AnyPointer>> outcome) {
     ask->requests->conclude(*ask, outcome);
   });

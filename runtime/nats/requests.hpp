@@ -5,6 +5,7 @@
 #include <gyre/runtime/nats/counts.hpp>
 #include <gyre/runtime/nats/headers.hpp>
 #include <gyre/runtime/nats/lease.hpp>
+#include <gyre/runtime/nats/lone_asks.hpp>
 #include <gyre/runtime/nats/subject.hpp>
 #include <gyre/runtime/runtime.hpp>
 
@@ -137,7 +138,7 @@ class Requests : public std::enable_shared_from_this<Requests> {
 
   const std::shared_ptr<Context> context_;
   std::atomic<uint32_t> in_flight_{0};
-  std::atomic<int64_t> asked_at_ns_{0};  // the last ask
+  LoneAsks lone_asks_;
 };
 
 }  // namespace gyre::nats::detail
