@@ -73,7 +73,9 @@ TEST_CASE("a reply by NATS repeats id and trace context") {
 
 TEST_CASE("tells by NATS are handled once each, and one with a reply subject is answered with a receipt") {
   if (!has_server()) return;
-  Node node(options_for(shared_server().url(), "tells"));
+  gyre::Options roomy;
+  roomy.slots = 1024;  // for all tells at once: a worker may wait for a processor meanwhile
+  Node node(options_for(shared_server().url(), "tells"), roomy);
   node.wait_for_all_shards();
   Sender sender(shared_server().url(), "tells");
   for (uint64_t i = 1; i <= 1000; ++i) REQUIRE(sender.tell(i % 10, i));
