@@ -22,12 +22,15 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME gyre)
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "Actors that live on a GPU: the programs gyre and gyre-bench
  gyre checks a machine and validates engines; gyre-bench measures round trips.")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
+# For gyre-engine, which a launch on a GPU starts, and refuses if it is of another version.
+set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "gyre-runtime (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "bash-completion, libcuda1, libvulkan1")
 
 set(CPACK_DEBIAN_NATS_PACKAGE_NAME gyre-nats)
 set(CPACK_COMPONENT_NATS_DESCRIPTION "Actors that live on a GPU: the gateway to NATS
  gyre-nats joins actors to a NATS server; gyre-ask asks them.")
 set(CPACK_DEBIAN_NATS_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_NATS_PACKAGE_DEPENDS ${CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS})
 set(CPACK_DEBIAN_NATS_PACKAGE_SUGGESTS "bash-completion, nats-server, libcuda1, libvulkan1")
 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME gyre-runtime)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# debian_packages_test.sh BUILD_DIR VERSION: CPack makes the Debian packages of BUILD_DIR; each holds what it should, and
-# no two hold the same file. Skipped where the tools that make packages are missing.
+# debian_packages_test.sh BUILD_DIR VERSION: CPack makes the Debian packages of BUILD_DIR; each holds what it should, no
+# two hold the same file, and their programs run from an empty folder. Skipped where the tools that make packages are
+# missing.
 set -euo pipefail
-build=$1 version=$2
+build=$1 version=$2 script="$(realpath "$0")"
 for tool in dpkg-deb dpkg-shlibdeps file; do
   command -v "$tool" >/dev/null || { echo "skipped: $tool is not installed (tools/setup.sh --package)"; exit 77; }
 done
@@ -39,5 +40,34 @@ for package in "gyre-runtime (= $version)" capnproto libcapnp-dev libboost-dev l
   [[ $depends == *"$package"* ]] || fail "gyre-dev does not depend on $package, only on $depends"
 done
 [[ $(dpkg-deb -f "$dir/gyre_${version}_"*.deb Depends) == *libc6* ]] || fail "gyre does not depend on the C library"
+
+# Programs start gyre-engine, which the package gyre-runtime has, and refuse that of another version.
+for package in gyre gyre-nats; do
+  [[ -n ${wanted[$package]:-} ]] || continue
+  [[ $(dpkg-deb -f "$dir/${package}_${version}_"*.deb Depends) == *"gyre-runtime (= $version)"* ]] ||
+    fail "$package does not depend on gyre-runtime (= $version)"
+done
+
+# All packages in one folder. Programs find Gyre's libraries there, and other packages' where the system has them.
+root="$dir/root"
+for package in "${!wanted[@]}"; do
+  dpkg-deb -x "$(echo "$dir/${package}_${version}_"*.deb)" "$root"
+done
+for program in gyre gyre-nats gyre-ask; do
+  [[ -x $root/usr/bin/$program ]] || continue
+  libraries="$(ldd "$root/usr/bin/$program")"
+  ! grep -q -e 'not found' -e "$PWD" <<<"$libraries" ||
+    fail "$program lacks a library, or finds one in the build folder: $libraries"
+  "$root/usr/bin/$program" --help >"$dir/help" 2>&1 || fail "$program --help: $(tail -n 5 "$dir/help")"
+  grep -q -- --json "$dir/help" || [[ $program != gyre-nats ]] || fail "gyre-nats --help names no --json"
+done
+timeout 120 "$root/usr/bin/gyre" validate --engine cpu --messages 1000 >"$dir/log" 2>&1 ||
+  fail "gyre validate: $(tail -n 5 "$dir/log")"
+if [[ -n ${wanted[gyre-nats]:-} ]]; then
+  status=0
+  python3 "$(dirname "$script")/installed_nats_test.py" "$root" >"$dir/log" 2>&1 || status=$?
+  # Without nats-server it is skipped.
+  ((status == 0 || status == 77)) || fail "gyre-nats: $(tail -n 20 "$dir/log")"
+fi
 ((failures == 0)) && echo ok
 exit $((failures != 0))
