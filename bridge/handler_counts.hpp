@@ -19,10 +19,25 @@ struct alignas(128) HandlerCounts {
   uint64_t failed;        ///< messages that got an error reply or became dead letters, but for expired ones
   uint64_t expired;       ///< messages that were refused because their deadline had passed
   uint64_t dead_letters;  ///< tells among the failed and the expired
-  // Of the entry for messages that are for none: what all handlers of the worker logged.
-  uint64_t log_lines;          ///< lines that got an entry
-  uint64_t log_lines_dropped;  ///< lines that found no room
-  uint64_t reserved[2];
+
+  /// What all handlers of the worker logged.
+  struct Log {
+    uint64_t lines;          ///< that got an entry
+    uint64_t lines_dropped;  ///< that found no room
+  };
+  /// The worker's actors of one type.
+  struct Actors {
+    uint64_t created;
+    uint64_t removed;
+    uint64_t mail_sent;       ///< messages that they sent to actors
+    uint64_t mail_processed;  ///< messages of actors to them that ended well
+  };
+  /// Not of the handler: entry n, below the number of handlers, is also that of actor type n, and the entry
+  /// for messages that are for none has the log.
+  union {
+    Actors actors;
+    Log log;
+  };
 
   GYRE_DEVICE static constexpr uint32_t bin_of(uint64_t ns) {
 #if defined(__CUDACC_RTC__)

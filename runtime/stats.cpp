@@ -28,17 +28,33 @@ HandlerStats& HandlerStats::operator+=(const HandlerStats& other) {
   return *this;
 }
 
-std::vector<HandlerStats> Stats::handlers() const {
-  std::vector<HandlerStats> sums;
+ActorStats& ActorStats::operator+=(const ActorStats& other) {
+  living += other.living;
+  created += other.created;
+  mail_sent += other.mail_sent;
+  mail_processed += other.mail_processed;
+  return *this;
+}
+
+namespace {
+
+template <class Sum>
+std::vector<Sum> sums_of(const std::vector<WorkerStats>& workers, std::vector<Sum> WorkerStats::*list) {
+  std::vector<Sum> sums;
   for (const WorkerStats& worker : workers) {
     if (sums.empty()) {
-      sums = worker.handlers;
+      sums = worker.*list;
     } else {
-      for (size_t n = 0; n < sums.size(); ++n) sums[n] += worker.handlers[n];
+      for (size_t n = 0; n < sums.size(); ++n) sums[n] += (worker.*list)[n];
     }
   }
   return sums;
 }
+
+}  // namespace
+
+std::vector<HandlerStats> Stats::handlers() const { return sums_of(workers, &WorkerStats::handlers); }
+std::vector<ActorStats> Stats::actors() const { return sums_of(workers, &WorkerStats::actors); }
 
 namespace detail {
 
@@ -57,6 +73,17 @@ HandlerStats read(const HandlerCounts& counts) {
   stats.failed = Memory::load_relaxed(counts.failed);
   stats.expired = Memory::load_relaxed(counts.expired);
   stats.dead_letters = Memory::load_relaxed(counts.dead_letters);
+  return stats;
+}
+
+// Relaxed, as above. `removed` is read first: whoever was removed was created before.
+ActorStats read(const HandlerCounts::Actors& counts) {
+  ActorStats stats;
+  const uint64_t removed = Memory::load_relaxed(counts.removed);
+  stats.created = Memory::load_relaxed(counts.created);
+  stats.living = stats.created - std::min(removed, stats.created);
+  stats.mail_sent = Memory::load_relaxed(counts.mail_sent);
+  stats.mail_processed = Memory::load_relaxed(counts.mail_processed);
   return stats;
 }
 
@@ -92,6 +119,14 @@ WorkerStats read(const HostSide& host, const Accounts& accounts, const Clock& cl
                 .timers_done = load(line.timers_done),
                 .timers_cancelled = load(line.timers_cancelled)};
   const std::vector<Handler>& handlers = host.actors.handlers();
+  const std::vector<std::string>& types = host.actors.types();
+  for (size_t n = 0; n < types.size(); ++n) {
+    // See HandlerCounts: a type without a handler of its own may have no place for its counts.
+    ActorStats actors = n < handlers.size() ? read(bridge.counts[n].actors) : ActorStats{};
+    actors.actor = types[n];
+    actors.has_state = n < host.actors.description().size() && host.actors.description()[n].state_bytes != 0;
+    stats.actors.push_back(std::move(actors));
+  }
   for (size_t n = 0; n <= handlers.size(); ++n) {
     HandlerStats handler = read(bridge.counts[n]);
     handler.dead_letters += accounts.unprocessed(worker, n);

@@ -70,6 +70,19 @@ struct MailStats {
   uint64_t timers_cancelled = 0;
 };
 
+/// Counts one worker's actors of one type, and their messages to each other.
+struct ActorStats {
+  std::string actor;            ///< the type's qualified name
+  bool has_state = false;       ///< false: every key is an actor of the type, and none is created or counted
+  uint64_t living = 0;          ///< actors that are there
+  uint64_t created = 0;         ///< actors that were ever created, those of failed engines included
+  uint64_t mail_sent = 0;       ///< messages that they sent to actors, answers to actors' asks included
+  uint64_t mail_processed = 0;  ///< messages of actors that they took and that ended well
+
+  /// Adds the counts of `other`.
+  ActorStats& operator+=(const ActorStats& other);
+};
+
 /// Counts one worker's messages.
 struct WorkerStats {
   uint64_t depth = 0;  ///< slots of the worker's ring in use, as of the worker's last report
@@ -80,6 +93,7 @@ struct WorkerStats {
   /// worker stopped.
   std::optional<double> heartbeat_age_s;
   MailStats mail;
+  std::vector<ActorStats> actors;  ///< in the actor set's order
   /// In the actor set's order; last, messages of no handler. Messages between actors count too.
   std::vector<HandlerStats> handlers;
 };
@@ -146,6 +160,8 @@ struct Stats {
 
   /// Adds up each handler's stats over all workers, in the order of WorkerStats::handlers.
   std::vector<HandlerStats> handlers() const;
+  /// Adds up each actor type's stats over all workers, in the order of WorkerStats::actors.
+  std::vector<ActorStats> actors() const;
 };
 
 }  // namespace gyre

@@ -113,10 +113,11 @@ struct IncarnationOf {
 struct Remove {
   uint32_t actor_type;
   uint64_t key;
+  bool removed = false;
   template <class Actor>
   GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
     if constexpr (state_bytes<Actor>() != 0) {
-      if (n == actor_type) ActorTable(table, layout).erase(key);
+      if (n == actor_type) removed = ActorTable(table, layout).erase(key);
     }
   }
 };
@@ -190,11 +191,13 @@ GYRE_DEVICE uint32_t incarnation_of(ActorList<Actors...> actors, const EngineMem
   return visit.found;
 }
 
-/// Removes an actor from its table. One thread.
+/// Removes an actor from its table; returns whether it was there. One thread.
 template <class... Actors>
-GYRE_DEVICE void remove(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
+GYRE_DEVICE bool remove(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
                         uint32_t actor_type, uint64_t key) {
-  visit_tables(actors, memory, tables, detail::Remove{actor_type, key});
+  detail::Remove visit{actor_type, key};
+  visit_tables(actors, memory, tables, visit);
+  return visit.removed;
 }
 
 /// Calls `visit(actor, key, actor_type)` for each actor whose type has an on_stop. By the whole handler

@@ -115,9 +115,10 @@ class ActorTable {
     slots()[slot_of(key)] = {key, index + 1, incarnation};
     return state(index);
   }
-  GYRE_DEVICE void erase(uint64_t key) {
+  /// Returns whether there was one with that key.
+  GYRE_DEVICE bool erase(uint64_t key) {
     uint32_t hole = slot_of(key);
-    if (slots()[hole].state == 0) return;
+    if (slots()[hole].state == 0) return false;
     free_list()[header().touched - header().living] = slots()[hole].state - 1;
     --header().living;
     const uint32_t count = layout_.slots();
@@ -133,6 +134,7 @@ class ActorTable {
       hole = i;
     }
     slots()[hole] = {};
+    return true;
   }
   /// Returns a number that no other actor of the table had, of 2^32 that came before it; 0 if there is no
   /// actor with that key.

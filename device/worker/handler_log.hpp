@@ -50,13 +50,13 @@ GYRE_DEVICE_NOINLINE inline void log_line_of_handler(const WorkerShared& shared,
                                                      const char* format, uint32_t format_bytes,
                                                      const LogValue* values, uint32_t count) {
   HandlerCounts& counts = shared.memory.counts[shared.memory.counts_per_worker - 1];
-  uint64_t line = load_added(counts.log_lines);
+  uint64_t line = load_added(counts.log.lines);
   for (;;) {
     // Pairs with the host's store of log_taken: it is done with the entry.
     if (line - Memory::load_acquire(shared.log.host_line->log_taken) >= LogEntry::room) {
-      return add_soon(counts.log_lines_dropped, 1);
+      return add_soon(counts.log.lines_dropped, 1);
     }
-    const uint64_t found = compare_and_swap(counts.log_lines, line, line + 1);
+    const uint64_t found = compare_and_swap(counts.log.lines, line, line + 1);
     if (found == line) break;
     line = found;
   }

@@ -47,6 +47,10 @@ class HandlerMeter {
   GYRE_DEVICE const TickLength& tick() const { return tick_; }
 
   GYRE_DEVICE HandlerCounts* of(uint32_t handler) const { return counts_ + handler; }
+  /// Adds `n`, in one thread, to a count of an actor type; of a number that is no type's, nowhere.
+  GYRE_DEVICE void add(uint32_t actor_type, uint64_t HandlerCounts::Actors::*count, uint64_t n) const {
+    if (actor_type + 1 < entries_) add_soon(counts_[actor_type].actors.*count, n);
+  }
   /// A message ended well, after `ticks` in its handler. Counted where `counts_it` is true: others of a group
   /// may call along, which spares a branch.
   GYRE_DEVICE void processed(HandlerCounts* counts, uint64_t ticks, bool counts_it) const {

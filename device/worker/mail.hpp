@@ -312,13 +312,18 @@ class Mail : public MailLimits {
   GYRE_DEVICE TimerTable& timers() { return timers_; }
   /// Sends the messages of timers that are due. Not while a message is in hand. Never waits: where the worker
   /// is held, has a row of messages to handle, or more are due than a handler may send, the others stay due.
-  GYRE_DEVICE_INLINE void send_due() {
+  /// @param count  count(actor_type): one thread calls it for each message, with the type that set its timer
+  template <class Count>
+  GYRE_DEVICE_INLINE void send_due(Count&& count) {
     if (!assert_warp_uniform(timers_.any() && !is_held() && !queue_.is_long())) return;
     const uint32_t due = timers_.take_due(staging_.layout.most_sent,
                                           [this](uint32_t n, const uint32_t* message, uint32_t body_bytes) {
                                             copy_message(staging_.message(n), message, body_bytes);
                                           });
     if (!assert_warp_uniform(due != 0)) return;
+    GYRE_ROLLED
+    for (uint32_t n = PollGroup::rank(); n < due; n += PollGroup::size())
+      count(MailHead::sender_type(staging_.message(n)[MailHead::size_word]));
     send(due, 0);
     // An idle worker publishes the counts of these, too.
     if (empty_polls_ > empty_polls_before_publication) empty_polls_ = 0;
@@ -395,6 +400,9 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE void count_processed(uint32_t n) { counts_.processed += n; }
   GYRE_DEVICE void count_failed() { ++counts_.failed; }
+  /// Messages of actors that the worker has taken, however they ended.
+  GYRE_DEVICE uint64_t taken() const { return counts_.processed + counts_.failed; }
+  GYRE_DEVICE uint64_t sent() const { return counts_.sent; }
   GYRE_DEVICE void count_told(uint32_t sent, uint32_t refused) {
     counts_.told_sent += sent;
     counts_.told_refused += refused;

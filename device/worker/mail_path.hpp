@@ -127,7 +127,7 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::take_mail() {
   if constexpr (asks()) {
     if (assert_warp_uniform(mail_.take_failing())) end_failing_calls();
   }
-  if constexpr (sets_timers()) mail_.send_due();
+  if constexpr (sets_timers()) mail_.send_due([this](uint32_t type) { count_sent(type, 1, true); });
   if (mail_.is_quiet()) {
     mail_.note_quiet();
     return false;
@@ -223,7 +223,8 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::handle_mail_together() {
       report_.meter().processed(counts_of(types), ticks_since_found(), true);
       verdict = MessageVerdict{};
     }
-    mail_.count_processed(detail::count_bits(PollGroup::ballot(done)));
+    count_mail_processed(types & 0xffff, detail::count_bits(PollGroup::ballot(done)));
+    if (done && created) report_.meter().add(types & 0xffff, &HandlerCounts::Actors::created, 1);
     const bool any_created = PollGroup::any(created);
     const uint32_t exceptional = PollGroup::ballot(has_one && !done);
     GYRE_ROLLED
@@ -321,7 +322,9 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
     if (polls() && assert_warp_uniform(mail_.staged != 0)) {
       send_staged_to_host();
       obey_staged_for_timers();
+      const uint64_t sent_before = mail_.sent();
       mail_.send(mail_.staged, mail_.staged_to_host + mail_.staged_for_timers);
+      count_sent(head().types() & 0xffff, mail_.sent() - sent_before, PollGroup::rank() == 0);
     }
   } else {  // a thread may have staged more than this one knows
     const Staging all = staging();
@@ -392,7 +395,7 @@ GYRE_DEVICE bool Worker<Actors...>::answers_now(bool is_ask) const {
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::count_deferred() {
   if constexpr (asks()) {
-    if (mail_.is_in_hand) mail_.count_processed(1);
+    if (mail_.is_in_hand) count_mail_processed(head().types() & 0xffff, 1);
   }
 }
 
@@ -412,8 +415,9 @@ GYRE_DEVICE bool Worker<Actors...>::handle_answer() {
     if (call == nullptr || call->kind != kind) {  // it was answered before
       mail_.count_failed();
     } else {
+      const uint32_t answering = call->actor_type;
       answer_call(*call, answer.flags & envelope_flags::error, message, answer.body_bytes);
-      mail_.count_processed(1);
+      count_mail_processed(answering, 1);
     }
     mail_.finish();
     return true;
@@ -428,10 +432,14 @@ GYRE_DEVICE void Worker<Actors...>::answer_call(OpenCall& call, uint8_t flags, u
                                                 uint32_t body_bytes) {
   Envelope envelope = *reinterpret_cast<const Envelope*>(call.content);
   const bool asked_by_actor = call.asked_by_actor != 0;
+  const uint32_t actor_type = call.actor_type;
   // What handlers wrote to buffers comes before the answer.
   Memory::fence();
   mail_.close(call);
-  if (asked_by_actor) return mail_.reply(envelope.correlation, flags, message, body_bytes);
+  if (asked_by_actor) {
+    count_sent(actor_type, 1, PollGroup::rank() == 0);
+    return mail_.reply(envelope.correlation, flags, message, body_bytes);
+  }
   envelope.body_bytes = body_bytes;
   envelope.flags = flags | (envelope.flags & envelope_flags::out_of_line);
   (void)replies_.has_room();  // reads the credit: the host has a slot for each ask that is not answered
@@ -462,10 +470,27 @@ GYRE_DEVICE void Worker<Actors...>::end_failing_calls() {
   }
 }
 
+// Messages of actors that the worker's actors of a type have sent. Called by any threads.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::count_sent(uint32_t actor_type, uint64_t n, bool counts_it) const {
+  if (counts_it) report_.meter().add(actor_type, &HandlerCounts::Actors::mail_sent, n);
+}
+// And those that they handled well. Polling threads.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::count_mail_processed([[maybe_unused]] uint32_t actor_type,
+                                                         [[maybe_unused]] uint32_t n) {
+  if constexpr (sends()) {
+    mail_.count_processed(n);
+    if (polls() && PollGroup::rank() == 0)
+      report_.meter().add(actor_type, &HandlerCounts::Actors::mail_processed, n);
+  }
+}
+
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::count_tell(bool processed) {
   if constexpr (sends()) {
-    if (mail_.is_in_hand) return processed ? mail_.count_processed(1) : mail_.count_failed();
+    if (mail_.is_in_hand)
+      return processed ? count_mail_processed(head().types() & 0xffff, 1) : mail_.count_failed();
   }
   ++(processed ? report_.tells_processed : report_.tells_failed);
 }

@@ -41,37 +41,40 @@ class WorkerReport {
   /// Whether requests below `ticket` were handled whose credit is not published.
   GYRE_DEVICE bool credit_is_behind(uint64_t ticket) const { return credits_.behind(ticket); }
 
-  /// Publishes the handlers' counts, unless nothing was handled since the last publication. Collective over
+  /// Publishes the handlers' counts, unless nothing was counted since the last publication. Collective over
   /// PollGroup.
-  GYRE_DEVICE void publish_counts(WorkerShared& shared, uint64_t ticket) {
-    if (shared.reports.counts_ticket != ticket) publish_counts_again(shared, ticket);
+  /// @param counted  a number that grows with each message that is counted
+  GYRE_DEVICE void publish_counts(WorkerShared& shared, uint64_t counted) {
+    if (shared.reports.counts_ticket != counted) publish_counts_again(shared, counted);
   }
   /// Publishes the handlers' counts. Collective over PollGroup.
-  GYRE_DEVICE void publish_counts_again(WorkerShared& shared, uint64_t ticket) {
+  GYRE_DEVICE void publish_counts_again(WorkerShared& shared, uint64_t counted) {
     meter_.publish(published_counts_);
-    if (PollGroup::rank() == 0) shared.reports.counts_ticket = ticket;
+    if (PollGroup::rank() == 0) shared.reports.counts_ticket = counted;
     PollGroup::sync();
   }
   /// Publishes the heartbeat if it is due. If the counts are due too, measures the tick and publishes them.
   /// Collective over PollGroup.
-  /// @returns whether the counts were due
-  GYRE_DEVICE bool publish_if_due(WorkerShared& shared, uint32_t now_us, uint64_t ticket) {
+  /// @param at_once  publishes all of it now; the tick is measured only where it is due, over 32 ms
+  /// @returns whether the counts were published
+  GYRE_DEVICE bool publish_if_due(WorkerShared& shared, uint32_t now_us, uint64_t counted, bool at_once) {
     WorkerReports& reports = shared.reports;
-    if (now_us - reports.heartbeat_us < heartbeat_interval_us) return false;
+    if (!at_once && now_us - reports.heartbeat_us < heartbeat_interval_us) return false;
     const auto clocks = HandlerMeter::ClockPair::now();
-    const bool counts_due = now_us - reports.counts_us >= counts_interval_us;
-    if (counts_due) meter_.compare(reports.clocks, clocks);
+    const bool tick_due = now_us - reports.counts_us >= counts_interval_us;
+    if (tick_due) meter_.compare(reports.clocks, clocks);
     PollGroup::sync();
     if (PollGroup::rank() == 0) {
       Memory::store_relaxed(line_->heartbeat_ns, clocks.ns);  // a time alone, which the host's stats read
       reports.heartbeat_us = now_us;
-      if (counts_due) {
+      if (tick_due) {
         reports.counts_us = now_us;
         reports.clocks = clocks;
         shared.tick = meter_.tick();
       }
     }
-    if (assert_warp_uniform(counts_due)) publish_counts(shared, ticket);
+    const bool counts_due = tick_due || at_once;
+    if (assert_warp_uniform(counts_due)) publish_counts(shared, counted);
     PollGroup::sync();
     return counts_due;
   }

@@ -28,7 +28,7 @@ struct MessageVerdict {
 struct WorkerReports {
   uint32_t heartbeat_us;
   uint32_t counts_us;
-  uint64_t counts_ticket;  ///< messages that the worker had taken by then
+  uint64_t counts_ticket;  ///< messages that were counted by then: Worker::counted()
   HandlerMeter::ClockPair clocks;
 };
 

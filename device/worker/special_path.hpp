@@ -181,8 +181,11 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
   stop_seen_ |= verdict.command_seen == uint32_t(Command::stop);
   if (verdict.remove_actor != 0 || verdict.new_actor != 0) forget_all_expected();
   if (verdict.remove_actor != 0 && HandlerGroup::rank() == 0) {
-    remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key);
+    if (remove(ActorList<Actors...>{}, shared_->memory, actors_, envelope.actor_type, envelope.key))
+      report_.meter().add(envelope.actor_type, &HandlerCounts::Actors::removed, 1);
   }
+  if (verdict.new_actor != 0 && HandlerGroup::rank() == 0)
+    report_.meter().add(envelope.actor_type, &HandlerCounts::Actors::created, 1);
   [[maybe_unused]] const bool is_gone = verdict.remove_actor != 0;
   const Status status = verdict.status;
   const bool is_ask = (envelope.flags & envelope_flags::ask) != 0;
@@ -262,6 +265,7 @@ GYRE_DEVICE void Worker<Actors...>::answer_actor([[maybe_unused]] const Envelope
       *reinterpret_cast<ErrorBody*>(response_ + envelope_words) = {verdict.status, verdict.detail,
                                                                    verdict.where};
     }
+    count_sent(asked.actor_type, 1, PollGroup::rank() == 0);
     mail_.reply(asked.correlation, ok ? 0 : envelope_flags::error, response_,
                 ok ? response_bytes : uint32_t(sizeof(ErrorBody)));
   }
@@ -271,7 +275,7 @@ GYRE_DEVICE void Worker<Actors...>::answer_actor([[maybe_unused]] const Envelope
 // before it are there.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::answer_control(const Envelope& envelope) {
-  if (polls()) report_.publish_counts(*shared_, requests_.ticket());
+  if (polls()) report_.publish_counts(*shared_, counted());
   if constexpr (sets_timers()) {
     if (polls()) mail_.timers().drain();
   }

@@ -213,7 +213,7 @@ class Worker {
   /// Publishes all counts and the credit of all messages handled so far: after step(), where a test reads
   /// them at any time. One thread.
   void publish() {
-    report_.publish_counts_again(*shared_, requests_.ticket());
+    report_.publish_counts_again(*shared_, counted());
     if constexpr (sends()) mail_.publish_counts();
     report_.publish_credit(requests_.ticket());
   }
@@ -248,7 +248,7 @@ class Worker {
   GYRE_DEVICE void finish() {
     for_each_to_stop(ActorList<Actors...>{}, shared_->memory, actors_, StopActor{*this});
     // Also of a worker that handled messages of actors alone.
-    if (polls()) report_.publish_counts_again(*shared_, requests_.ticket());
+    if (polls()) report_.publish_counts_again(*shared_, counted());
     if constexpr (sends()) {
       if (polls()) mail_.publish_counts();
     }
@@ -427,17 +427,23 @@ class Worker {
       command_ = watch.command();
       if (command_.command() != Command::run) requests_.forget();
       if constexpr (sends()) {
-        if (other) mail_.publish_counts();
-      }
-      if (other && PollGroup::rank() == 0) report_.acknowledge_command(command_);
-      const bool published = report_.publish_if_due(*shared_, watch.now_us(), requests_.ticket());
-      if constexpr (sends()) {
-        if (published) mail_.publish_counts();
+        // All counts are there once the host sees the acknowledgement: a drain is a row of commands.
+        if (report_.publish_if_due(*shared_, watch.now_us(), counted(), other)) mail_.publish_counts();
+        if (other && PollGroup::rank() == 0) report_.acknowledge_command(command_);
+      } else {
+        if (other && PollGroup::rank() == 0) report_.acknowledge_command(command_);
+        report_.publish_if_due(*shared_, watch.now_us(), counted(), false);
       }
       // Handler time excludes this work.
       if constexpr (samples_command_each_poll) requests_.read_clock_again();
     }
     return stop_seen_ || command_.command() == Command::stop;
+  }
+
+  // Grows with every message that is counted: while it stays, no count does.
+  GYRE_DEVICE uint64_t counted() const {
+    if constexpr (sends()) return requests_.ticket() + mail_.taken() + mail_.sent();
+    return requests_.ticket();
   }
 
   // Passes the polling threads' findings to the whole group. Called by every thread.
@@ -548,6 +554,8 @@ class Worker {
   GYRE_DEVICE void send_staged_to_host();
   GYRE_DEVICE void obey_staged_for_timers();
   GYRE_DEVICE void count_tell(bool processed);
+  GYRE_DEVICE void count_sent(uint32_t actor_type, uint64_t n, bool counts_it) const;
+  GYRE_DEVICE void count_mail_processed(uint32_t actor_type, uint32_t n);
   GYRE_DEVICE void count_deferred();
   GYRE_DEVICE bool answers_now(bool is_ask) const;
   GYRE_DEVICE bool handle_answer();

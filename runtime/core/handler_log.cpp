@@ -167,7 +167,7 @@ uint64_t HandlerLog::dropped() const {
   uint64_t dropped = damaged_.load(std::memory_order_relaxed);
   for (const HostBridge& bridge : bridges_) {
     const Bridge& worker = bridge.bridge();
-    dropped += Memory::load_relaxed(worker.counts[worker.handlers].log_lines_dropped);
+    dropped += Memory::load_relaxed(worker.counts[worker.handlers].log.lines_dropped);
   }
   return dropped;
 }

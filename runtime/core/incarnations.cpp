@@ -210,11 +210,19 @@ void Incarnations::add_former(const Termination& report, Core& core) {
   counted_.books += report.books;
   const Stats stats = core.stats();
   counted_.workers.resize(stats.workers.size());
+  counted_.actors.resize(stats.workers.size());
   for (size_t worker = 0; worker < stats.workers.size(); ++worker) {
     auto& sums = counted_.workers[worker];
     const auto& handlers = stats.workers[worker].handlers;
     if (sums.empty()) sums.resize(handlers.size());
     for (size_t n = 0; n < handlers.size() && n < sums.size(); ++n) sums[n] += handlers[n];
+    auto& types = counted_.actors[worker];
+    const auto& actors = stats.workers[worker].actors;
+    if (types.empty()) types.resize(actors.size());
+    for (size_t n = 0; n < actors.size() && n < types.size(); ++n) {
+      types[n] += actors[n];
+      types[n].living = 0;
+    }
   }
   counted_.writes = sum(counted_.writes, stats.writes);
   counted_.reads = sum(counted_.reads, stats.reads);
@@ -302,6 +310,9 @@ Stats Incarnations::stats() const {
     auto& handlers = stats.workers[worker].handlers;
     const auto& more = former.workers[worker];
     for (size_t n = 0; n < std::min(handlers.size(), more.size()); ++n) handlers[n] += more[n];
+    auto& actors = stats.workers[worker].actors;
+    const auto& gone = former.actors[worker];
+    for (size_t n = 0; n < std::min(actors.size(), gone.size()); ++n) actors[n] += gone[n];
   }
   stats.program = program_counts_->read();
   return stats;

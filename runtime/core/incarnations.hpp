@@ -73,6 +73,7 @@ class Incarnations : public std::enable_shared_from_this<Incarnations> {
   struct Former {
     Books books;
     std::vector<std::vector<HandlerStats>> workers;  // by worker and handler
+    std::vector<std::vector<ActorStats>> actors;     // by worker and type; none of them lives
     TransferStats writes, reads;
     uint32_t restarts = 0;
     uint64_t log_lines = 0, log_lines_dropped = 0;

@@ -191,6 +191,33 @@ void add_mail(std::vector<MetricFamily>& families, const Stats& stats) {
   count(told, stats.books.told.dropped, {{"outcome", "dropped"}});
 }
 
+// What actors are there, and what they send each other: by type and worker.
+void add_actors(std::vector<MetricFamily>& families, const Stats& stats) {
+  MetricFamily living{"gyre_actors", "Actors that the worker has.", MetricType::Gauge, {}};
+  MetricFamily created{
+      "gyre_actors_created_total", "Actors that were created on the worker.", MetricType::Counter, {}};
+  MetricFamily sent{"gyre_mail_actor_sent_total",
+                    "Messages that the worker's actors of the type sent to actors.",
+                    MetricType::Counter,
+                    {}};
+  MetricFamily processed{"gyre_mail_actor_processed_total",
+                         "Messages of actors that the worker's actors of the type handled well.",
+                         MetricType::Counter,
+                         {}};
+  for (size_t n = 0; n < stats.workers.size(); ++n) {
+    for (const ActorStats& actors : stats.workers[n].actors) {
+      const Labels labels{{"actor", actors.actor}, {"worker", std::to_string(n)}};
+      if (actors.has_state) {
+        gauge(living, double(actors.living), labels);
+        count(created, actors.created, labels);
+      }
+      count(sent, actors.mail_sent, labels);
+      count(processed, actors.mail_processed, labels);
+    }
+  }
+  for (MetricFamily* family : {&living, &created, &sent, &processed}) families.push_back(std::move(*family));
+}
+
 void add_handlers(std::vector<MetricFamily>& families, const Stats& stats) {
   MetricFamily& family =
       add(families, "gyre_handler_seconds",
@@ -285,11 +312,12 @@ class Collector final : public prometheus::Collectable {
   std::vector<MetricFamily> Collect() const override try {
     const Stats stats = read_();
     std::vector<MetricFamily> families;
-    families.reserve(32);  // add()'s references stay good
+    families.reserve(64);  // add()'s references stay good
     add_runtime(families, stats);
     add_books(families, stats.books);
     add_workers(families, stats);
     add_mail(families, stats);
+    add_actors(families, stats);
     add_handlers(families, stats);
     add_transfers(families, stats);
     add_memory(families, stats.memory);

@@ -34,7 +34,7 @@ constexpr uint64_t largest_file = uint64_t(1) << 30;
 // meets half written has another checksum.
 struct Header {
   static constexpr uint64_t expected_magic = 0x31746174536579ull << 8 | 'G';  // "GyeStat1"
-  static constexpr uint64_t expected_version = 8;
+  static constexpr uint64_t expected_version = 9;
   static constexpr uint64_t first_locked_version = 3;  // from then on their writers lock them
   uint64_t magic = expected_magic;
   uint64_t version = expected_version;
@@ -304,6 +304,13 @@ void for_each_count_of_mail(Mail& mail, Visit&& visit) {
   visit(mail.timers_done);
   visit(mail.timers_cancelled);
 }
+template <class Actors, class Visit>
+void for_each_count_of_actors(Actors& actors, Visit&& visit) {
+  visit(actors.living);
+  visit(actors.created);
+  visit(actors.mail_sent);
+  visit(actors.mail_processed);
+}
 template <class Transfer, class Visit>
 void for_each_number_of(Transfer& transfer, Visit&& visit) {
   visit(transfer.copies);
@@ -335,8 +342,11 @@ void for_each_count(Handler& handler, Visit&& visit) {
 // The least bytes of a handler in the file: the lengths of its two names, and its counts.
 constexpr uint64_t least_handler_bytes =
     (2 + std::tuple_size_v<decltype(HandlerStats::times)> + 5) * sizeof(uint64_t);
-// The least bytes of a worker in the file: depth, high water, heartbeat age, its mail, number of handlers.
-constexpr uint64_t least_worker_bytes = (4 + sizeof(MailStats) / sizeof(uint64_t)) * sizeof(uint64_t);
+// The least bytes of an actor type in the file: the length of its name, whether it has state, its counts.
+constexpr uint64_t least_actors_bytes = (2 + 4) * sizeof(uint64_t);
+// The least bytes of a worker in the file: depth, high water, heartbeat age, its mail, numbers of actor types
+// and of handlers.
+constexpr uint64_t least_worker_bytes = (5 + sizeof(MailStats) / sizeof(uint64_t)) * sizeof(uint64_t);
 // The least bytes of a count of the program's: the lengths of its name and help, its kind and value.
 constexpr uint64_t least_count_bytes = 4 * sizeof(uint64_t);
 // The least bytes of a section: the length of its name, its number of counts, and a count.
@@ -446,6 +456,12 @@ std::vector<std::byte> write_stats(const Stats& stats) {
     number(worker.depth_high_water);
     writer.real(worker.heartbeat_age_s.value_or(-1));
     for_each_count_of_mail(worker.mail, number);
+    number(worker.actors.size());
+    for (const ActorStats& actors : worker.actors) {
+      writer.text(actors.actor);
+      number(actors.has_state ? 1 : 0);
+      for_each_count_of_actors(actors, number);
+    }
     number(worker.handlers.size());
     for (const HandlerStats& handler : worker.handlers) {
       writer.text(handler.actor);
@@ -495,8 +511,15 @@ Stats read_stats(std::span<const std::byte> bytes) {
     number(worker.depth_high_water);
     if (const double age_s = reader.real(); age_s >= 0) worker.heartbeat_age_s = age_s;
     for_each_count_of_mail(worker.mail, number);
+    worker.actors.resize(reader.count(least_actors_bytes));
+    for (ActorStats& actors : worker.actors) {
+      reader.text(actors.actor);
+      actors.has_state = reader.number() != 0;
+      for_each_count_of_actors(actors, number);
+    }
     worker.handlers.resize(reader.count(least_handler_bytes));
-    if (worker.handlers.size() != stats.workers.front().handlers.size()) {
+    if (worker.handlers.size() != stats.workers.front().handlers.size() ||
+        worker.actors.size() != stats.workers.front().actors.size()) {
       throw Error("reading published stats: the workers have different handlers");
     }
     for (HandlerStats& handler : worker.handlers) {

@@ -12,6 +12,7 @@
 #include "support/actors/asking.hpp"
 #include "support/catch.hpp"
 #include "support/engine_under_test.hpp"
+#include "support/type_counts.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -20,7 +21,8 @@ using namespace gyre_asking;
 namespace {
 
 ActorSet askers() {
-  return ActorSet::of<Cell, Router, Keeper, Helper, Bank, Gate, Other, Looper, Summer>(gyre_asking_actors::sources);
+  return ActorSet::of<Cell, Router, Keeper, Helper, Bank, Gate, Other, Looper, Summer>(
+      gyre_asking_actors::sources);
 }
 // On CUDA by one warp, which has paths of its own, and by several.
 std::vector<uint32_t> blocks() {
@@ -108,6 +110,7 @@ TEST_CASE("transfers between cells of many workers ask both, and no amount is lo
     CHECK(refused != 0);
     CHECK(refused != sent);
     const Books books = runtime.terminate().books;
+    check_types_add_up(runtime.stats());
     CHECK(books.balanced());
     CHECK(books.asks.answered + books.asks.error_replies == books.asks.accepted);
     CHECK(books.asks.error_replies == refused);
@@ -140,6 +143,7 @@ TEST_CASE("a forwarded ask is answered by the actor that it ends at, whoever ask
     REQUIRE(client.tell<Route>(Address<Router>{2}, [](Route::Builder route) { route.setCell(1); }));
     CHECK(runtime.drain(std::chrono::seconds(20)));
     CHECK(runtime.terminate().books.balanced());
+    check_types_add_up(runtime.stats());
   }
 }
 
@@ -172,6 +176,7 @@ TEST_CASE("an ask that is promised an answer gets it later, from whoever gives i
     }
     CHECK(runtime.drain(std::chrono::seconds(20)));
     CHECK(runtime.terminate().books.balanced());
+    check_types_add_up(runtime.stats());
     CHECK(mail(runtime).failed == dropped);
   }
 }
@@ -217,6 +222,7 @@ TEST_CASE("an actor that asks many gets each reply once, and each failure with i
     REQUIRE(itself);
     CHECK(itself.value()->getSum() == 120);
     CHECK(runtime.terminate().books.balanced());
+    check_types_add_up(runtime.stats());
   }
 }
 
@@ -243,6 +249,7 @@ TEST_CASE("what a handler may not ask or promise fails its message by name, and 
       }
     }
     CHECK(runtime.terminate().books.balanced());
+    check_types_add_up(runtime.stats());
     CHECK(mail(runtime).sent == 0);
   }
 }
@@ -274,6 +281,7 @@ TEST_CASE("a worker has room for 256 open calls, and a handler that wants more f
     REQUIRE(client.tell<Release>(Address<Keeper>{1000}, releasing(4)));
     CHECK(again.get());
     CHECK(runtime.terminate().books.balanced());
+    check_types_add_up(runtime.stats());
   }
 }
 
@@ -302,6 +310,7 @@ TEST_CASE("the asks that a stopped actor was to answer end by name, the host's a
     REQUIRE(client.tell<Release>(Address<Keeper>{11}, releasing(1)));
     CHECK(of_other.get());
     CHECK(runtime.terminate().books.balanced());
+    check_types_add_up(runtime.stats());
   }
 }
 
@@ -327,6 +336,7 @@ TEST_CASE("a reply to an actor that was stopped meanwhile is dropped, though the
     REQUIRE(sum);
     CHECK(sum.value()->getSum() == 5);
     CHECK(runtime.terminate().books.balanced());
+    check_types_add_up(runtime.stats());
   }
 }
 
@@ -340,6 +350,7 @@ TEST_CASE("an ask that nobody answers ends with the runtime, and the books balan
     auto of_actor = client.ask<Sum>(Address<Summer>{1}, sum_of(2, 3, SumKind::KEEPERS));
     CHECK(runtime.drain(std::chrono::seconds(20)));
     CHECK(runtime.terminate().books.balanced());
+    check_types_add_up(runtime.stats());
     for (const Status status : {of_host.get().error().status, of_actor.get().error().status}) {
       CHECK(status == Status::terminated);
     }

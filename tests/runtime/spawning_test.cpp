@@ -9,6 +9,7 @@
 #include "support/actors/family.hpp"
 #include "support/catch.hpp"
 #include "support/engine_under_test.hpp"
+#include "support/type_counts.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -55,6 +56,7 @@ Family await(Client& client, uint64_t parent, uint64_t done) {
 MailAccounts mail_at_the_end(Runtime& runtime) {
   REQUIRE(runtime.drain(std::chrono::minutes(1)));
   const Books books = runtime.terminate().books;
+  check_types_add_up(runtime.stats());
   CHECK(books.balanced());
   CHECK(books.mail.under_way() == 0);
   CHECK(books.mail.lost == 0);

@@ -11,6 +11,7 @@
 #include "support/actors/clock.hpp"
 #include "support/catch.hpp"
 #include "support/engine_under_test.hpp"
+#include "support/type_counts.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -98,6 +99,7 @@ HeardByOne await_rings(Client& client, uint64_t key, uint64_t count) {
 Books books_of_clocks(Runtime& runtime) {
   REQUIRE(runtime.drain(1min));
   const Books books = runtime.terminate().books;
+  check_types_add_up(runtime.stats());
   CHECK(books.balanced());
   CHECK(books.mail.lost == 0);
   CHECK(books.mail.refused == 0);

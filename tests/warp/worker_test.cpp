@@ -414,7 +414,7 @@ class WarpUnderTest {
     }
     return lines;
   }
-  uint64_t lines_dropped() const { return counts_[10].log_lines_dropped; }
+  uint64_t lines_dropped() const { return counts_[10].log.lines_dropped; }
   // Lets the worker have so many turns of some instructions.
   static void let_run(uint32_t turns) {
     for (uint32_t i = 0; i < turns; ++i) warp::yield();

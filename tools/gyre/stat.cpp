@@ -94,6 +94,22 @@ void print_mail(const std::vector<WorkerStats>& workers) {
   }
 }
 
+bool is_used(const ActorStats& actors) {
+  return actors.created + actors.mail_sent + actors.mail_processed != 0;
+}
+bool has_actors(const WorkerStats& worker) {
+  return std::any_of(worker.actors.begin(), worker.actors.end(), is_used);
+}
+// Types that have actors or sent messages to actors.
+void print_actors(const std::string& who, const std::vector<ActorStats>& types) {
+  for (const ActorStats& actors : types) {
+    if (!is_used(actors)) continue;
+    std::cout << fmt::format("  {:<6} {:<44} {:>12} {:>12} {:>12} {:>12}\n", who, actors.actor,
+                             actors.has_state ? std::to_string(actors.living) : "-", actors.created,
+                             actors.mail_sent, actors.mail_processed);
+  }
+}
+
 void print(const std::string& path, const PublishedStats& published, bool workers) {
   const Stats& stats = published.stats;
   std::cout << fmt::format("process {}, {} on {}, transport {}, {} worker{}, up {:.1f} s ({})\n",
@@ -170,6 +186,16 @@ void print(const std::string& path, const PublishedStats& published, bool worker
                              depth, most, stats.slots,
                              heartbeat_s < 0 ? "-" : time_text(heartbeat_s * 1e9) + " ago");
   }
+  if (std::any_of(stats.workers.begin(), stats.workers.end(), has_actors)) {
+    std::cout << fmt::format("  {:<6} {:<44} {:>12} {:>12} {:>12} {:>12}\n", "worker", "actor", "living",
+                             "created", "mail sent", "processed");
+    if (workers) {
+      for (size_t n = 0; n < stats.workers.size(); ++n)
+        print_actors(std::to_string(n), stats.workers[n].actors);
+    } else {
+      print_actors("all", stats.actors());
+    }
+  }
   std::cout << fmt::format("  {:<6} {:<44} {:>12} {:>12} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}\n", "worker",
                            "handler", "received", "processed", "failed", "expired", "dead", "mean", "p99",
                            "max");
@@ -228,6 +254,14 @@ Json json_of(const std::string& path, const PublishedStats& published) {
                           {"handler_ns", handler.handler_ns},
                           {"times_log2_ns", handler.times}});
     }
+    Json actors = Json::array();
+    for (const ActorStats& of_type : worker.actors) {
+      actors.push_back({{"actor", of_type.actor},
+                        {"living", of_type.has_state ? Json(of_type.living) : Json()},
+                        {"created", of_type.created},
+                        {"mail_sent", of_type.mail_sent},
+                        {"mail_processed", of_type.mail_processed}});
+    }
     workers.push_back({{"depth", worker.depth},
                        {"depth_high_water", worker.depth_high_water},
                        {"heartbeat_age_s", worker.heartbeat_age_s ? Json(*worker.heartbeat_age_s) : Json()},
@@ -245,6 +279,7 @@ Json json_of(const std::string& path, const PublishedStats& published) {
                          {"timers_set", worker.mail.timers_set},
                          {"timers_done", worker.mail.timers_done},
                          {"timers_cancelled", worker.mail.timers_cancelled}}},
+                       {"actors", actors},
                        {"handlers", handlers}});
   }
   const Books& books = stats.books;

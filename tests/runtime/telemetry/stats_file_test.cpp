@@ -54,6 +54,10 @@ Stats some_stats() {
   stats.timings = {1.5, 2.5, true};
   stats.workers[0].heartbeat_age_s = 0.25;
   stats.workers[0].mail = {40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52};
+  stats.workers[0].actors[0].living = 66;
+  stats.workers[0].actors[0].created = 67;
+  stats.workers[0].actors[0].mail_sent = 68;
+  stats.workers[0].actors[0].mail_processed = 69;
   stats.books.mail = {53, 54, 55, 56, 57};
   stats.books.told = {58, 59, 60, 61};
   stats.books.timers = {62, 63, 64, 65};
@@ -114,6 +118,13 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.workers[0].mail.spilled == 44);
   CHECK(back.workers[0].mail.outbox_high_water == 47);
   CHECK(back.workers[0].mail.timers_cancelled == 52);
+  REQUIRE(back.actors().size() == stats.workers[0].actors.size());
+  CHECK(back.actors()[0].actor == "gyre_test::Probe");
+  CHECK(back.actors()[0].has_state);
+  CHECK(back.actors()[0].living == 66);
+  CHECK(back.actors()[0].created == 67);
+  CHECK(back.actors()[0].mail_sent == 68);
+  CHECK(back.actors()[0].mail_processed == 69);
   CHECK(back.books.mail.lost == 57);
   CHECK(back.books.told.refused == 61);
   CHECK(back.books.timers.cancelled == 64);
@@ -165,7 +176,9 @@ TEST_CASE(
       std::memcpy(&damaged[word * 8], &value, sizeof value);
     }
     try {
-      (void)detail::read_stats(damaged).handlers();
+      const Stats read = detail::read_stats(damaged);
+      (void)read.handlers();
+      (void)read.actors();
     } catch (const Error&) {
       ++refused;
     }
