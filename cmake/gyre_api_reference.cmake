@@ -4,7 +4,7 @@ find_program(DOXYGEN doxygen)  # doxygen
 
 set(public_headers
   # programs: what <gyre/gyre.hpp> includes, and what that says of its values
-  runtime/actor_set.hpp runtime/buffer.hpp runtime/client.hpp runtime/errors.hpp runtime/options.hpp
+  runtime/actor_page.hpp runtime/actor_set.hpp runtime/buffer.hpp runtime/client.hpp runtime/errors.hpp runtime/options.hpp
   runtime/runtime.hpp runtime/address.hpp
   runtime/actors/actor_sources.hpp runtime/books.hpp runtime/memory/buffer_memory.hpp runtime/builtin_actors.hpp
   runtime/core/dead_letters.hpp runtime/encoded.hpp runtime/future.hpp runtime/stats.hpp bridge/errors/error.hpp
@@ -12,7 +12,7 @@ set(public_headers
   # what programs include besides
   runtime/async/asio.hpp runtime/async/await.hpp runtime/async/completion_queue.hpp runtime/launch_verdict.hpp
   runtime/log.hpp
-  runtime/telemetry/prometheus_endpoint.hpp
+  runtime/telemetry/actor_requests.hpp runtime/telemetry/prometheus_endpoint.hpp
   # tests
   runtime/testing/stepped_runtime.hpp
   runtime/nats/gateway.hpp runtime/nats/headers.hpp runtime/nats/options.hpp runtime/nats/subject.hpp

@@ -29,7 +29,30 @@ inline constexpr uint8_t timer = 128;
 /// In-band control messages (Envelope::message_type where flags has `control`).
 enum class Control : uint16_t {
   drain = 1,  ///< answered by the same control message once everything before it is done
+  // Asks of the host: the worker answers them like other asks, by the reply that ActorsRead describes. No
+  // handler has these numbers.
+  read_state = 0xfffb,  ///< for the state of the actor with the envelope's type and key
+  read_slots = 0xfffa,  ///< for slots of the type's table; the key is a SlotRange
 };
+/// Whether a message is Control::read_state or Control::read_slots. Of those with the flag `control`.
+GYRE_DEVICE constexpr bool reads_actors(uint16_t message_type) {
+  return message_type == uint16_t(Control::read_state) || message_type == uint16_t(Control::read_slots);
+}
+/// Slots of an actor table, in Envelope::key; those past the table's end are its first ones.
+struct SlotRange {
+  uint32_t first, count;
+  GYRE_DEVICE static constexpr SlotRange of(uint64_t key) { return {uint32_t(key), uint32_t(key >> 32)}; }
+  GYRE_DEVICE constexpr uint64_t key() const { return first | uint64_t(count) << 32; }
+};
+/// The front of the reply to Control::read_state and Control::read_slots. Behind it lie the bytes that were
+/// asked for: the actor's state, rounded up to 16 bytes, or ActorTableLayout::Slots. 16 bytes on both sides.
+struct ActorsRead {
+  uint32_t bytes;   ///< of the state, or of all slots that follow
+  uint32_t slots;   ///< that the table has
+  uint32_t living;  ///< actors in the table
+  uint32_t reserved;
+};
+static_assert(sizeof(ActorsRead) == 16, "states stay 16-aligned behind it");
 
 /// Envelope::message_type of the two asks that every actor type answers. They have an empty body.
 namespace lifecycle_message {
@@ -104,7 +127,7 @@ struct ErrorBody {
   /// the line; reply_too_large: the capacity in bytes; expired: how late, in microseconds; actor_table_full:
   /// actors there is room for; bad_buffer: see BadHandle; scratch_full: the actor's scratch_bytes;
   /// mailbox_full: the worker that refused it; open_calls_full: calls that a worker has room for;
-  /// timers_full: timers that a worker has room for
+  /// timers_full: timers that a worker has room for; no_such_actor: 1 where it was to be read
   uint32_t detail;
   uint64_t where;  ///< malformed: a MalformedField; check_failed: a source_name_hash; expired: the actor's
                    ///< key; bad_buffer: see BadHandle; scratch_full: bytes that the handler wanted in all;

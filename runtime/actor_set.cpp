@@ -280,9 +280,11 @@ void ActorSet::describe(std::vector<ActorDescription> description) {
   }
 }
 
-bool ActorSet::has(uint64_t actor) const {
-  return std::any_of(types_.begin(), types_.end(),
-                     [actor](const std::string& type) { return fnv1a(type) == actor; });
+std::optional<uint16_t> ActorSet::type_number(uint64_t actor) const {
+  for (size_t n = 0; n < types_.size(); ++n) {
+    if (fnv1a(types_[n]) == actor) return uint16_t(n);
+  }
+  return std::nullopt;
 }
 
 uint32_t ActorSet::max_reply_bytes(uint16_t actor_type, uint16_t message_type) const {

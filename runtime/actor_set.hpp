@@ -14,6 +14,7 @@
 #include <gyre/runtime/errors.hpp>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -119,7 +120,9 @@ class ActorSet {
     return nullptr;
   }
   /// Returns true if the actor type is in the set.
-  bool has(uint64_t actor) const;
+  bool has(uint64_t actor) const { return type_number(actor).has_value(); }
+  /// Returns the actor_type number of a type in envelopes; empty if it is not in the set.
+  std::optional<uint16_t> type_number(uint64_t actor) const;
   /// Lists what these options have no room for, one line each. Empty if all is well, or if the handlers
   /// are not known yet.
   std::string problems(const Options& options) const;

@@ -3,6 +3,7 @@
 
 #include <gyre/device/actor/receiver.hpp>
 #include <gyre/messages/official.hpp>
+#include <gyre/runtime/actor_page.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/address.hpp>
 #include <gyre/runtime/core/incarnations.hpp>
@@ -10,12 +11,15 @@
 #include <gyre/runtime/future.hpp>
 #include <gyre/runtime/memory/scratch.hpp>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace gyre {
 
@@ -345,6 +349,40 @@ class Client {
   Result<void> stop(const NamedAddress& to, std::optional<std::chrono::nanoseconds> timeout = {}) {
     return send_lifecycle(to, lifecycle_message::stop, timeout);
   }
+
+  /// Copies the state of one actor as it is between two of its messages: never in the middle of one. All
+  /// messages that this thread sent before to the actor are handled by then. Creates no actor and calls no
+  /// handler. Works while the runtime is inactive, too. Counts as an ask. Blocks until the worker has
+  /// answered, at most for the timeout.
+  /// @param timeout  empty: Options::timeout
+  /// @returns        the state; no_such_actor, if there is no actor with that key or the type has no state;
+  ///                 too_large, if the state fits neither a slot nor the arena; or what ask() fails with
+  template <class Actor>
+  Result<Actor> read_state(Address<Actor> to, std::optional<std::chrono::nanoseconds> timeout = {}) const {
+    const auto state = read_state(NamedAddress{type_name<Actor>(), to.key}, timeout);
+    if (!state) return state.error();
+    std::array<std::byte, sizeof(Actor)> bytes;
+    if (state.value().size() != bytes.size()) return Failure{Status::unknown_actor};  // of another program
+    std::copy(state.value().begin(), state.value().end(), bytes.begin());
+    return std::bit_cast<Actor>(bytes);
+  }
+  /// Copies the state of one actor, whose C++ type the program need not have, as bytes.
+  Result<std::vector<std::byte>> read_state(const NamedAddress& to,
+                                            std::optional<std::chrono::nanoseconds> timeout = {}) const;
+  /// Lists keys of the actors of one type, a page a call. An actor that is there from the first call to the
+  /// last is listed once; one that is created or stopped meanwhile may be. Blocks until the workers have
+  /// answered, at most for the timeout.
+  /// @param from     ActorPage::next of the page before; the default is the first page
+  /// @param most     keys in the page, at least 1
+  /// @param timeout  empty: Options::timeout
+  /// @returns        a page; no_such_actor if the type has no state; or what ask() fails with
+  Result<ActorPage> list_actors(ActorName type, const ActorCursor& from = {}, size_t most = 1000,
+                                std::optional<std::chrono::nanoseconds> timeout = {}) const;
+  /// Counts the actors of one type, each worker's after all messages that this thread sent to it before.
+  /// WorkerStats::actors says it without an ask, some milliseconds late.
+  /// @param timeout  empty: Options::timeout
+  /// @returns        the number; no_such_actor if the type has no state; or what ask() fails with
+  Result<uint64_t> count_actors(ActorName type, std::optional<std::chrono::nanoseconds> timeout = {}) const;
 
   /// Blocks until the work that a CUDA stream of the program was given before is done, so that handlers of
   /// messages sent afterwards see its results. Does not wait for work that the stream is given meanwhile.

@@ -205,6 +205,12 @@ std::string text_of(const Failure& failure) {
     case Status::inactive:
       return "handling a message: the runtime is deactivated; call Runtime::activate()";
     case Status::no_such_actor:
+      if (failure.detail == 1)
+        return "reading an actor: none of its type lives at its key, and reading creates none; send it a "
+               "message first, or start it with Client::start";
+      if (failure.detail == 2)
+        return "reading actors: their type has no state, so no worker keeps any; read actors of a type with "
+               "data members";
       return "handling a message: no actor lives at its key, and this type is not created by messages; "
              "start it with Client::start";
     case Status::actor_table_full:

@@ -78,6 +78,15 @@ struct ActorTableLayout {
   };
 
   GYRE_DEVICE constexpr uint32_t slots() const { return capacity + capacity / 2 + 1; }
+  /// Returns the slot where a key is, in a table of `slots` slots; the key lies behind it where others have
+  /// that slot.
+  // Finalizer of MurmurHash3 (Austin Appleby, public domain), then the high half of a product for a remainder
+  // (Lemire, "Fast random integer generation in an interval", 2019).
+  GYRE_DEVICE static constexpr uint32_t home_of(uint64_t key, uint32_t slots) {
+    key = (key ^ (key >> 33)) * 0xff51afd7ed558ccdu;
+    key = (key ^ (key >> 33)) * 0xc4ceb9fe1a85ec53u;
+    return uint32_t(((key >> 32) * slots) >> 32);
+  }
   GYRE_DEVICE constexpr uint64_t slots_offset() const { return sizeof(Header); }
   GYRE_DEVICE constexpr uint64_t free_offset() const {
     return slots_offset() + uint64_t(slots()) * sizeof(Slot);
@@ -155,13 +164,7 @@ class ActorTable {
   using Header = ActorTableLayout::Header;
   using Slot = ActorTableLayout::Slot;
 
-  // Finalizer of MurmurHash3 (Austin Appleby, public domain), then the high half of a product for a remainder
-  // (Lemire, "Fast random integer generation in an interval", 2019).
-  GYRE_DEVICE uint32_t home_of(uint64_t key) const {
-    key = (key ^ (key >> 33)) * 0xff51afd7ed558ccdu;
-    key = (key ^ (key >> 33)) * 0xc4ceb9fe1a85ec53u;
-    return uint32_t(((key >> 32) * layout_.slots()) >> 32);
-  }
+  GYRE_DEVICE uint32_t home_of(uint64_t key) const { return ActorTableLayout::home_of(key, layout_.slots()); }
   // The slot with that key, or the empty one where it would be. There is one: a third of the slots are empty.
   GYRE_DEVICE uint32_t slot_of(uint64_t key) const {
     const uint32_t count = layout_.slots();

@@ -19,14 +19,15 @@ struct Worker<Actors...>::Bodies {
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
   const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
-  if ((envelope.flags & envelope_flags::control) != 0) {
+  const bool is_control = (envelope.flags & envelope_flags::control) != 0;
+  if (is_control && !reads_actors(envelope.message_type)) {
     answer_control(envelope);
     HandlerGroup::sync();
     return;
   }
   if (HandlerGroup::rank() == 0) {
     shared_->verdict.exceptional = 1;
-    if (!actor_found_) refuse_or_find_actor(envelope);
+    if (!is_control && !actor_found_) refuse_or_find_actor(envelope);
   }
   if constexpr (sends()) mail_.named = mail_.in_hand();
   if (!actor_found_)
@@ -40,14 +41,19 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
   const Status refused = verdict.refused;
   uint32_t bytes_to_roll_back = 0;
   if constexpr (any_rolls_back<Actors...>) {
-    if (refused == Status::ok) {
+    if (refused == Status::ok && !is_control) {
       bytes_to_roll_back = rollback_bytes(ActorList<Actors...>{}, envelope.actor_type);
       if (verdict.new_actor == 0) save_state(bytes_to_roll_back, verdict.state);
     }
   }
 
   Handled handled{};
-  if (found && refused == Status::ok) {
+  if (is_control && found) {
+    handled = read_actors(ActorList<Actors...>{}, shared_->memory, actors_,
+                          *reinterpret_cast<const Envelope*>(request()), shared_->verdict.state,
+                          bodies.response, bodies.response_capacity);
+    detail::note_failure(shared_->verdict, handled);
+  } else if (found && refused == Status::ok) {
     HandlerContext context = make_context(envelope.key, (envelope.flags & envelope_flags::ask) != 0,
                                           uint32_t(envelope.actor_type));
     handled = dispatch(ActorList<Actors...>{}, shared_->verdict, context, envelope.actor_type,

@@ -16,6 +16,7 @@
 
 #include <gyre/bridge/region.hpp>
 #include <gyre/device/actor/dispatch.hpp>
+#include <gyre/device/actor/read_actors.hpp>
 #include <gyre/device/actor/table.hpp>
 #include <gyre/device/context.hpp>
 #include <gyre/device/platform.hpp>

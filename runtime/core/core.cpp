@@ -33,10 +33,36 @@ void Core::refuse_if_forked(const char* doing) const {
   if (forked()) throw Error(std::string(doing) + ": " + Failure{Status::forked}.message(), Status::forked);
 }
 
+namespace {
+// A message without a body.
+class Nothing {
+ public:
+  Outgoing message() { return {reinterpret_cast<capnp::word*>(place_ + Outgoing::heads_bytes), 0}; }
+
+ private:
+  alignas(8) std::byte place_[Outgoing::heads_bytes + sizeof(uint64_t)] = {};
+};
+}  // namespace
+
+Result<std::vector<std::byte>> Core::read_actors(const Destination& to, const ReadLimits& limits) {
+  Nothing nothing;
+  const auto call = ask(to, nothing.message(), limits, WhenFull::wait);
+  if (!call) return call.error();
+  wait(call.value());
+  const Failure failure = calls().failure(call.value());
+  std::vector<std::byte> body;
+  if (failure.status == Status::ok) {
+    const auto bytes = calls().body_bytes(call.value());
+    body.assign(bytes.begin(), bytes.end());
+  }
+  calls().abandon(call.value());
+  if (failure.status != Status::ok) return failure;
+  return body;
+}
+
 Result<void> Core::ask_lifecycle(const Destination& to, std::chrono::nanoseconds timeout) {
-  alignas(8) std::byte place[Outgoing::heads_bytes + sizeof(uint64_t)] = {};
-  const Outgoing nothing{reinterpret_cast<capnp::word*>(place + Outgoing::heads_bytes), 0};
-  const auto call = ask(to, nothing, AskLimits{timeout, 0}, WhenFull::wait);
+  Nothing nothing;
+  const auto call = ask(to, nothing.message(), AskLimits{timeout, 0}, WhenFull::wait);
   if (!call) return call.error();
   wait(call.value());
   const Failure failure = calls().failure(call.value());

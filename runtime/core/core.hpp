@@ -94,6 +94,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Asks for lifecycle_message start or stop, and waits for the answer.
   Result<void> ask_lifecycle(const Destination& to, std::chrono::nanoseconds timeout);
 
+  /// Asks a worker for memory of its actors, and waits for the answer: see Control::read_state.
+  /// @returns  the reply's body: an ActorsRead, and what it says
+  Result<std::vector<std::byte>> read_actors(const Destination& to, const ReadLimits& limits);
+
   /// Waits until the call is done, at most until its deadline.
   void wait(CallId call) { receiver_.wait_until(call, INT64_MAX); }
   bool wait_until(CallId call, int64_t until_ns) { return receiver_.wait_until(call, until_ns); }

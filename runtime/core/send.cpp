@@ -18,8 +18,15 @@ uint64_t most_body_bytes(const RingShape& shape, uint64_t arena_bytes) {
 // CallTable::arm's bits of an ask.
 constexpr uint64_t call_bits(const AskLimits&) { return 0; }
 constexpr uint64_t call_bits(const ReceiptLimits&) { return CallTable::receipt_bit; }
+constexpr uint64_t call_bits(const ReadLimits&) { return 0; }
+
+// Its envelope's flags.
+constexpr uint8_t ask_flags(const AskLimits&) { return envelope_flags::ask; }
+constexpr uint8_t ask_flags(const ReceiptLimits&) { return envelope_flags::ask; }
+constexpr uint8_t ask_flags(const ReadLimits&) { return envelope_flags::ask | envelope_flags::control; }
 
 SendTime send_time(const HostSide& host, const AskLimits& limits) { return host.send_time(limits.timeout); }
+SendTime send_time(const HostSide& host, const ReadLimits& limits) { return host.send_time(limits.timeout); }
 // The coarse clock lags, and a message must not expire early.
 SendTime send_time(const HostSide& host, const ReceiptLimits& limits) {
   if (limits.expires_after.count() <= 0) return host.send_time(limits.timeout);
@@ -44,6 +51,8 @@ inline void record(const HostSide& host, const Destination& to, uint64_t ticket,
                    const Outgoing& message, const ReceiptLimits& limits) {
   record(host, to, ticket, call, message, Recorder::Kind::receipt, limits.timeout, limits.expires_after);
 }
+inline void record(const HostSide&, const Destination&, uint64_t, CallId, const Outgoing&,
+                   const ReadLimits&) {}
 inline void record(const HostSide& host, const Destination& to, uint64_t ticket, const Outgoing& message,
                    const TellLimits& limits) {
   record(host, to, ticket, 0, message, Recorder::Kind::tell, {}, limits.expires_after);
@@ -245,7 +254,7 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const Limits
   calls_.arm(*call, to.worker, deadline_ns, timeout_us | call_bits(limits));
   record(host_, to, ticket, *call, message, limits);
   bridge.publish(ticket, message_for_slot({*call, message.bytes(), worker_deadline_us(bridge, sent, limits),
-                                           to.key, to.actor_type, to.message_type, 0, 0, envelope_flags::ask},
+                                           to.key, to.actor_type, to.message_type, 0, 0, ask_flags(limits)},
                                           message, room, block));
   // Reads the clock while the message is on its way. Safe: no other thread knows the call yet that could
   // release it.
@@ -254,6 +263,7 @@ Result<CallId> Sender::ask(const Destination& to, Outgoing message, const Limits
 }
 template Result<CallId> Sender::ask(const Destination&, Outgoing, const AskLimits&, WhenFull);
 template Result<CallId> Sender::ask(const Destination&, Outgoing, const ReceiptLimits&, WhenFull);
+template Result<CallId> Sender::ask(const Destination&, Outgoing, const ReadLimits&, WhenFull);
 
 Result<void> Sender::tell(const Destination& to, Outgoing message, const TellLimits& limits,
                           WhenFull when_full) {

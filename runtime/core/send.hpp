@@ -42,6 +42,12 @@ struct ReceiptLimits {
   std::chrono::nanoseconds expires_after;  // 0: never
 };
 
+/// Limits of one ask that a worker answers itself: see Control::read_state. It is not recorded.
+struct ReadLimits {
+  std::chrono::nanoseconds timeout;
+  uint32_t max_reply_bytes;  // of the reply's body
+};
+
 /// Limits of one tell.
 struct TellLimits {
   std::chrono::nanoseconds timeout;        // limits the wait for room
@@ -60,8 +66,8 @@ class Sender {
 
   /// Sends an ask. With ReceiptLimits the reply is not read: the handler may have a response or none,
   /// and the message expires at the worker by itself, not with the timeout.
-  /// @param limits  AskLimits or ReceiptLimits: each has code of its own, so that asks do not test for
-  /// receipts
+  /// @param limits  AskLimits, ReceiptLimits or ReadLimits: each has code of its own, so that asks do not
+  /// test for the others
   template <class Limits = AskLimits>
   Result<CallId> ask(const Destination& to, Outgoing message, const Limits& limits, WhenFull when_full);
   Result<void> tell(const Destination& to, Outgoing message, const TellLimits& limits, WhenFull when_full);
@@ -108,8 +114,13 @@ class Sender {
                                   uint32_t request_bytes) const;
   uint32_t reply_bytes_to_reserve(const Destination& to, const ReceiptLimits& limits,
                                   uint32_t request_bytes) const;
+  uint32_t reply_bytes_to_reserve(const Destination&, const ReadLimits& limits, uint32_t) const {
+    return limits.max_reply_bytes;
+  }
   uint32_t worker_deadline_us(HostBridge& bridge, const SendTime& sent, const AskLimits& limits);
   uint32_t worker_deadline_us(HostBridge& bridge, const SendTime& sent, const ReceiptLimits& limits);
+  // The worker answers at once, whenever it comes to it.
+  uint32_t worker_deadline_us(HostBridge&, const SendTime&, const ReadLimits&) { return 0; }
   uint32_t expiry_us(HostBridge& bridge, int64_t now_ns, std::chrono::nanoseconds expires_after);
 
   HostSide& host_;

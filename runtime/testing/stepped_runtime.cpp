@@ -269,13 +269,14 @@ Step SteppedRuntime::State::describe(detail::Core& core, uint32_t worker, uint64
     std::vector<Packet> payload(host.shape().packets());
     bridge.read_back(first_ticket, payload.front().data);
     const Envelope envelope = envelope_of(payload.front().data);
-    if ((envelope.flags & envelope_flags::control) != 0) {
+    const bool is_control = (envelope.flags & envelope_flags::control) != 0;
+    if (is_control && envelope.message_type != uint16_t(Control::read_state)) {
       step.message = "a control message";
       return step;
     }
     step.actor = host.actors.actor_name(envelope.actor_type);
     step.key = envelope.key;
-    step.message = message_name(envelope.actor_type, envelope.message_type);
+    step.message = is_control ? "read_state" : message_name(envelope.actor_type, envelope.message_type);
     step.messages = uint32_t(tickets);
     return step;
   }

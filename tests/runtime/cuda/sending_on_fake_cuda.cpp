@@ -1,10 +1,12 @@
-// The main function of the cases of actors that send on the fake driver: skipped (exit 77) without NVRTC.
+// The main function of the cases of actors that send, and of reading actors, on the fake driver: skipped
+// (exit 77) without NVRTC.
 #include <gyre/runtime/cuda/program.hpp>
 #include <gyre_relay_actors_sources.hpp>
 
 #include <cstdio>
 
 #include "support/actors/relay.hpp"
+#include "support/counters.hpp"
 #include "support/engine_under_test.hpp"
 #include "support/fake_driver.hpp"
 #include "support/run_tests.hpp"
@@ -17,8 +19,10 @@ int main(int argc, char** argv) {
     std::puts("skipped: NVRTC is not installed");
     return 77;
   }
-  const gyre_test::FakeDriver fake({gyre::ActorSet::of<gyre_relay::Relay, gyre_relay::Sink, gyre_relay::Node>(
-      gyre_relay_actors::sources)});
+  using namespace gyre_relay;
+  const gyre_test::FakeDriver fake({gyre::ActorSet::of<Relay, Sink, Node>(gyre_relay_actors::sources),
+                                    gyre::ActorSet::of<Relay, Sink, Trap>(gyre_relay_actors::sources),
+                                    gyre_counters::counter_actors()});
   const int result = gyre_test::run_tests(argc, argv);
   const bool clean = fake.misuse().empty() && fake.live() == gyre_test::FakeDriver::Live{};
   if (!clean) std::printf("left behind: %s\n%s", fake.live().text().c_str(), fake.misuse().c_str());

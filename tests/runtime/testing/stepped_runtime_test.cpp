@@ -75,6 +75,24 @@ struct Thrower {
 
 }  // namespace
 
+TEST_CASE("a test reads an actor's state, as all messages before it left it", "[read_state][actors]") {
+  SteppedRuntime kit(probes(), {.workers = 2});
+  Client client = kit.client();
+  for (const uint64_t value : {5, 7}) REQUIRE(client.tell<ProbeNote>(probe_at(2), noting(value)));
+  const auto state = client.read_state(probe_at(2));
+  REQUIRE(state);
+  CHECK(state.value().sum == 12);
+  CHECK(kit.waiting(0) == 0);
+  kit.hold(0);
+  const auto held = client.read_state(probe_at(2), 10ms);
+  REQUIRE_FALSE(held);
+  CHECK(held.error().status == Status::timed_out);
+  kit.release(0);
+  CHECK(kit.step()->text() == "worker 0: gyre_test::Probe 2, read_state");
+  CHECK(client.list_actors("gyre_test::Probe").value().keys == std::vector<uint64_t>{2});
+  CHECK(client.count_actors("gyre_test::Probe").value() == 1);
+}
+
 TEST_CASE("a step is one message of one worker, and says which") {
   SteppedRuntime kit(probes(), {.workers = 2});
   Client client = kit.client();
