@@ -69,7 +69,13 @@ Runtime Runtime::launch(ActorSet actors, const Options& options) {
   runtime.core()->watch_engine();
   runtime.incarnations_->listen();
   if (options.publish_stats) {
-    runtime.published_ = detail::StatsPublisher::start(runtime.stats_reader(), options.stats_interval);
+    // Longer than a handler takes, and short enough for the stats to be written in time.
+    static constexpr std::chrono::milliseconds listing_timeout{500};
+    const auto list = [client = runtime.client()](std::string_view type, const ActorCursor& from,
+                                                  size_t most) {
+      return client.list_actors(type, from, most, listing_timeout);
+    };
+    runtime.published_ = detail::StatsPublisher::start(runtime.stats_reader(), options.stats_interval, list);
   }
   return runtime;
 }

@@ -1,8 +1,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <gyre/bridge/errors/error.hpp>
@@ -548,17 +550,19 @@ Stats read_stats(std::span<const std::byte> bytes) {
 }
 
 std::unique_ptr<StatsPublisher> StatsPublisher::start(std::function<Stats()> read,
-                                                      std::chrono::milliseconds interval) noexcept {
+                                                      std::chrono::milliseconds interval,
+                                                      ActorRequests::List list) noexcept {
   const CancellationDeferred deferred;
   try {
-    return std::unique_ptr<StatsPublisher>(new StatsPublisher(std::move(read), interval));
+    return std::unique_ptr<StatsPublisher>(new StatsPublisher(std::move(read), interval, std::move(list)));
   } catch (const std::exception& error) {
     log(LogLevel::warning, [&] { return fmt::format("the stats are not published: {}", error.what()); });
     return nullptr;
   }
 }
 
-StatsPublisher::StatsPublisher(std::function<Stats()> read, std::chrono::milliseconds interval)
+StatsPublisher::StatsPublisher(std::function<Stats()> read, std::chrono::milliseconds interval,
+                               ActorRequests::List list)
     : read_(std::move(read)), interval_(interval) {
   const std::string folder = stats_folder();
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -578,12 +582,15 @@ StatsPublisher::StatsPublisher(std::function<Stats()> read, std::chrono::millise
   note_own_file(file_);
   try {
     if (!write()) throw Error(fmt::format("file {} cannot be written: {}", path_, std::strerror(errno)));
+    thread_->end = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (thread_->end < 0) throw Error(fmt::format("no eventfd can be made: {}", std::strerror(errno)));
+    note_own_file(thread_->end);
+    thread_->requests = std::make_unique<ActorRequests>(file_, std::move(list));
+    if (thread_->requests->descriptor() >= 0) note_own_file(thread_->requests->descriptor());
     const detail::SignalsBlocked blocked;
     thread_->thread = std::thread([this] { run(); });
   } catch (...) {
-    unlink(path_.c_str());
-    forget_own_file(file_);
-    close(file_);
+    end_files();
     throw;
   }
 }
@@ -593,16 +600,24 @@ StatsPublisher::~StatsPublisher() {
   if (fork_.forked()) {
     (void)thread_.release();  // and the file is closed already
   } else {
-    {
-      const std::lock_guard lock(thread_->mutex);
-      thread_->ended = true;
-    }
-    thread_->end.notify_all();
+    const uint64_t one = 1;
+    (void)!::write(thread_->end, &one, sizeof one);  // it is 0: this does not fail
     thread_->thread.join();
-    unlink(path_.c_str());
-    forget_own_file(file_);
-    close(file_);
+    end_files();
   }
+}
+
+void StatsPublisher::end_files() noexcept {
+  if (thread_->requests && thread_->requests->descriptor() >= 0)
+    forget_own_file(thread_->requests->descriptor());
+  thread_->requests.reset();
+  if (thread_->end >= 0) {
+    forget_own_file(thread_->end);
+    close(thread_->end);
+  }
+  unlink(path_.c_str());
+  forget_own_file(file_);
+  close(file_);
 }
 
 bool StatsPublisher::write() {
@@ -619,11 +634,29 @@ bool StatsPublisher::write() {
   return pwrite(file_, all.data(), all.size(), 0) == ssize_t(all.size());
 }
 
+// Answers requests until then. False once the thread is to end.
+bool StatsPublisher::wait_until(std::chrono::steady_clock::time_point time) {
+  using std::chrono::milliseconds;
+  const ActorRequests& requests = *thread_->requests;
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(time - std::chrono::steady_clock::now());
+    pollfd polled[] = {{thread_->end, POLLIN, 0}, {requests.descriptor(), POLLIN, 0}};
+    const auto most = milliseconds(std::numeric_limits<int>::max());
+    const int ready = poll(polled, 2, int(std::clamp(left, milliseconds(0), most).count()));
+    if (ready > 0 && polled[0].revents != 0) return false;
+    if (ready > 0 && polled[1].revents != 0) {
+      try {
+        requests.answer();
+      } catch (const std::exception&) {  // no memory: who asked learns that no answer comes
+      }
+    }
+    if (std::chrono::steady_clock::now() >= time) return true;
+  }
+}
+
 void StatsPublisher::run() {
   bool failed = false;
-  std::unique_lock lock(thread_->mutex);
-  while (!thread_->end.wait_for(lock, interval_, [this] { return thread_->ended; })) {
-    lock.unlock();
+  while (wait_until(std::chrono::steady_clock::now() + interval_)) {
     bool written = false;
     try {
       written = write();
@@ -634,7 +667,6 @@ void StatsPublisher::run() {
           [this] { return fmt::format("the stats in {} are old: it cannot be written", path_); });
     }
     failed = !written;
-    lock.lock();
   }
 }
 

@@ -3,13 +3,12 @@
 
 #include <gyre/bridge/fork.hpp>
 #include <gyre/runtime/stats.hpp>
+#include <gyre/runtime/telemetry/actor_requests.hpp>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
@@ -43,13 +42,16 @@ std::vector<std::byte> write_stats(const Stats& stats);
 /// Reads the bytes of write_stats(). Throws Error if they are damaged.
 Stats read_stats(std::span<const std::byte> bytes);
 
-/// Writes stats to its own file on its own thread until it is destroyed, then removes the file. In a forked
-/// child it leaves the parent's file alone. The constructor removes the files of processes that are gone.
+/// Writes stats to its own file on its own thread until it is destroyed, then removes the file. The thread
+/// also answers other processes that list actors. In a forked child it leaves the parent's file alone. The
+/// constructor removes the files of processes that are gone.
 class StatsPublisher {
  public:
   /// Starts to publish. Returns null and logs a warning if the file cannot be made.
+  /// @param list  lists actors; it must not take much longer than `interval`. Empty: no process can ask
   static std::unique_ptr<StatsPublisher> start(std::function<Stats()> read,
-                                               std::chrono::milliseconds interval) noexcept;
+                                               std::chrono::milliseconds interval,
+                                               ActorRequests::List list = {}) noexcept;
   ~StatsPublisher();
   StatsPublisher(const StatsPublisher&) = delete;
   StatsPublisher& operator=(const StatsPublisher&) = delete;
@@ -57,8 +59,10 @@ class StatsPublisher {
   const std::string& path() const { return path_; }
 
  private:
-  StatsPublisher(std::function<Stats()> read, std::chrono::milliseconds interval);
+  StatsPublisher(std::function<Stats()> read, std::chrono::milliseconds interval, ActorRequests::List list);
   bool write();
+  void end_files() noexcept;
+  bool wait_until(std::chrono::steady_clock::time_point time);
   void run();
 
   const ForkGuard fork_;
@@ -67,9 +71,8 @@ class StatsPublisher {
   int file_ = -1;
   std::string path_;
   struct Thread {
-    std::mutex mutex;  // of ended
-    std::condition_variable end;
-    bool ended = false;
+    std::unique_ptr<ActorRequests> requests;
+    int end = -1;  // an eventfd: readable once the thread is to end
     std::thread thread;
   };
   // Allocated separately: a forked child, which does not have the thread, leaves the object as it is.

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   add_errors(program.command(), chosen);
   add_replay(program.command(), chosen);
   add_stat(program.command(), chosen);
+  add_actors(program.command(), chosen);
   if (const auto exit_code = program.parse(argc, argv)) return *exit_code;
   return run_reporting_errors(chosen);
 }

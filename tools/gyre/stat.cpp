@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <numeric>
 #include <thread>
 
 #include "common_options.hpp"
+#include "published.hpp"
 #include "subcommands.hpp"
 
 namespace gyre::tools {
@@ -343,30 +343,11 @@ Json json_of(const std::string& path, const PublishedStats& published) {
           {"workers", workers}};
 }
 
-std::vector<std::string> files_of(const StatSettings& settings) {
-  if (!settings.which.empty() && !is_number(settings.which)) return {settings.which};
-  std::vector<std::string> files;
-  for (const std::string& file : stats_files()) {
-    const std::string name = std::filesystem::path(file).filename();
-    if (settings.which.empty() || name.rfind(settings.which + "-", 0) == 0) files.push_back(file);
-  }
-  return files;
-}
-
 // What was there to show.
 size_t show(const StatSettings& settings) {
   Json document = Json::array();
-  size_t shown = 0;
-  for (const std::string& file : files_of(settings)) {
-    PublishedStats published;
-    try {
-      published = read_stats_file(file);
-    } catch (const Error& error) {
-      if (settings.which == file) throw;
-      std::cerr << "gyre: " << error.what() << "\n";  // one of several: perhaps it has just ended
-      continue;
-    }
-    ++shown;
+  const size_t shown = for_each_published(settings.which, [&](const std::string& file,
+                                                              const PublishedStats& published) {
     if (!settings.json_file.empty()) {
       document.push_back(json_of(file, published));
     } else if (settings.list) {
@@ -378,7 +359,7 @@ size_t show(const StatSettings& settings) {
     } else {
       print(file, published, settings.workers);
     }
-  }
+  });
   write_json(settings.json_file, document);
   return shown;
 }
@@ -390,9 +371,7 @@ int run(const StatSettings& settings) {
     const size_t shown = show(settings);
     std::cout << std::flush;
     if (shown == 0) {
-      std::cerr << fmt::format(
-          "gyre: no runtime publishes its stats in {}{}; launch it with Options::publish_stats, or --stats\n",
-          stats_folder(), settings.which.empty() ? "" : " for process " + settings.which);
+      report_none_published(settings.which);
       return case_failed;
     }
     if (settings.watch) std::this_thread::sleep_for(std::chrono::duration<double>(settings.interval_s));

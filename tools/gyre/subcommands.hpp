@@ -7,6 +7,7 @@
 
 namespace gyre::tools {
 
+void add_actors(ProgramCommand app, std::function<int()>& chosen);
 void add_doctor(ProgramCommand app, std::function<int()>& chosen);
 void add_errors(ProgramCommand app, std::function<int()>& chosen);
 void add_inspect(ProgramCommand app, std::function<int()>& chosen);

@@ -6,6 +6,7 @@
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/telemetry/stats_file.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <mutex>
@@ -358,6 +359,48 @@ TEST_CASE("a runtime publishes its stats in a file of its own, and takes it away
     CHECK(stats_files().size() == 1);
   }
   CHECK(stats_files().empty());
+}
+
+TEST_CASE("another process lists a runtime's actors by its stats file", "[actors]") {
+  const TemporaryFolder folder;
+  const Environment there("GYRE_STATS_DIR", folder.path().c_str());
+  const auto problem_of = [](const std::string& file, std::string_view type) -> std::string {
+    try {
+      (void)list_published_actors(file, type);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  std::string file;
+  {
+    Runtime runtime = Runtime::launch(
+        probe_actors(), {.engine = EngineKind::cpu,
+                         .workers = 2,
+                         .publish_stats = true,
+                         .stats_interval = std::chrono::hours(1)});  // a request does not wait for it
+    file = stats_files().front();
+    const Client client = runtime.client();
+    std::set<uint64_t> keys;
+    for (uint64_t n = 0; n < 50; ++n) {
+      keys.insert(n * n * n);
+      REQUIRE(runtime.client().ask<ProbeRequest>(Address<Probe>{n * n * n}, asking(Action::ANSWER, 1)).get());
+    }
+    std::vector<uint64_t> listed;
+    for (std::optional<ActorCursor> at = ActorCursor{}; at;) {
+      const ActorPage page = list_published_actors(file, "gyre_test::Probe", *at, 20);
+      CHECK(page.keys.size() <= 20);
+      listed.insert(listed.end(), page.keys.begin(), page.keys.end());
+      at = page.next;
+    }
+    std::sort(listed.begin(), listed.end());
+    CHECK(listed == std::vector<uint64_t>(keys.begin(), keys.end()));
+    CHECK(problem_of(file, "gyre_test::Nobody").find("actor type is not in the actor set") !=
+          std::string::npos);
+    CHECK(problem_of(file + "-none", "gyre_test::Probe").find("No such file") != std::string::npos);
+  }
+  write_file(file, "");
+  CHECK(problem_of(file, "gyre_test::Probe").find("its process does not listen") != std::string::npos);
 }
 
 TEST_CASE("a damaged stats file is refused by name") {
