@@ -564,6 +564,29 @@ GYRE_API gyre_status gyre_start_actor(gyre_runtime runtime, const char* actor, u
 GYRE_API gyre_status gyre_stop_actor(gyre_runtime runtime, const char* actor, uint64_t key,
                                      int64_t timeout_ns);
 
+/** Copies an actor's state as it is between two of its messages. All messages that this thread sent to the
+   actor before are handled by then. Creates no actor; counts as an ask. The layout is that of the actor's
+   type. Bytes (6). Blocks until the worker has answered, at most for the timeout. Fails with
+   GYRE_NO_SUCH_ACTOR if there is none or its type has no state, with GYRE_TOO_LARGE if the state fits
+   neither a slot nor the arena, or as gyre_ask does. */
+GYRE_API gyre_status gyre_read_state(gyre_runtime runtime, const char* actor, uint64_t key,
+                                     int64_t timeout_ns, void* buffer, size_t capacity, size_t* size);
+/** Says where a listing of actors goes on. All 0: at its begin. */
+typedef struct gyre_actor_cursor {
+  uint32_t worker;
+  uint32_t slot;
+  uint64_t key;
+  int32_t ended; /**< not 0: the listing is complete */
+  int32_t reserved;
+} gyre_actor_cursor;
+/** Lists keys of the actors of one type: writes up to `capacity` of them, at least 1, sets *count, and moves
+   *cursor on. Call it until cursor->ended is not 0. An actor that is there from the first call to the last is
+   listed once; one that is created or stopped meanwhile may be. Blocks until the workers have answered, at
+   most for the timeout. Fails with GYRE_NO_SUCH_ACTOR if the type has no state, or as gyre_ask does; *cursor
+   is as before then. */
+GYRE_API gyre_status gyre_list_actors(gyre_runtime runtime, const char* actor, gyre_actor_cursor* cursor,
+                                      uint64_t* keys, size_t capacity, size_t* count, int64_t timeout_ns);
+
 /* ---- Buffers */
 
 /** Selects where a buffer's memory lies. */

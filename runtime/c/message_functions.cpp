@@ -366,3 +366,47 @@ gyre_status gyre_start_actor(gyre_runtime runtime, const char* actor, uint64_t k
 gyre_status gyre_stop_actor(gyre_runtime runtime, const char* actor, uint64_t key, int64_t timeout_ns) {
   return lifecycle("gyre_stop_actor", runtime, actor, key, timeout_ns, false);
 }
+gyre_status gyre_read_state(gyre_runtime runtime, const char* actor, uint64_t key, int64_t timeout_ns,
+                            void* buffer, size_t capacity, size_t* size) {
+  const char* const doing = "gyre_read_state";
+  return guarded(doing, [&]() -> gyre_status {
+    if (size == nullptr) return invalid(doing, "size is null");
+    Use<Runtimes> used;
+    GYRE_C_TRY(use<Runtimes>(doing, runtime, used));
+    std::string_view name;
+    GYRE_C_TRY(read_text(doing, "actor", actor, name));
+    int64_t ns = 0;
+    GYRE_C_TRY(read_timeout(doing, timeout_ns, timeout_of(used->runtime).count(), ns));
+    const auto state = used->client.read_state(NamedAddress{name, key}, std::chrono::nanoseconds(ns));
+    if (!state) return refuse(state.error());
+    return give_bytes(doing, state.value().data(), state.value().size(), buffer, capacity, size);
+  });
+}
+gyre_status gyre_list_actors(gyre_runtime runtime, const char* actor, gyre_actor_cursor* cursor,
+                             uint64_t* keys, size_t capacity, size_t* count, int64_t timeout_ns) {
+  const char* const doing = "gyre_list_actors";
+  return guarded(doing, [&]() -> gyre_status {
+    if (cursor == nullptr) return invalid(doing, "cursor is null");
+    if (keys == nullptr) return invalid(doing, "keys is null");
+    if (count == nullptr) return invalid(doing, "count is null");
+    if (capacity == 0) return invalid(doing, "capacity is 0; give room for a key at least");
+    Use<Runtimes> used;
+    GYRE_C_TRY(use<Runtimes>(doing, runtime, used));
+    std::string_view name;
+    GYRE_C_TRY(read_text(doing, "actor", actor, name));
+    int64_t ns = 0;
+    GYRE_C_TRY(read_timeout(doing, timeout_ns, timeout_of(used->runtime).count(), ns));
+    ActorPage page;
+    if (cursor->ended == 0) {
+      auto listed = used->client.list_actors(name, ActorCursor{cursor->worker, cursor->slot, cursor->key},
+                                             capacity, std::chrono::nanoseconds(ns));
+      if (!listed) return refuse(listed.error());
+      page = std::move(listed).value();
+    }
+    std::copy(page.keys.begin(), page.keys.end(), keys);
+    *count = page.keys.size();
+    const ActorCursor next = page.next.value_or(ActorCursor{});
+    *cursor = {next.worker, next.slot, next.key, page.next ? 0 : 1, 0};
+    return GYRE_OK;
+  });
+}

@@ -530,6 +530,33 @@ static void messages(gyre_runtime runtime, const Wrong wrong, const char* endles
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_stop_actor(runtime, endless, 0, -1));
   EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_stop_actor(runtime, ECHO, 0, INT64_MIN));
   EXPECT_STATUS(GYRE_UNKNOWN_ACTOR, gyre_stop_actor(runtime, "nobody", UINT64_MAX, -1));
+
+  char state[16];
+  size_t state_size = 96;
+  EXPECT_HANDLES_REFUSED(wrong, gyre_read_state(h, ECHO, 0, -1, state, sizeof state, &state_size));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_read_state(runtime, NULL, 0, -1, state, 16, &state_size));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_read_state(runtime, endless, 0, -1, state, 16, &state_size));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_read_state(runtime, ECHO, 0, -2, state, 16, &state_size));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_read_state(runtime, ECHO, 0, -1, state, 16, NULL));
+  EXPECT_STATUS(GYRE_UNKNOWN_ACTOR, gyre_read_state(runtime, "nobody", 0, -1, state, 16, &state_size));
+  EXPECT_STATUS(GYRE_NO_SUCH_ACTOR, gyre_read_state(runtime, ECHO, 0, -1, state, 16, &state_size));
+  EXPECT(state_size == 96);
+
+  gyre_actor_cursor cursor = {0, 0, 0, 0, 0};
+  uint64_t keys[2];
+  size_t keys_listed = 97;
+  EXPECT_HANDLES_REFUSED(wrong, gyre_list_actors(h, ECHO, &cursor, keys, 2, &keys_listed, -1));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_list_actors(runtime, NULL, &cursor, keys, 2, &keys_listed, -1));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_list_actors(runtime, ECHO, NULL, keys, 2, &keys_listed, -1));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_list_actors(runtime, ECHO, &cursor, NULL, 2, &keys_listed, -1));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_list_actors(runtime, ECHO, &cursor, keys, 0, &keys_listed, -1));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_list_actors(runtime, ECHO, &cursor, keys, 2, NULL, -1));
+  EXPECT_STATUS(GYRE_INVALID_ARGUMENT, gyre_list_actors(runtime, ECHO, &cursor, keys, 2, &keys_listed, -2));
+  EXPECT_STATUS(GYRE_NO_SUCH_ACTOR, gyre_list_actors(runtime, ECHO, &cursor, keys, 2, &keys_listed, -1));
+  EXPECT(keys_listed == 97 && cursor.ended == 0);
+  cursor.ended = 1;
+  REQUIRE_OK(gyre_list_actors(runtime, ECHO, &cursor, keys, 2, &keys_listed, -1));
+  EXPECT(keys_listed == 0 && cursor.ended != 0);
 }
 
 static void calls(gyre_runtime runtime, uint64_t request) {

@@ -523,6 +523,13 @@ class Runtimes(unittest.TestCase):
             client.tell("gyre_test::Probe", 4, "ProbeNote", {"value": 5, "filler": [6, 7]})
             reply = client.ask("gyre_test::Probe", 4, "ProbeRequest", {"action": "sumOfNotes"})
             self.assertEqual(reply["value"], 18)
+            self.assertEqual(list(client.actors("gyre_test::Probe", page=1)), list(client.actors("gyre_test::Probe")))
+            self.assertEqual(sorted(client.actors("gyre_test::Probe")), [3, 4])
+            self.assertEqual(client.read_state("gyre_test::Probe", 4), (18).to_bytes(8, "little"))
+            with self.assertRaisesRegex(gyre.Error, "reading creates none"):
+                client.read_state("gyre_test::Probe", 5)
+            with self.assertRaises(gyre.Error):
+                list(client.actors("gyre_test::Nobody"))
             client.stop("gyre_test::Probe", 4)
             note = {"value": 0}
             self.assertIsNone(client.tell_with_receipt("gyre_test::Probe", 4, "ProbeNote", note, timeout=1e5).wait())

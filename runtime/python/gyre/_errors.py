@@ -66,8 +66,8 @@ def check(status: int) -> None:
         raise failure(status)
 
 
-def text_of(function: Any, *arguments: Any) -> str:
-    """Calls a function that writes text (see gyre.h, Text) and returns the text."""
+def bytes_of(function: Any, *arguments: Any) -> bytes:
+    """Calls a function that writes bytes or text (see gyre.h, Text) and returns the bytes."""
     size = ctypes.c_size_t()
     capacity = 4096
     while True:
@@ -75,8 +75,13 @@ def text_of(function: Any, *arguments: Any) -> str:
         status = function(*arguments, buffer, capacity, ctypes.byref(size))
         if status != TOO_SMALL:
             check(status)
-            return buffer.raw[: size.value].decode()
+            return buffer.raw[: size.value]
         capacity = size.value + 1
+
+
+def text_of(function: Any, *arguments: Any) -> str:
+    """Calls a function that writes text and returns the text."""
+    return bytes_of(function, *arguments).decode()
 
 
 def shown(value: object) -> str:

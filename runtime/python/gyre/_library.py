@@ -206,6 +206,16 @@ class DeadLetter(_Struct):
     ]
 
 
+class ActorCursor(_Struct):
+    _fields_ = [
+        ("worker", c_uint32),
+        ("slot", c_uint32),
+        ("key", c_uint64),
+        ("ended", c_int32),
+        ("reserved", c_int32),
+    ]
+
+
 #: The structs by their names in the header.
 STRUCTS = {
     "gyre_text": Text,
@@ -221,6 +231,7 @@ STRUCTS = {
     "gyre_buffer_handle": BufferHandle,
     "gyre_dead_letter": DeadLetter,
     "gyre_told": Told,
+    "gyre_actor_cursor": ActorCursor,
 }
 
 
@@ -285,6 +296,11 @@ FUNCTIONS = {
     "gyre_tell_with_receipt": (Status, _ASK),
     "gyre_start_actor": (Status, _START),
     "gyre_stop_actor": (Status, _START),
+    "gyre_read_state": (Status, [*_START, c_void_p, c_size_t, POINTER(c_size_t)]),
+    "gyre_list_actors": (
+        Status,
+        [Handle, c_char_p, POINTER(ActorCursor), POINTER(c_uint64), c_size_t, POINTER(c_size_t), c_int64],
+    ),
     "gyre_buffer_create": (Status, [Handle, c_int32, c_int32, c_uint64, POINTER(Handle)]),
     "gyre_buffer_import": (Status, [Handle, POINTER(Import), POINTER(Handle)]),
     "gyre_buffer_get_handle": (Status, [Handle, c_uint64, POINTER(BufferHandle)]),

@@ -11,13 +11,14 @@ import json
 import os
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _asyncio, _stream
 from ._buffer import Buffer
 from ._errors import ARENA_FULL, CALL_TABLE_FULL, NOT_READY, OK, RING_FULL, BadArgument, Error, check, failure
-from ._errors import nanoseconds, number_of_bits, shown, text_of
+from ._errors import bytes_of, nanoseconds, number_of_bits, shown, text_of
+from ._library import ActorCursor as _ActorCursor
 from ._library import DeadLetter as _DeadLetter
 from ._library import FIELDS, Handle, Handler, Info, Options, SendOptions, Source, Termination, Text, ToldHandler, lib
 from ._schema import ENCODINGS, Schema
@@ -516,6 +517,34 @@ class Client:
         """Removes an actor with its state, and waits for the worker's answer."""
         key = number_of_bits("key", key, 64)
         check(lib.gyre_stop_actor(self._runtime._handle, actor.encode(), key, nanoseconds(timeout)))
+
+    def read_state(self, actor: str, key: int, timeout: float | None = None) -> bytes:
+        """Copies an actor's state as it is between two of its messages. Waits for the worker's answer.
+
+        The bytes have the layout of the actor's type. Raises Error "no_such_actor" if there is no actor with
+        that key: reading creates none.
+        """
+        key = number_of_bits("key", key, 64)
+        return bytes_of(
+            lib.gyre_read_state, self._runtime._handle, actor.encode(), key, nanoseconds(timeout)
+        )
+
+    def actors(self, actor: str, page: int = 1000, timeout: float | None = None) -> Iterator[int]:
+        """Yields the keys of the actors of one type, which it asks the workers for a page at a time.
+
+        An actor that is there from the first page to the last comes once; one that is created or stopped
+        meanwhile may come. `timeout` is a page's.
+        """
+        page = number_of_bits("page", page, 24)
+        cursor, keys, count = _ActorCursor(), (ctypes.c_uint64 * page)(), ctypes.c_size_t()
+        while not cursor.ended:
+            check(
+                lib.gyre_list_actors(
+                    self._runtime._handle, actor.encode(), ctypes.byref(cursor), keys, page,
+                    ctypes.byref(count), nanoseconds(timeout),
+                )
+            )
+            yield from keys[: count.value]
 
     def _content(self, actor: str, request: str | int, message: Any, encoding: str) -> tuple[bytes, int, bytes, int]:
         schema = self._runtime.schema
