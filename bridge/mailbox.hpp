@@ -48,6 +48,14 @@ GYRE_DEVICE inline uint32_t lowest_bit(uint32_t bits) {
   return uint32_t(__builtin_ctz(bits));
 #endif
 }
+/// `bits` is not 0.
+GYRE_DEVICE inline uint32_t highest_bit(uint32_t bits) {
+#if defined(__CUDACC_RTC__)
+  return uint32_t(31 - __clz(int(bits)));
+#else
+  return uint32_t(31 - __builtin_clz(bits));
+#endif
+}
 /// Adds to a word of the group's own memory, and returns its value before. Threads of one group may do so at
 /// once.
 GYRE_DEVICE inline uint32_t add_in_group(uint32_t& word, uint32_t n) {

@@ -5,6 +5,8 @@
 #include <gyre/device/actor/receiver.hpp>
 #include <gyre/device/address.hpp>
 #include <gyre/device/timer.hpp>
+#include <gyre/device/topic.hpp>
+#include <gyre/device/worker/fan_out.hpp>
 #include <gyre/device/worker/mail_memory.hpp>
 #include <gyre/device/worker/staging.hpp>
 
@@ -129,6 +131,8 @@ class SendingContext : public Context {
   /// Staged messages that are for the worker's timers; how many of them set one.
   GYRE_DEVICE uint32_t staged_for_timers() const { return staged_for_timers_; }
   GYRE_DEVICE uint32_t timers_set() const { return timers_set_; }
+  /// Staged messages that say what the actor subscribes to.
+  GYRE_DEVICE uint32_t staged_for_topics() const { return staged_for_topics_; }
 
  protected:
   GYRE_DEVICE void allow(uint32_t most) { most_ = most; }
@@ -182,6 +186,31 @@ class SendingContext : public Context {
     }
     ++staged_;
     ++staged_for_timers_;
+  }
+  template <class Message, class Fill>
+  GYRE_DEVICE void stage_to_many(const Envelope& envelope, Fill&& fill) {
+    GYRE_CHECK(staged_ < most_);  // more messages than gyre::Sending<N> or gyre::Asking<N> allows
+    stage<Message>(staged_, envelope, rank() == 0, fill);
+    ++staged_;
+  }
+  // @param message_type  of the actor's handler; of one that unsubscribes it means nothing
+  GYRE_DEVICE void stage_subscription(uint8_t request, uint64_t topic, uint64_t message_id,
+                                      uint32_t message_type) {
+    GYRE_CHECK(staged_ < most_);  // more messages than gyre::Sending<N> or gyre::Asking<N> allows
+    if (request == fan_out::subscribe) {
+      if (staging_.subscriptions() + subscribed_ >= Subscriptions::capacity)
+        return end(Status::subscriptions_full, Subscriptions::capacity, 0);
+      ++subscribed_;
+    }
+    if (rank() == 0) {
+      uint32_t* const message = staging_.message(staged_);
+      *reinterpret_cast<uint64_t*>(message + Staging::envelope_words) = message_id;
+      write_envelope(message,
+                     {key(), 0, 0, topic, uint16_t(actor_type_), uint16_t(message_type), 0, request, 0},
+                     sizeof(uint64_t), actor_type_);
+    }
+    ++staged_;
+    ++staged_for_topics_;
   }
   template <class Actor>
   GYRE_DEVICE void tell_lifecycle(Address<Actor> to, uint16_t lifecycle) {
@@ -243,18 +272,38 @@ class SendingContext : public Context {
   uint32_t spawned_ = 0;
   uint32_t staged_for_timers_ = 0;
   uint32_t timers_set_ = 0;
+  uint32_t staged_for_topics_ = 0;
+  uint32_t subscribed_ = 0;
 };
 
 namespace detail {
+// False of an actor without state, of which a worker has no list; true of one that is not defined here.
+template <class Actor>
+GYRE_DEVICE constexpr bool is_listed_by_worker() {
+  if constexpr (IsDefined<Actor>) {
+    return state_bytes<Actor>() != 0;
+  } else {
+    return true;
+  }
+}
+template <class Actor>
+GYRE_DEVICE constexpr void check_can_be_broadcast_to() {
+  static_assert(
+      is_listed_by_worker<Actor>(),
+      "ctx.broadcast<Message, Actor>(fill): the actor's type has no state, so that workers know none "
+      "of its actors; give it a member, or let the actors subscribe to a gyre::Topic");
+}
+
 /// The context that a handler declares: Made with what the declaration allows.
 /// @tparam Made_  the context that the worker makes
-/// @tparam May    further rights: gyre::ToHost, gyre::Timers
+/// @tparam May    further rights: gyre::ToHost, gyre::Timers, gyre::ToMany
 template <class Made_, uint32_t most, class... May>
 class DeclaredContext : public Made_ {
   static_assert(most >= 1 && most <= 32,
                 "gyre::Sending<N>, gyre::Asking<N>: a handler may send 1 to 32 messages");
-  static_assert(((Same<May, ToHost>::value() || Same<May, Timers>::value()) && ...),
-                "gyre::Sending<N, …>, gyre::Asking<N, …>: gyre::ToHost and gyre::Timers may follow N");
+  static_assert(
+      ((Same<May, ToHost>::value() || Same<May, Timers>::value() || Same<May, ToMany>::value()) && ...),
+      "gyre::Sending<N, …>, gyre::Asking<N, …>: gyre::ToHost, gyre::Timers and gyre::ToMany may follow N");
 
  public:
   using Made = Made_;
@@ -315,7 +364,68 @@ class DeclaredContext : public Made_ {
     this->stage_cancellation(timer);
   }
 
+  /// Sends a message to every actor of a type, once the handler has ended well; to the calling actor too, if
+  /// it is of that type. It counts as one of N messages, however many actors there are. Every thread of the
+  /// team must call it, as tell(). Never waits.
+  ///
+  /// Each worker gets the message once and hands it to its actors, one after the other, before it takes what
+  /// other actors sent later. So messages from one actor to another keep their order, broadcast or told. An
+  /// actor that is there from then on, until it has had its turn, gets the message once; one that is created
+  /// or stopped meanwhile may get it. The message creates no actor.
+  /// @tparam Message  as of tell()
+  /// @tparam Actor    the type of the actors; one with state
+  /// @param fill  as of tell()
+  /// The handler's message fails as of tell().
+  template <class Message, class Actor, class Fill>
+  GYRE_DEVICE void broadcast(Fill&& fill) {
+    require_to_many();
+    check_can_be_broadcast_to<Actor>();
+    const uint32_t actor_type = this->template number_of<Message, Actor>();
+    if (actor_type == Staging::no_actor) return this->end(Status::unknown_actor, 0, 0);
+    Envelope envelope = this->template envelope_to<Message, Actor>(actor_type, 0);
+    envelope.priority = fan_out::to_type;
+    this->template stage_to_many<Message>(envelope, fill);
+  }
+  /// Sends a message to every actor that has subscribed to the topic. Otherwise as broadcast(): subscribers
+  /// of a worker are those that have subscribed when it begins to hand the message to them.
+  /// @param topic  of messages of this kind: `ctx.publish(prices, fill)`
+  /// @param fill   as of tell()
+  template <class Message, class Fill>
+  GYRE_DEVICE void publish(Topic<Message> topic, Fill&& fill) {
+    require_to_many();
+    Envelope envelope{this->key(), 0, 0, topic.id, 0, 0, 0, fan_out::to_topic, 0};
+    FanOutHead::set_message_id(envelope, Message::type_id);
+    this->template stage_to_many<Message>(envelope, fill);
+  }
+  /// Subscribes this actor to a topic, once the handler has ended well, and before anything is sent that the
+  /// handler sends. It counts as one of N messages. Every thread of the team must call it, as tell(). Where
+  /// the actor has subscribed already nothing changes. An actor that stops is subscribed to nothing.
+  /// @tparam Actor  the actor's own type, which handles the topic's messages: `ctx.subscribe<Trader>(prices)`
+  /// The handler's message fails with Status::subscriptions_full where the worker's actors have 1,024
+  /// subscriptions, also if this is one of them; with Status::check_failed where Actor is another type.
+  template <class Actor, class Message>
+  GYRE_DEVICE void subscribe(Topic<Message> topic) {
+    require_to_many();
+    GYRE_CHECK((this->template number_of<Message, Actor>() == this->actor_type_));  // Actor is its own type
+    this->stage_subscription(fan_out::subscribe, topic.id, Message::type_id,
+                             message_number<Actor, Message>());
+  }
+  /// Ends the actor's subscription to a topic, once the handler has ended well, and before anything is sent
+  /// that the handler sends. It counts as one of N messages. Every thread of the team must call it, as
+  /// tell(). Where there is no such subscription nothing happens. A message that the worker hands out already
+  /// may come nevertheless.
+  template <class Message>
+  GYRE_DEVICE void unsubscribe(Topic<Message> topic) {
+    require_to_many();
+    this->stage_subscription(fan_out::unsubscribe, topic.id, Message::type_id, 0);
+  }
+
  private:
+  GYRE_DEVICE static constexpr void require_to_many() {
+    static_assert(is_listed<ToMany, May...>(),
+                  "ctx.broadcast(…), ctx.publish(…), ctx.subscribe(…), ctx.unsubscribe(…): the handler's "
+                  "context says that it sends to many: gyre::Sending<N, gyre::ToMany>& ctx");
+  }
   GYRE_DEVICE static constexpr void require_timers() {
     static_assert(is_listed<Timers, May...>(),
                   "ctx.send_after(…), ctx.send_every(…), ctx.cancel(…): the handler's context says that it "

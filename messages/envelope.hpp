@@ -60,6 +60,18 @@ inline constexpr uint16_t start = 0xffff;  ///< the actor is there afterwards
 inline constexpr uint16_t stop = 0xfffe;   ///< the actor is gone afterwards; no_such_actor if there was none
 }  // namespace lifecycle_message
 
+/// Envelope::priority of messages that one worker sends to several, and of what a handler asks of topics.
+namespace fan_out {
+// Not variables, which NVRTC would keep in every module.
+enum : uint8_t {
+  to_type = 1,   ///< for each actor of the type Envelope::actor_type
+  to_topic = 2,  ///< for each subscriber: see FanOutHead
+  // Of what a handler has staged:
+  subscribe = 3,
+  unsubscribe = 4
+};
+}  // namespace fan_out
+
 /// Envelope::message_type of what workers send each other about the asks of actors.
 namespace call_message {
 inline constexpr uint16_t reply = 0xfffd;   ///< for on_reply() or on_failure(); with envelope_flags::to_asker
@@ -77,8 +89,8 @@ struct Envelope {
   uint16_t actor_type;    ///< index in the launched actor set
   uint16_t message_type;  ///< index among the actor's handlers
   uint16_t origin;        ///< who sent it; 0: the host
-  uint8_t priority;
-  uint8_t flags;  ///< envelope_flags
+  uint8_t priority;       ///< of messages between workers a fan_out value; else 0
+  uint8_t flags;          ///< envelope_flags
 };
 static_assert(sizeof(Envelope) == 32 && alignof(Envelope) == 8, "the envelope is 32 bytes on both sides");
 static_assert(offsetof(Envelope, correlation) == 0 && offsetof(Envelope, body_bytes) == 8 &&
@@ -127,7 +139,8 @@ struct ErrorBody {
   /// the line; reply_too_large: the capacity in bytes; expired: how late, in microseconds; actor_table_full:
   /// actors there is room for; bad_buffer: see BadHandle; scratch_full: the actor's scratch_bytes;
   /// mailbox_full: the worker that refused it; open_calls_full: calls that a worker has room for;
-  /// timers_full: timers that a worker has room for; no_such_actor: 1 where it was to be read
+  /// timers_full: timers that a worker has room for; subscriptions_full: subscriptions likewise;
+  /// no_such_actor: 1 where it was to be read
   uint32_t detail;
   uint64_t where;  ///< malformed: a MalformedField; check_failed: a source_name_hash; expired: the actor's
                    ///< key; bad_buffer: see BadHandle; scratch_full: bytes that the handler wanted in all;

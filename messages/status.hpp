@@ -15,22 +15,23 @@ namespace gyre {
 enum class Status : uint32_t {
   ok = 0,
   // What a worker answers: in an error reply, or in the report of a tell that failed.
-  unknown_actor = 4,      ///< the actor type is not in the launched actor set; the client refuses it first
-  malformed = 21,         ///< the body is not a valid Cap'n Proto message; of Encoded bytes also a refusal
-  unknown_message = 22,   ///< the actor has no handler for the message type
-  reply_too_large = 23,   ///< the handler's response does not fit the room that its ask made for it
-  handler_failed = 24,    ///< the handler called Context::fail
-  check_failed = 25,      ///< a GYRE_CHECK in the handler did not hold
-  expired = 26,           ///< the message's deadline had passed before a worker took it: it was not handled
-  inactive = 27,          ///< the runtime is deactivated: the message was taken and not handled
-  no_such_actor = 28,     ///< no actor lives at that key, and messages do not create one
-  actor_table_full = 29,  ///< the worker has no room for another actor of that type
-  bad_buffer = 30,        ///< a buffer's handle is stale, another runtime's, too short, or of another type
-  scratch_full = 32,      ///< the handler asked for more scratch memory than its actor says it needs
-  mailbox_full = 34,      ///< no memory to keep a message between actors: it was refused
-  open_calls_full = 35,   ///< the handler asked or promised more than its worker has room for
-  actor_stopped = 36,     ///< the actor that was to answer later was stopped before
-  timers_full = 37,       ///< the handler set a timer that its worker has no room for
+  unknown_actor = 4,        ///< the actor type is not in the launched actor set; the client refuses it first
+  malformed = 21,           ///< the body is not a valid Cap'n Proto message; of Encoded bytes also a refusal
+  unknown_message = 22,     ///< the actor has no handler for the message type
+  reply_too_large = 23,     ///< the handler's response does not fit the room that its ask made for it
+  handler_failed = 24,      ///< the handler called Context::fail
+  check_failed = 25,        ///< a GYRE_CHECK in the handler did not hold
+  expired = 26,             ///< the message's deadline had passed before a worker took it: it was not handled
+  inactive = 27,            ///< the runtime is deactivated: the message was taken and not handled
+  no_such_actor = 28,       ///< no actor lives at that key, and messages do not create one
+  actor_table_full = 29,    ///< the worker has no room for another actor of that type
+  bad_buffer = 30,          ///< a buffer's handle is stale, another runtime's, too short, or of another type
+  scratch_full = 32,        ///< the handler asked for more scratch memory than its actor says it needs
+  mailbox_full = 34,        ///< no memory to keep a message between actors: it was refused
+  open_calls_full = 35,     ///< the handler asked or promised more than its worker has room for
+  actor_stopped = 36,       ///< the actor that was to answer later was stopped before
+  timers_full = 37,         ///< the handler set a timer that its worker has no room for
+  subscriptions_full = 38,  ///< the handler subscribed to a topic, and its worker has no room for more
   // The host's own, which never cross the bus. Refused by the client: nothing was accepted, nothing was sent.
   ring_full = 1,  ///< no room in the worker's H2D ring (or in its prepaid D2H ring) within the time allowed
   call_table_full = 2,  ///< every call slot is taken by a call in flight or a reply that nobody released

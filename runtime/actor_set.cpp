@@ -73,7 +73,8 @@ bool is_type_name(std::string_view name) {
 }
 
 MailLayout mail_layout(const Options& options, const ActorSet& actors) {
-  return {options.workers, options.slot_bytes, options.spill_chunks(), actors.asks(), actors.sets_timers()};
+  return {options.workers, options.slot_bytes,   options.spill_chunks(),
+          actors.asks(),   actors.sets_timers(), actors.sends_to_many()};
 }
 
 }  // namespace
@@ -302,8 +303,10 @@ bool ActorSet::has_response(uint16_t actor_type, uint16_t message_type) const {
 uint64_t ActorSet::actor_bytes(uint32_t actors_per_worker) const {
   uint64_t bytes = 0;
   WorkingMemory working;
+  const bool lists_keys = sends_to_many();
   for (const ActorDescription& actor : description_) {
-    if (__builtin_add_overflow(bytes, actor.table(actors_per_worker).bytes(), &bytes)) return ~uint64_t(0);
+    if (__builtin_add_overflow(bytes, actor.table(actors_per_worker, lists_keys).bytes(), &bytes))
+      return ~uint64_t(0);
     working.make_room(actor.rollback_bytes, actor.scratch_bytes, actor.has_side_by_side());
   }
   if (__builtin_add_overflow(bytes, working.bytes(), &bytes)) return ~uint64_t(0);
@@ -324,6 +327,11 @@ bool ActorSet::tells_host() const {
 bool ActorSet::sets_timers() const {
   return std::any_of(description_.begin(), description_.end(),
                      [](const ActorDescription& actor) { return actor.sets_timers(); });
+}
+
+bool ActorSet::sends_to_many() const {
+  return std::any_of(description_.begin(), description_.end(),
+                     [](const ActorDescription& actor) { return actor.sends_to_many(); });
 }
 
 bool ActorSet::asks() const {

@@ -165,6 +165,9 @@ class ActorSet {
   bool tells_host() const;
   /// Returns whether a handler of the set may set timers; false if the handlers are not known yet.
   bool sets_timers() const;
+  /// Returns whether a handler of the set may broadcast, publish and subscribe; false if the handlers are not
+  /// known yet.
+  bool sends_to_many() const;
   /// Returns the bytes of all workers' mailboxes; 0 if no handler sends.
   uint64_t mail_bytes(const Options& options) const;
   /// Returns how many of these bytes, the last ones, the engine need not zero.

@@ -36,7 +36,8 @@ struct TellAccounts {
 
 /// Counts what became of the messages that actors sent to each other. Each was processed, failed, was
 /// refused, was lost, or is under way. As the workers published their counts: when they have nothing to do,
-/// when they are drained, and when they stop.
+/// when they are drained, and when they stop. A broadcast or published message counts once
+/// for each worker, and once for each actor that gets it.
 struct MailAccounts {
   uint64_t sent = 0;
   uint64_t processed = 0;

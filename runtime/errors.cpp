@@ -238,6 +238,11 @@ std::string text_of(const Failure& failure) {
           "handling a message: the handler sets a timer, and its worker has {} already; launch with more "
           "--workers, or have actors cancel timers that they do not need",
           failure.detail);
+    case Status::subscriptions_full:
+      return fmt::format(
+          "handling a message: the handler subscribes to a topic, and its worker has {} subscriptions "
+          "already; launch with more --workers, or have actors unsubscribe from topics that they do not need",
+          failure.detail);
     case Status::actor_stopped:
       return "waiting for a reply: the actor that was to answer later was stopped before; stop it after it "
              "has answered";

@@ -132,7 +132,8 @@ struct Options {
   /// as the request has, and at least what fits a slot.
   uint32_t max_reply_bytes = 0;
   /// Actors with state that one worker has room for, per actor type. Each takes its state and 28 bytes of the
-  /// engine's memory. Worker `key mod workers` runs the actor of a key.
+  /// engine's memory, 36 where a handler takes gyre::ToMany. Worker `key mod workers` runs the actor of a
+  /// key.
   uint32_t actors_per_worker = 16384;
   /// Bytes of the engine's memory, at most, for messages between actors that wait to be handled; sets whose
   /// handlers do not send take none. The CPU engine takes them as they are needed. Each worker has room for

@@ -195,7 +195,8 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
                                        uint32_t capacity) {
   if constexpr (state_bytes<Actor>() == 0) {
     if (is_lifecycle(message_type)) {
-      if constexpr (is_asking<ContextType>() || sets_timers<Actor>()) {  // promises and timers end
+      // Promises, timers and subscriptions end.
+      if constexpr (is_asking<ContextType>() || sets_timers<Actor>() || sends_to_many<Actor>()) {
         if (message_type == lifecycle_message::stop && HandlerGroup::rank() == 0) verdict.remove_actor = 1;
       }
       return {Status::ok, 0, 0, 0};

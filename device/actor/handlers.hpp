@@ -17,6 +17,8 @@ class Asking;
 struct ToHost {};
 /// Lets a handler set timers by send_after() and send_every(): listed as ToHost is.
 struct Timers {};
+/// Lets a handler broadcast(), publish() and subscribe(): listed as ToHost is.
+struct ToMany {};
 
 /// Lists the requests of an actor with several handlers: `using Handles = gyre::Handles<view::Get,
 /// view::Add>;`. An actor with one on(), and one with a protocol (ProtocolOf), needs no list.
@@ -49,6 +51,7 @@ struct RightsOf<Context> {
   GYRE_DEVICE static constexpr bool asks() { return false; }
   GYRE_DEVICE static constexpr bool tells_host() { return false; }
   GYRE_DEVICE static constexpr bool sets_timers() { return false; }
+  GYRE_DEVICE static constexpr bool sends_to_many() { return false; }
 };
 template <uint32_t most, class... May>
 struct RightsOf<Sending<most, May...>> {
@@ -56,6 +59,7 @@ struct RightsOf<Sending<most, May...>> {
   GYRE_DEVICE static constexpr bool asks() { return false; }
   GYRE_DEVICE static constexpr bool tells_host() { return is_listed<ToHost, May...>(); }
   GYRE_DEVICE static constexpr bool sets_timers() { return is_listed<Timers, May...>(); }
+  GYRE_DEVICE static constexpr bool sends_to_many() { return is_listed<ToMany, May...>(); }
 };
 template <uint32_t most, class... May>
 struct RightsOf<Asking<most, May...>> {
@@ -63,6 +67,7 @@ struct RightsOf<Asking<most, May...>> {
   GYRE_DEVICE static constexpr bool asks() { return true; }
   GYRE_DEVICE static constexpr bool tells_host() { return is_listed<ToHost, May...>(); }
   GYRE_DEVICE static constexpr bool sets_timers() { return is_listed<Timers, May...>(); }
+  GYRE_DEVICE static constexpr bool sends_to_many() { return is_listed<ToMany, May...>(); }
 };
 template <class ContextType>
 concept IsHandlersContext = requires {
@@ -345,6 +350,7 @@ struct AllRights {
   GYRE_DEVICE static constexpr bool asks() { return (Rights::asks() || ...); }
   GYRE_DEVICE static constexpr bool tells_host() { return (Rights::tells_host() || ...); }
   GYRE_DEVICE static constexpr bool sets_timers() { return (Rights::sets_timers() || ...); }
+  GYRE_DEVICE static constexpr bool sends_to_many() { return (Rights::sends_to_many() || ...); }
 };
 template <class Actor, class... Requests, class... States>
 GYRE_DEVICE AllRights<RightsToHandle<Actor, Requests>...,
@@ -376,6 +382,16 @@ GYRE_DEVICE constexpr bool tells_host() {
 template <class Actor>
 GYRE_DEVICE constexpr bool sets_timers() {
   return detail::RightsOfActor<Actor>::sets_timers();
+}
+/// Returns whether a handler of Actor may broadcast, publish and subscribe.
+template <class Actor>
+GYRE_DEVICE constexpr bool sends_to_many() {
+  return detail::RightsOfActor<Actor>::sends_to_many();
+}
+/// Whether a handler of Actors may do so: then their workers have subscriptions.
+template <class... Actors>
+GYRE_DEVICE constexpr bool any_sends_to_many() {
+  return (sends_to_many<Actors>() || ...);
 }
 /// Whether a handler of Actors may set timers: then their workers have tables of them.
 template <class... Actors>

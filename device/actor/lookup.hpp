@@ -36,7 +36,8 @@ GYRE_DEVICE_INLINE void visit_tables(ActorList<Actors...>, const EngineMemory& m
                                      Visit&& visit) {
   uint32_t n = 0;
   ActorTableLayout layout{};
-  ((layout = ActorTables<Actors>::first(memory.actors_per_worker),
+  constexpr bool lists_keys = any_sends_to_many<Actors...>();
+  ((layout = ActorTables<Actors>::first(memory.actors_per_worker, lists_keys),
     visit(ActorType<Actors>{}, n++, layout, tables), tables += layout.bytes()),
    ...);
 }
@@ -50,7 +51,8 @@ GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
 // Finds the actor in its table or creates it; the actor's hooks are called later, by the group. One thread.
 // @tparam asks         an actor of the set asks: replies come, for the incarnation in Envelope::correlation
 // @tparam sets_timers  an actor of the set sets timers: messages come that create no actor
-template <class Actor, bool asks, bool sets_timers>
+// @tparam lists_keys   an actor of the set broadcasts: see ActorTableLayout
+template <class Actor, bool asks, bool sets_timers, bool lists_keys>
 GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
                                    MessageVerdict& verdict) {
   const uint32_t message_type = envelope.message_type;
@@ -75,7 +77,7 @@ GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const En
     verdict.refused = Status::no_such_actor;
     return;
   }
-  verdict.state = table.insert<asks>(envelope.key);
+  verdict.state = table.insert<asks, lists_keys>(envelope.key);
   if (verdict.state == nullptr) {
     verdict.refused = Status::actor_table_full;
     verdict.detail = capacity;
@@ -85,7 +87,7 @@ GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const En
   verdict.new_actor = 1;
 }
 
-template <bool asks, bool sets_timers>
+template <bool asks, bool sets_timers, bool lists_keys>
 struct FindOrCreate {
   const Envelope& envelope;
   MessageVerdict& verdict;
@@ -93,8 +95,8 @@ struct FindOrCreate {
   GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
     if constexpr (state_bytes<Actor>() != 0) {
       if (n == envelope.actor_type) {
-        find_or_create_in<Actor, asks, sets_timers>(ActorTable(table, layout), layout.capacity, envelope,
-                                                    verdict);
+        find_or_create_in<Actor, asks, sets_timers, lists_keys>(ActorTable(table, layout), layout.capacity,
+                                                                envelope, verdict);
       }
     }
   }
@@ -107,6 +109,28 @@ struct IncarnationOf {
   GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
     if constexpr (state_bytes<Actor>() != 0) {
       if (n == actor_type) found = ActorTable(table, layout).incarnation_of(key);
+    }
+  }
+};
+// Of the places of one type's table: see ActorTable::find_at().
+struct PlacesOf {
+  uint32_t actor_type;
+  uint32_t places = 0;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
+    if constexpr (state_bytes<Actor>() != 0) {
+      if (n == actor_type) places = ActorTable(table, layout).places();
+    }
+  }
+};
+struct FindAt {
+  uint32_t actor_type, place;
+  uint64_t& key;
+  bool found = false;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
+    if constexpr (state_bytes<Actor>() != 0) {
+      if (n == actor_type) found = ActorTable(table, layout).find_at(place, key);
     }
   }
 };
@@ -142,7 +166,7 @@ struct VisitActorsToStop {
 };
 // Finds the actors of several messages, one a thread; those that are not there are created one after the
 // other.
-template <bool asks>
+template <bool asks, bool lists_keys>
 struct FindOrCreateEach {
   bool has_one;
   const Envelope& envelope;
@@ -157,7 +181,7 @@ struct FindOrCreateEach {
       if (has_one) state = actors.find(envelope.key);
       for (uint32_t left = PollGroup::ballot(has_one && state == nullptr); left != 0; left &= left - 1) {
         if (PollGroup::rank() == lowest_bit(left)) {
-          find_or_create_in<Actor, asks, false>(actors, layout.capacity, envelope, verdict);
+          find_or_create_in<Actor, asks, false, lists_keys>(actors, layout.capacity, envelope, verdict);
           state = verdict.state;
         }
         PollGroup::sync();
@@ -178,7 +202,8 @@ GYRE_DEVICE void find_or_create(ActorList<Actors...> actors, const EngineMemory&
     return;
   }
   visit_tables(actors, memory, tables,
-               detail::FindOrCreate<any_asks<Actors...>(), any_sets_timers<Actors...>()>{envelope, verdict});
+               detail::FindOrCreate<any_asks<Actors...>(), any_sets_timers<Actors...>(),
+                                    any_sends_to_many<Actors...>()>{envelope, verdict});
 }
 
 /// Returns which incarnation of that actor there is: see ActorTable::incarnation_of(); 0 for a type without
@@ -187,6 +212,24 @@ template <class... Actors>
 GYRE_DEVICE uint32_t incarnation_of(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
                                     uint32_t actor_type, uint64_t key) {
   detail::IncarnationOf visit{actor_type, key};
+  visit_tables(actors, memory, tables, visit);
+  return visit.found;
+}
+
+/// Returns how many places the table of that type has for find_actor_at(); 0 for a type without a table.
+template <class... Actors>
+GYRE_DEVICE uint32_t places_of(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
+                               uint32_t actor_type) {
+  detail::PlacesOf visit{actor_type};
+  visit_tables(actors, memory, tables, visit);
+  return visit.places;
+}
+/// Returns ActorTable::find_at() for the table of that type. Any thread; no other one changes the table.
+/// @param key  set to the actor's key
+template <class... Actors>
+GYRE_DEVICE bool find_actor_at(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
+                               uint32_t actor_type, uint32_t place, uint64_t& key) {
+  detail::FindAt visit{actor_type, place, key};
   visit_tables(actors, memory, tables, visit);
   return visit.found;
 }
@@ -214,7 +257,8 @@ template <class... Actors>
 GYRE_DEVICE void* find_or_create_each(ActorList<Actors...> actors, const EngineMemory& memory,
                                       uint8_t* tables, uint32_t actor_type, bool has_one,
                                       const Envelope& envelope, MessageVerdict& verdict) {
-  detail::FindOrCreateEach<any_asks<Actors...>()> visit{has_one, envelope, verdict, actor_type};
+  detail::FindOrCreateEach<any_asks<Actors...>(), any_sends_to_many<Actors...>()> visit{has_one, envelope,
+                                                                                        verdict, actor_type};
   visit_tables(actors, memory, tables, visit);
   return visit.state;
 }

@@ -3,7 +3,7 @@
 //
 // Open addressing with linear probing at a load of two thirds at most, and deletion by shifting back (Knuth,
 // The Art of Computer Programming, vol. 3, 6.4, algorithm R): no tombstones, so a table never slows down with
-// age. An idle actor costs its state and 28 bytes.
+// age. An idle actor costs its state and 28 bytes; 36 where messages are handed to all actors of a type.
 #pragma once
 
 #include <gyre/device/context.hpp>
@@ -62,8 +62,9 @@ GYRE_DEVICE constexpr uint32_t capacity_of(uint32_t actors_per_worker) {
 
 /// How one type's table lies in memory: header, slots, free list, states. All of it zero: no actors.
 struct ActorTableLayout {
-  uint32_t state_bytes;  ///< a multiple of 16; 0: no table
-  uint32_t capacity;     ///< actors
+  uint32_t state_bytes;     ///< a multiple of 16; 0: no table
+  uint32_t capacity;        ///< actors
+  bool lists_keys = false;  ///< keys lie behind the states: messages are handed to all actors of the type
 
   struct Header {
     uint32_t living;   ///< actors there are
@@ -94,8 +95,12 @@ struct ActorTableLayout {
   GYRE_DEVICE constexpr uint64_t states_offset() const {
     return (free_offset() + uint64_t(capacity) * sizeof(uint32_t) + 63) / 64 * 64;
   }
+  GYRE_DEVICE constexpr uint64_t keys_offset() const {
+    return states_offset() + uint64_t(capacity) * state_bytes;
+  }
   GYRE_DEVICE constexpr uint64_t bytes() const {
-    return state_bytes == 0 ? 0 : (states_offset() + uint64_t(capacity) * state_bytes + 255) / 256 * 256;
+    const uint64_t keys_bytes = lists_keys ? uint64_t(capacity) * sizeof(uint64_t) : 0;
+    return state_bytes == 0 ? 0 : (keys_offset() + keys_bytes + 255) / 256 * 256;
   }
 };
 static_assert(sizeof(ActorTableLayout::Header) == 64 && sizeof(ActorTableLayout::Slot) == 16,
@@ -113,7 +118,8 @@ class ActorTable {
   }
   /// Room for the state of an actor that find does not find, of any content; null if there is no more.
   /// @tparam counts_incarnations  incarnation_of() is used
-  template <bool counts_incarnations = false>
+  /// @tparam lists_keys           find_at() is used
+  template <bool counts_incarnations = false, bool lists_keys = false>
   GYRE_DEVICE void* insert(uint64_t key) {
     if (header().living == layout_.capacity) return nullptr;
     const uint32_t free = header().touched - header().living;  // states in the free list
@@ -122,6 +128,7 @@ class ActorTable {
     uint32_t incarnation = 0;
     if constexpr (counts_incarnations) incarnation = ++header().created;
     slots()[slot_of(key)] = {key, index + 1, incarnation};
+    if constexpr (lists_keys) keys()[index] = key;
     return state(index);
   }
   /// Returns whether there was one with that key.
@@ -153,6 +160,16 @@ class ActorTable {
   }
   GYRE_DEVICE uint32_t living() const { return header().living; }
 
+  /// Places for find_at(): as many actors as there were at once.
+  GYRE_DEVICE uint32_t places() const { return header().touched; }
+  /// Returns whether there is an actor in a place, below places(), and sets `key` to its key. An actor keeps
+  /// its place while it lives. In a table that lists keys. Any thread.
+  GYRE_DEVICE bool find_at(uint32_t place, uint64_t& key) const {
+    key = keys()[place];
+    const Slot& slot = slots()[slot_of(key)];
+    return slot.state == place + 1;  // else its last actor is gone, perhaps for another one with its key
+  }
+
   /// The n-th slot's actor, n below slots(): its state, and its key in `key`; null where the slot is empty.
   GYRE_DEVICE void* at(uint32_t n, uint64_t& key) const {
     key = slots()[n].key;
@@ -177,6 +194,7 @@ class ActorTable {
   GYRE_DEVICE uint32_t* free_list() const {
     return reinterpret_cast<uint32_t*>(memory_ + layout_.free_offset());
   }
+  GYRE_DEVICE uint64_t* keys() const { return reinterpret_cast<uint64_t*>(memory_ + layout_.keys_offset()); }
   GYRE_DEVICE void* state(uint32_t index) const {
     return memory_ + layout_.states_offset() + uint64_t(index) * layout_.state_bytes;
   }
@@ -190,16 +208,18 @@ template <class... Actors>
 struct ActorTables;
 template <>
 struct ActorTables<> {
-  GYRE_DEVICE static constexpr uint64_t bytes(uint32_t) { return 0; }
+  GYRE_DEVICE static constexpr uint64_t bytes(uint32_t, bool = false) { return 0; }
 };
 template <class First, class... Rest>
 struct ActorTables<First, Rest...> {
-  GYRE_DEVICE static constexpr ActorTableLayout first(uint32_t actors_per_worker) {
-    return {detail::state_bytes<First>(), detail::capacity_of<First>(actors_per_worker)};
+  /// @param lists_keys  see ActorTableLayout
+  GYRE_DEVICE static constexpr ActorTableLayout first(uint32_t actors_per_worker, bool lists_keys = false) {
+    return {detail::state_bytes<First>(), detail::capacity_of<First>(actors_per_worker), lists_keys};
   }
   /// Of all their tables, for one worker: a multiple of 256.
-  GYRE_DEVICE static constexpr uint64_t bytes(uint32_t actors_per_worker) {
-    return first(actors_per_worker).bytes() + ActorTables<Rest...>::bytes(actors_per_worker);
+  GYRE_DEVICE static constexpr uint64_t bytes(uint32_t actors_per_worker, bool lists_keys = false) {
+    return first(actors_per_worker, lists_keys).bytes() +
+           ActorTables<Rest...>::bytes(actors_per_worker, lists_keys);
   }
 };
 

@@ -12,7 +12,8 @@
 //                slot for each call that may be open: replies never wait for room
 //   open calls   what those replies are for, and the asks that are to be answered later (open_calls.hpp)
 //
-// Where a handler sets timers, also their table (timer_table.hpp).
+// Where a handler sets timers, also their table (timer_table.hpp). Where one sends to many, subscriptions,
+// and the message that the worker hands to several of its actors (fan_out.hpp).
 //
 // A worker whose outbox has no room for what any handler may send is held: until messages have left it
 // handles only mail whose handlers do not send, or so few messages that there is room for them. So senders
@@ -23,6 +24,7 @@
 
 #include <gyre/bridge/placement.hpp>
 #include <gyre/device/platform.hpp>
+#include <gyre/device/worker/fan_out.hpp>
 #include <gyre/device/worker/mail_queues.hpp>
 #include <gyre/device/worker/open_calls.hpp>
 #include <gyre/device/worker/staging.hpp>
@@ -45,7 +47,8 @@ struct MailLimits {
 /// @tparam asks        a handler of the set takes gyre::Asking
 /// @tparam tells_host  a handler of the set may tell the host
 /// @tparam sets_timers a handler of the set may set timers
-template <bool asks, bool tells_host, bool sets_timers>
+/// @tparam sends_to_many a handler of the set may broadcast, publish and subscribe
+template <bool asks, bool tells_host, bool sets_timers, bool sends_to_many>
 class Mail : public MailLimits {
  public:
   /// Counts of messages; see WorkerLine.
@@ -99,8 +102,10 @@ class Mail : public MailLimits {
   /// host's ring is polled where it says no, unless the worker is held.
   /// @param most_sent  most_sent(types): how many messages the handler that RequestHead::types() names may
   ///                   send: a worker that is held handles mail for those that send none, or few
-  template <class MostSent>
-  GYRE_DEVICE_INLINE bool next(MostSent&& most_sent) {
+  /// @param find       find(actor_type, place, key): whether an actor of the type is in that place of its
+  ///                   table, and its key. Where a handler sends to many
+  template <class MostSent, class Find>
+  GYRE_DEVICE_INLINE bool next(MostSent&& most_sent, [[maybe_unused]] Find&& find) {
     bool held = is_held(), progressed = false;
     const bool may_wait = took_one_ && !held && ++passes_ % passes_between_retries != 0;
     if (outbox_.count() != 0 && !may_wait) {
@@ -123,12 +128,27 @@ class Mail : public MailLimits {
     }
     if constexpr (asks) {
       // In turns with what others sent.
-      const bool others_first = took_reply_ && (has_mail() || !queue_.empty());
+      bool others_first = took_reply_ && (has_mail() || !queue_.empty());
+      if constexpr (sends_to_many) others_first |= took_reply_ && fan_out_.is_active();
       took_reply_ = false;
       if (!held && !others_first && has_reply() && take_reply()) {
         took_reply_ = true;
         passes_held_ = 0;
         return true;
+      }
+    }
+    if constexpr (sends_to_many) {
+      if (assert_warp_uniform(fan_out_.is_active())) {
+        const FanOut::Found found = hand_out(held, most_sent, find);
+        if (found == FanOut::Found::message) {
+          passes_held_ = 0;
+          return true;
+        }
+        if (found == FanOut::Found::later) {
+          if (held && ++passes_held_ >= passes_before_spill) empty_mailbox();
+          give_back();
+          return none_taken();
+        }
       }
     }
     const auto may_take_from_queue = [&] { return !held || may_send(most_sent(types_in(queue_.front()))); };
@@ -169,6 +189,21 @@ class Mail : public MailLimits {
       if (consumer_.take(from_, 1)) consumer_.owe(from_);
     }
     ++taken_since_;
+  }
+  /// Whether the message that next() took is for several actors: begin_fan_out() is to hand it to them.
+  GYRE_DEVICE bool is_for_many() const {
+    if constexpr (sends_to_many) return FanOutHead::is_copy(message());
+    return false;
+  }
+  /// Hands the message that next() took to the actors that it is for, from the next call of next() on.
+  /// @param places_of  places_of(actor_type): how many places find() of next() knows
+  template <class PlacesOf>
+  GYRE_DEVICE void begin_fan_out(PlacesOf&& places_of) {
+    const Envelope envelope = *reinterpret_cast<const Envelope*>(message());
+    const bool is_to_topic = envelope.priority == fan_out::to_topic;
+    fan_out_.begin(is_to_topic ? subscriptions_.places() : places_of(envelope.actor_type),
+                   subscriptions_.last_number());
+    finish();
   }
   /// Takes the messages of the mailbox behind the one that next() took from it, as far as they are there,
   /// have its size, and fit.
@@ -250,30 +285,19 @@ class Mail : public MailLimits {
   // ---- Messages out
 
   /// Sends what the handler staged for actors, in its order, and clears staging. Never waits.
-  /// @param others  messages among them that are not for actors, but for the host or for timers
+  /// @param others  messages among them that are not for actors: for the host, for timers, or about topics
   GYRE_DEVICE_INLINE void send(uint32_t staged, uint32_t others) {
     staged = PollGroup::broadcast(staged);
-    GYRE_ROLLED
-    for (uint32_t first = 0; first < staged; first += PollGroup::size()) {
-      const uint32_t left = staged - first, n = left < PollGroup::size() ? left : PollGroup::size();
-      const bool has_one =
-          PollGroup::rank() < n && (others == 0 || is_to_actor(staging_.message(first + PollGroup::rank())));
-      const uint32_t to = has_one ? worker_of(staging_.message(first + PollGroup::rank())) : me_;
-      const bool may_go = has_one && to != me_ && !outbox_.has_one_for(to);
-      const Claims claims = claim(may_go, to);
-      publish(claims, to, n, [&](uint32_t k) { return staging_.message(first + k); });
-      const uint32_t to_itself = PollGroup::ballot(has_one && to == me_);
+    if constexpr (sends_to_many) {
       GYRE_ROLLED
-      for (uint32_t left = PollGroup::ballot(has_one) & ~claims.claimed; left != 0; left &= left - 1) {
-        const uint32_t k = detail::lowest_bit(left);
-        const uint32_t* const message = staging_.message(first + k);
-        const uint32_t body_bytes = MailHead::body_bytes(body_bytes_in(message));
-        if ((to_itself >> k & 1) == 0) {
-          outbox_.push(PollGroup::broadcast_from(to, k), message, body_bytes);
-        } else if (!queue_.push(message, body_bytes)) {
-          refuse(message);
-        }
+      for (uint32_t first = 0, n = 0; first < staged; first += n) {
+        n = staged - first < PollGroup::size() ? staged - first : PollGroup::size();
+        const uint32_t alone = send_copies_of_first(first, n);
+        send_range(first, first + n, others);
+        n += alone;
       }
+    } else {
+      send_range(0, staged, others);
     }
     counts_.sent += staged - others;
     PollGroup::sync();
@@ -288,8 +312,17 @@ class Mail : public MailLimits {
   GYRE_DEVICE static bool is_for_timer(const uint32_t* message) {
     return sets_timers && has_flag(message, envelope_flags::timer);
   }
+  /// Whether a staged message is what the handler asks of topics.
+  GYRE_DEVICE static bool is_for_topics(const uint32_t* message) {
+    return sends_to_many && FanOutHead::is_request(message);
+  }
   /// Whether messages wait, for slots or to be handled: the worker must go on, for nobody wakes it.
-  GYRE_DEVICE bool has_waiting() const { return outbox_.count() != 0 || !queue_.empty(); }
+  GYRE_DEVICE bool has_waiting() const {
+    if constexpr (sends_to_many) {
+      if (fan_out_.is_active()) return true;
+    }
+    return outbox_.count() != 0 || !queue_.empty();
+  }
 #if !defined(__CUDACC_RTC__)
   /// Calls `visit(worker)` for each worker that messages were published to since the last call.
   template <class Visit>
@@ -327,6 +360,15 @@ class Mail : public MailLimits {
     send(due, 0);
     // An idle worker publishes the counts of these, too.
     if (empty_polls_ > empty_polls_before_publication) empty_polls_ = 0;
+  }
+
+  // ---- Messages to many
+
+  GYRE_DEVICE Subscriptions& subscriptions() { return subscriptions_; }
+  /// An actor is gone.
+  GYRE_DEVICE void forget_receiver(uint32_t actor_type, uint64_t key) {
+    subscriptions_.remove_of(actor_type, key);
+    fan_out_.note_gone();
   }
 
   // ---- Calls
@@ -433,6 +475,7 @@ class Mail : public MailLimits {
   }
 
  private:
+  using OutboxType = typename detail::OutboxOf<sends_to_many>::Type;
   enum : uint32_t {
     empty_polls_before_publication = 8,
     // log2 of the threads that load or store a message together, a packet each, at least.
@@ -455,7 +498,7 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE Mail(const Bridge& bridge, Bridge::Place place, const EngineMemory& memory,
                    const Staging& staging)
-      : layout_{place.workers, bridge.shape.slot_bytes, place.spill_chunks, asks, sets_timers},
+      : layout_{place.workers, bridge.shape.slot_bytes, place.spill_chunks, asks, sets_timers, sends_to_many},
         begin_(MailLayout::begin(memory, place.worker, place.workers)),
         own_(begin_ + layout_.own(place.worker)),
         shape_(layout_.shape()),
@@ -475,13 +518,16 @@ class Mail : public MailLimits {
                {whole<WorkersMemory::Word>(layout_.pool_state()),
                 whole<WorkersMemory::Word>(layout_.pool_links()), layout_.chunks},
                layout_.queue_stride()),
-        outbox_(own_ + layout_.outbox(), staging_.at<uint32_t>(staging_.layout.waits()), layout_),
+        outbox_(own_ + layout_.outbox(), staging_.at<uint32_t>(staging_.layout.waits()), layout_,
+                own_ + layout_.outbox_receivers()),
         next_slot_(mailboxes_.rings.ring(me_), shape_),
         reply_rings_{reinterpret_cast<Packet*>(begin_ + layout_.reply_rings()),
                      reinterpret_cast<uint64_t*>(begin_ + layout_.reply_tails()), layout_.reply_shape()},
         replies_(reply_rings_, me_),
         calls_(own_ + layout_.open_call_table(), &staging_.open_calls(), me_),
-        timers_(own_ + layout_.timer_table(), layout_.queue_stride(), staging_) {}
+        timers_(own_ + layout_.timer_table(), layout_.queue_stride(), staging_),
+        subscriptions_(own_ + layout_.subscription_table(), staging_),
+        fan_out_(own_ + layout_.fan_out_in_hand(), staging_) {}
 
   GYRE_DEVICE static Staging of_all_workers(Staging staging, uint32_t workers) {
     staging.layout.workers = workers;
@@ -491,6 +537,9 @@ class Mail : public MailLimits {
     return (reinterpret_cast<const Envelope*>(message)->flags & flag) != 0;
   }
   GYRE_DEVICE static bool is_to_actor(const uint32_t* message) {
+    if constexpr (sends_to_many) {
+      if (FanOutHead::is_request(message)) return false;
+    }
     if constexpr (!tells_host && !sets_timers) return true;
     return !has_flag(message, envelope_flags::to_host | envelope_flags::timer);
   }
@@ -531,6 +580,9 @@ class Mail : public MailLimits {
   // A message finds no memory to wait in. Who asked is told.
   GYRE_DEVICE void refuse(const uint32_t* message) {
     ++counts_.refused;
+    if constexpr (sends_to_many) {
+      if (FanOutHead::is_copy(message)) return;
+    }
     if constexpr (asks) {
       const Envelope envelope = *reinterpret_cast<const Envelope*>(message);
       if (envelope.message_type == call_message::answer) return fail(calls_.find(envelope.correlation));
@@ -558,6 +610,7 @@ class Mail : public MailLimits {
       reply_packet_.stamp = 0;  // the next poll loads it again
       return false;
     }
+    if constexpr (sends_to_many) fan_out_.forget_message_in_hand();
     replies_.advance();
     load();
     const Envelope reply = *reinterpret_cast<const Envelope*>(message);
@@ -586,6 +639,80 @@ class Mail : public MailLimits {
     from_ = from_reply_ring;
     note_taken();
     return true;
+  }
+  // Takes the message for the next actor that it is for.
+  template <class MostSent, class Find>
+  GYRE_DEVICE_INLINE FanOut::Found hand_out(bool held, MostSent& most_sent, Find& find) {
+    const Envelope copy = fan_out_.envelope();
+    const bool is_to_topic = copy.priority == fan_out::to_topic;
+    const uint32_t types = copy.actor_type | uint32_t(copy.message_type) << 16;
+    const FanOut::Found found = fan_out_.next(
+        [&](uint32_t place, FanOut::Receiver& receiver) {
+          if (is_to_topic) return fan_out_.find_subscriber(subscriptions_, place, receiver);
+          receiver.types = types;
+          return find(uint32_t(copy.actor_type), place, receiver.key);
+        },
+        [&](uint32_t of_receiver) { return !held || may_send(most_sent(of_receiver)); });
+    if (found == FanOut::Found::message) {
+      if (held) left_while_held_ -= most_sent(types_in(message()));
+      ++counts_.sent;  // processed or failed as any message to one actor
+      from_ = me_;
+      note_taken();
+    } else if (found == FanOut::Found::none) {
+      ++counts_.processed;  // the copy
+    }
+    return found;
+  }
+  // Sends the staged messages from number `first` to `end`, of which none is for several actors.
+  GYRE_DEVICE_INLINE void send_range(uint32_t first, uint32_t end, uint32_t others) {
+    GYRE_ROLLED
+    for (; first < end; first += PollGroup::size()) {
+      const uint32_t left = end - first, n = left < PollGroup::size() ? left : PollGroup::size();
+      const bool has_one =
+          PollGroup::rank() < n && (others == 0 || is_to_actor(staging_.message(first + PollGroup::rank())));
+      const uint32_t to = has_one ? worker_of(staging_.message(first + PollGroup::rank())) : me_;
+      const bool may_go = has_one && to != me_ && !outbox_.has_one_for(to);
+      const Claims claims = claim(may_go, to);
+      publish(claims, to, n, [&](uint32_t k) { return staging_.message(first + k); });
+      const uint32_t to_itself = PollGroup::ballot(has_one && to == me_);
+      GYRE_ROLLED
+      for (uint32_t left = PollGroup::ballot(has_one) & ~claims.claimed; left != 0; left &= left - 1) {
+        const uint32_t k = detail::lowest_bit(left);
+        const uint32_t* const message = staging_.message(first + k);
+        const uint32_t body_bytes = MailHead::body_bytes(body_bytes_in(message));
+        if ((to_itself >> k & 1) == 0) {
+          outbox_.push(PollGroup::broadcast_from(to, k), message, body_bytes);
+        } else if (!queue_.push(message, body_bytes)) {
+          refuse(message);
+        }
+      }
+    }
+  }
+  // Sends the first of the next staged messages if it is for several actors.
+  // @param n  staged messages that are left, up to a row; set to how many come before the next one that is
+  // for
+  //           several actors
+  // @returns 1 if the first one was sent; else 0
+  GYRE_DEVICE_INLINE uint32_t send_copies_of_first(uint32_t first, uint32_t& n) {
+    const uint32_t rank = PollGroup::rank();
+    const uint32_t copies =
+        PollGroup::ballot(rank < n && FanOutHead::is_copy(staging_.message(first + rank)));
+    if (copies == 0) return 0;
+    n = detail::lowest_bit(copies);
+    if (n != 0) return 0;
+    const uint32_t* const message = staging_.message(first);
+    const uint32_t body_bytes = MailHead::body_bytes(body_bytes_in(message));
+    if (!queue_.push(message, body_bytes)) refuse(message);
+    if (assert_warp_uniform(layout_.workers != 1)) {
+      outbox_.send_to_others(me_, message, body_bytes,
+                             [&](bool has_one, uint32_t to, typename OutboxType::MessageOf message_of) {
+                               const Claims claims = claim(has_one, to);
+                               publish(claims, to, PollGroup::size(), message_of);
+                               return claims.claimed;
+                             });
+    }
+    counts_.sent += layout_.workers - 1;
+    return 1;
   }
   // Returns false.
   GYRE_DEVICE bool none_taken() {
@@ -674,7 +801,7 @@ class Mail : public MailLimits {
   // Sends of the outbox what can be sent now; returns how many messages.
   GYRE_DEVICE_INLINE uint32_t send_waiting() {
     return outbox_.send_each([&](const uint32_t* message) { return worker_of(message); },
-                             [&](bool has_one, uint32_t to, Outbox::MessageOf message_of) {
+                             [&](bool has_one, uint32_t to, typename OutboxType::MessageOf message_of) {
                                const Claims claims = claim(has_one, to);
                                publish(claims, to, PollGroup::size(), message_of);
                                return claims.claimed;
@@ -683,6 +810,7 @@ class Mail : public MailLimits {
   // Moves up to a row of messages from the mailbox to the queue, so that others can send. Where there is no
   // memory for them they are refused: without that two workers might wait for each other for ever.
   GYRE_DEVICE_INLINE void empty_mailbox() {
+    if constexpr (sends_to_many) fan_out_.forget_message_in_hand();
     GYRE_ROLLED
     for (uint32_t n = 0; n < most_in_a_row && has_mail() && take_from_mailbox(); ++n) {
       const uint32_t body_bytes = body_bytes_in(message());
@@ -786,12 +914,14 @@ class Mail : public MailLimits {
   MailLayout::Producer producer_;
   MailLayout::Consumer consumer_;
   MailQueue queue_;
-  Outbox outbox_;
+  OutboxType outbox_;
   RingCursor<WorkersMemory> next_slot_;
   WorkerRings<WorkersMemory> reply_rings_;
   ReplyRing<WorkersMemory> replies_;
   OpenCalls calls_;
   TimerTable timers_;
+  Subscriptions subscriptions_;
+  FanOut fan_out_;
   Packet packet_{};           // of the next slot, that this thread has loaded
   Packet reply_packet_{};     // the first one of the reply ring's next slot
   uint32_t moved_ = 0;        // messages in the queue that were moved out of the mailbox

@@ -20,6 +20,8 @@ struct MailLayout {
     open_call_bytes = 80,
     timers = 256,  ///< of a worker
     timer_bytes = 32,
+    subscriptions = 1024,  ///< of a worker
+    subscription_bytes = 40,
     alignment = 128
   };
 
@@ -31,7 +33,8 @@ struct MailLayout {
   uint32_t slot_bytes;
   uint32_t chunks;    ///< that all workers share: see ChunkPool
   bool asks = false;  ///< a handler of the set takes gyre::Asking: workers have reply rings and open calls
-  bool sets_timers = false;  ///< a handler of the set may set timers
+  bool sets_timers = false;    ///< a handler of the set may set timers
+  bool sends_to_many = false;  ///< a handler of the set may broadcast, publish and subscribe
 
   /// A mailbox: slots for all that workers are granted, and as many again or fewer to spare.
   GYRE_DEVICE constexpr RingShape shape() const {
@@ -89,8 +92,22 @@ struct MailLayout {
   GYRE_DEVICE constexpr uint64_t timer_table_bytes() const {
     return timers * (timer_bytes + uint64_t(queue_stride()) * sizeof(uint32_t));
   }
-  GYRE_DEVICE constexpr uint64_t own_bytes() const {
+  /// What is for messages to many: subscriptions, the message in hand, and for each message of the outbox a
+  /// bitmap of the workers that it has not been sent to.
+  GYRE_DEVICE constexpr uint64_t subscription_table() const {
     return timer_table() + (sets_timers ? rounded(timer_table_bytes()) : 0);
+  }
+  GYRE_DEVICE constexpr uint64_t fan_out_in_hand() const {
+    return subscription_table() + rounded(uint64_t(subscriptions) * subscription_bytes);
+  }
+  GYRE_DEVICE constexpr uint64_t outbox_receivers() const {
+    return fan_out_in_hand() + rounded(queue_stride() * sizeof(uint32_t));
+  }
+  GYRE_DEVICE constexpr uint64_t outbox_receivers_bytes() const {
+    return outbox_messages * Consumer::owed_words(workers) * sizeof(uint32_t);
+  }
+  GYRE_DEVICE constexpr uint64_t own_bytes() const {
+    return sends_to_many ? outbox_receivers() + rounded(outbox_receivers_bytes()) : subscription_table();
   }
 
   // From outbox() on.

@@ -33,7 +33,7 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::turn_with_mail(Pause pause) {
       is_mail = outcome == PollOutcome::nothing && mail_.found() && next_mail();
     }
     if (is_mail) {
-      if (handle_answer()) return PollOutcome::message;
+      if (handle_for_worker()) return PollOutcome::message;
       begin_mail();
       outcome = PollOutcome::message;
     }
@@ -78,7 +78,7 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause paus
   Prefetch<1> next;
   bool fast = true;
   if (is_mail) {
-    if (handle_answer()) return PollOutcome::message;
+    if (handle_for_worker()) return PollOutcome::message;
     begin_mail();
     if (handle_mail_together()) return PollOutcome::message;
     fast = admit_mail();
@@ -118,7 +118,7 @@ template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::next_mail_for_handlers() {
   bool is_mail = next_mail();
   GYRE_ROLLED
-  while (is_mail && handle_answer()) is_mail = next_mail();
+  while (is_mail && handle_for_worker()) is_mail = next_mail();
   return is_mail;
 }
 // Takes a message of an actor, if it is its turn. Polling threads.
@@ -132,8 +132,11 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::take_mail() {
     mail_.note_quiet();
     return false;
   }
-  return assert_warp_uniform(
-      mail_.next([](uint32_t types) { return most_sent_by_handler(ActorList<Actors...>{}, types); }));
+  return assert_warp_uniform(mail_.next(
+      [](uint32_t types) { return most_sent_by_handler(ActorList<Actors...>{}, types); },
+      [this](uint32_t actor_type, uint32_t place, uint64_t& key) {
+        return find_actor_at(ActorList<Actors...>{}, shared_->memory, actors_, actor_type, place, key);
+      }));
 }
 
 // Makes the message of an actor that was taken the one in hand: admit_mail(), handle_message() and end_mail()
@@ -287,6 +290,7 @@ GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
     mail_.staged_for_timers = context.staged_for_timers();
     mail_.timers_set = context.timers_set();
   }
+  if constexpr (sends_to_many()) mail_.staged_for_topics = context.staged_for_topics();
   mail_.spawned = context.spawned();
   if constexpr (asks()) {
     mail_.opened = context.opened();
@@ -322,8 +326,9 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
     if (polls() && assert_warp_uniform(mail_.staged != 0)) {
       send_staged_to_host();
       obey_staged_for_timers();
+      obey_staged_for_topics();
       const uint64_t sent_before = mail_.sent();
-      mail_.send(mail_.staged, mail_.staged_to_host + mail_.staged_for_timers);
+      mail_.send(mail_.staged, mail_.staged_to_host + mail_.staged_for_timers + mail_.staged_for_topics);
       count_sent(head().types() & 0xffff, mail_.sent() - sent_before, PollGroup::rank() == 0);
     }
   } else {  // a thread may have staged more than this one knows
@@ -335,6 +340,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
   mail_.staged = 0;
   mail_.staged_to_host = 0;
   mail_.staged_for_timers = 0;
+  if constexpr (sends_to_many()) mail_.staged_for_topics = 0;
 }
 // Sets and cancels timers as the handler asked. Polling threads.
 template <class... Actors>
@@ -346,6 +352,19 @@ GYRE_DEVICE void Worker<Actors...>::obey_staged_for_timers() {
     GYRE_ROLLED
     for (uint32_t n = 0; n < staged; ++n) {
       if (assert_warp_uniform(mail_.is_for_timer(staging().message(n)))) mail_.timers().obey(n, now);
+    }
+  }
+}
+// Subscribes to topics as the handler asked. Polling threads.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::obey_staged_for_topics() {
+  if constexpr (sends_to_many()) {
+    if (!assert_warp_uniform(PollGroup::broadcast(mail_.staged_for_topics) != 0)) return;
+    const uint32_t staged = PollGroup::broadcast(mail_.staged);
+    GYRE_ROLLED
+    for (uint32_t n = 0; n < staged; ++n) {
+      const uint32_t* const message = staging().message(n);
+      if (assert_warp_uniform(mail_.is_for_topics(message))) mail_.subscriptions().obey(message);
     }
   }
 }
@@ -399,11 +418,20 @@ GYRE_DEVICE void Worker<Actors...>::count_deferred() {
   }
 }
 
-// Handles the mail that was taken if it is for the worker itself: the answer to an ask that it keeps. Polling
-// threads.
+// Handles the mail that was taken if it is for the worker itself: the answer to an ask that it keeps, or a
+// message that it is to hand to several actors. Polling threads.
 // @returns false, with nothing done, if it is for an actor
 template <class... Actors>
-GYRE_DEVICE bool Worker<Actors...>::handle_answer() {
+GYRE_DEVICE bool Worker<Actors...>::handle_for_worker() {
+  if constexpr (sends_to_many()) {
+    if (assert_warp_uniform(mail_.is_for_many())) {
+      requests_.request_command();
+      mail_.begin_fan_out([this](uint32_t actor_type) {
+        return places_of(ActorList<Actors...>{}, shared_->memory, actors_, actor_type);
+      });
+      return true;
+    }
+  }
   if constexpr (asks()) {
     uint32_t* const message = mail_.message();
     const Envelope answer = *reinterpret_cast<const Envelope*>(message);

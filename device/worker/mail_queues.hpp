@@ -201,7 +201,7 @@ class Outbox {
     return sent;
   }
 
- private:
+ protected:
   // A permutation of the places: of the messages in their order, then the free ones.
   GYRE_DEVICE uint16_t* order() const { return reinterpret_cast<uint16_t*>(memory_); }
   // Places that a pass over the messages freed.

@@ -232,6 +232,9 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
   if constexpr (sets_timers()) {
     if (is_gone && polls()) mail_.timers().cancel_of(envelope.actor_type, envelope.key);
   }
+  if constexpr (sends_to_many()) {
+    if (is_gone && polls()) mail_.forget_receiver(envelope.actor_type, envelope.key);
+  }
 }
 
 template <class... Actors>

@@ -148,6 +148,8 @@ struct Staging {
   GYRE_DEVICE uint32_t& host_room() const { return memory[5]; }
   /// Keys that actors of this worker gave to those that they created.
   GYRE_DEVICE uint64_t& spawned() const { return *at<uint64_t>(6); }
+  /// Subscriptions of the worker's actors.
+  GYRE_DEVICE uint32_t& subscriptions() const { return memory[9]; }
   /// Timers of the worker that are set; those that were ever set.
   GYRE_DEVICE uint32_t& timers() const { return memory[8]; }
   GYRE_DEVICE uint64_t& timers_ever() const { return *at<uint64_t>(10); }

@@ -12,6 +12,7 @@
 //   mail_path.hpp     how the worker takes one
 //   open_calls.hpp    asks between actors whose reply is still to come
 //   timer_table.hpp   messages that actors send later
+//   fan_out.hpp       messages for many actors
 #pragma once
 
 #include <gyre/bridge/region.hpp>
@@ -48,9 +49,9 @@ enum class Named : uint32_t {
   several    // several of actors, of one type
 };
 // What a worker that has mail remembers of the message in hand.
-template <bool asks, bool tells_host, bool sets_timers>
-struct MailInHand : Mail<asks, tells_host, sets_timers> {
-  using Mail<asks, tells_host, sets_timers>::Mail;
+template <bool asks, bool tells_host, bool sets_timers, bool sends_to_many>
+struct MailInHand : Mail<asks, tells_host, sets_timers, sends_to_many> {
+  using Mail<asks, tells_host, sets_timers, sends_to_many>::Mail;
   GYRE_DEVICE Named in_hand() const { return is_in_hand ? Named::of_actor : Named::of_host; }
   bool is_in_hand = false;  // the message in hand is of another actor, not of the host
   Named named = Named::of_host;
@@ -64,25 +65,26 @@ struct MailInHand : Mail<asks, tells_host, sets_timers> {
   bool deferred = false;               // it has not answered the ask in hand, which another handler does
   Named expected_of = Named::of_host;  // the side that the worker's expected message is of
   ExpectedMessage other_expected;      // of the other side
+  uint32_t staged_for_topics = 0;      // messages of the handler that say what its actor subscribes to
 };
 // Stands for it in a worker that has none.
 struct NoMail {
   GYRE_DEVICE NoMail(const Bridge&, const EngineMemory&, const Staging&) {}
 };
-template <bool sends, bool asks, bool tells_host, bool sets_timers>
+template <bool sends, bool asks, bool tells_host, bool sets_timers, bool sends_to_many>
 struct Sends {
   using HandlerContext = Context;
   using MailType = NoMail;
 };
-template <bool tells_host, bool sets_timers>
-struct Sends<true, false, tells_host, sets_timers> {
+template <bool tells_host, bool sets_timers, bool sends_to_many>
+struct Sends<true, false, tells_host, sets_timers, sends_to_many> {
   using HandlerContext = SendingContext;
-  using MailType = MailInHand<false, tells_host, sets_timers>;
+  using MailType = MailInHand<false, tells_host, sets_timers, sends_to_many>;
 };
-template <bool tells_host, bool sets_timers>
-struct Sends<true, true, tells_host, sets_timers> {
+template <bool tells_host, bool sets_timers, bool sends_to_many>
+struct Sends<true, true, tells_host, sets_timers, sends_to_many> {
   using HandlerContext = AskingContext;
-  using MailType = MailInHand<true, tells_host, sets_timers>;
+  using MailType = MailInHand<true, tells_host, sets_timers, sends_to_many>;
 };
 
 }  // namespace detail
@@ -265,6 +267,7 @@ class Worker {
   GYRE_DEVICE static constexpr bool asks() { return any_asks<Actors...>(); }
   GYRE_DEVICE static constexpr bool tells_host() { return any_tells_host<Actors...>(); }
   GYRE_DEVICE static constexpr bool sets_timers() { return any_sets_timers<Actors...>(); }
+  GYRE_DEVICE static constexpr bool sends_to_many() { return any_sends_to_many<Actors...>(); }
   // Lists the replies of one type; returns where the next one's go.
   template <class Actor, class... States>
   GYRE_DEVICE static uint64_t* list_replies(Awaits<States...>, uint32_t actor_type, uint64_t* reply) {
@@ -281,7 +284,7 @@ class Worker {
     return compares_packets && ((side_by_side<Types>() != SideBySide::none) || ...);
   }
   using SendsType = detail::Sends<any_sends<Actors...>(), any_asks<Actors...>(), any_tells_host<Actors...>(),
-                                  any_sets_timers<Actors...>()>;
+                                  any_sets_timers<Actors...>(), any_sends_to_many<Actors...>()>;
   using HandlerContext = typename SendsType::HandlerContext;
   using MailType = typename SendsType::MailType;
 
@@ -554,12 +557,13 @@ class Worker {
   GYRE_DEVICE void update_host_room();
   GYRE_DEVICE void send_staged_to_host();
   GYRE_DEVICE void obey_staged_for_timers();
+  GYRE_DEVICE void obey_staged_for_topics();
   GYRE_DEVICE void count_tell(bool processed);
   GYRE_DEVICE void count_sent(uint32_t actor_type, uint64_t n, bool counts_it) const;
   GYRE_DEVICE void count_mail_processed(uint32_t actor_type, uint32_t n);
   GYRE_DEVICE void count_deferred();
   GYRE_DEVICE bool answers_now(bool is_ask) const;
-  GYRE_DEVICE bool handle_answer();
+  GYRE_DEVICE bool handle_for_worker();
   GYRE_DEVICE void answer_call(OpenCall& call, uint8_t flags, uint32_t* message, uint32_t body_bytes);
   GYRE_DEVICE void end_failing_calls();
 

@@ -94,6 +94,7 @@ enum {
   GYRE_OPEN_CALLS_FULL = 35,
   GYRE_ACTOR_STOPPED = 36,
   GYRE_TIMERS_FULL = 37,
+  GYRE_SUBSCRIPTIONS_FULL = 38,
   /* States of the whole runtime. */
   GYRE_WORKER_STUCK = 40,
   /* Errors of this interface. The numbers above are those of gyre::Status. */

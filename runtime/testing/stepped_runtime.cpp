@@ -50,6 +50,12 @@ std::vector<uint64_t> taken_of(const HandlerCounts* counts, size_t handlers) {
   return taken;
 }
 
+// Messages between actors that have ended.
+uint64_t mail_ended_of(const HostBridge& bridge) {
+  const WorkerLine& line = *bridge.bridge().worker_line;
+  return Memory::load_relaxed(line.mail_processed) + Memory::load_relaxed(line.mail_failed);
+}
+
 // That ended well.
 uint64_t processed_of(const HandlerCounts* counts, size_t handlers) {
   uint64_t all = 0;
@@ -168,7 +174,8 @@ class SteppedRuntime::State final : public detail::Stepper, public std::enable_s
   static TestEngine& engine_of(detail::Core& core);
   std::optional<Step> step(uint32_t worker, uint32_t polls);
   Step describe(detail::Core& core, uint32_t worker, uint64_t first_ticket, uint64_t tickets,
-                const std::vector<uint64_t>& taken_before, uint64_t processed_before) const;
+                const std::vector<uint64_t>& taken_before, uint64_t processed_before,
+                uint64_t mail_ended_before) const;
   std::string message_name(uint16_t actor_type, uint16_t message_type) const;
 
   const ActorSet actors_;
@@ -233,7 +240,7 @@ std::optional<Step> SteppedRuntime::State::step(uint32_t worker, uint32_t polls)
   const HandlerCounts* const counts = engine.counts(worker);
   const uint64_t first_ticket = bridge.consumed();
   const std::vector<uint64_t> taken = taken_of(counts, handlers);
-  const uint64_t processed = processed_of(counts, handlers);
+  const uint64_t processed = processed_of(counts, handlers), mail_ended = mail_ended_of(bridge);
   for (uint32_t poll = 0; poll < polls; ++poll) {
     PollOutcome outcome = PollOutcome::nothing;
     try {
@@ -243,7 +250,8 @@ std::optional<Step> SteppedRuntime::State::step(uint32_t worker, uint32_t polls)
       throw;
     }
     if (outcome != PollOutcome::message) continue;
-    Step done = describe(*core, worker, first_ticket, bridge.consumed() - first_ticket, taken, processed);
+    Step done =
+        describe(*core, worker, first_ticket, bridge.consumed() - first_ticket, taken, processed, mail_ended);
     do_work_of_threads();
     return done;
   }
@@ -260,7 +268,7 @@ std::string SteppedRuntime::State::message_name(uint16_t actor_type, uint16_t me
 // took it, and its last-words record which actor, if the message was processed.
 Step SteppedRuntime::State::describe(detail::Core& core, uint32_t worker, uint64_t first_ticket,
                                      uint64_t tickets, const std::vector<uint64_t>& taken_before,
-                                     uint64_t processed_before) const {
+                                     uint64_t processed_before, uint64_t mail_ended_before) const {
   const detail::HostSide& host = core.host();
   const HostBridge& bridge = host.bridges[worker];
   Step step;
@@ -285,7 +293,10 @@ Step SteppedRuntime::State::describe(detail::Core& core, uint32_t worker, uint64
   const std::vector<uint64_t> taken = taken_of(counts, handlers.size());
   const auto changed = std::mismatch(taken.begin(), taken.end(), taken_before.begin()).first;
   if (changed == taken.end()) {
-    step.message = "an answer for an ask that it holds";
+    const bool is_for_many =
+        actors_.sends_to_many() && (!actors_.asks() || mail_ended_of(bridge) == mail_ended_before);
+    step.message =
+        is_for_many ? "a message that it hands to many actors" : "an answer for an ask that it holds";
     return step;
   }
   const Packet last = Memory::load(bridge.bridge().last_words->packet);

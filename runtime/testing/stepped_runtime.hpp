@@ -28,8 +28,8 @@ class Order {
 /// Says what a worker did in one step.
 struct Step {
   uint32_t worker = 0;
-  /// The actor type's qualified name; empty if the worker itself took the message: a control message, or the
-  /// answer to an ask that another actor answers.
+  /// The actor type's qualified name; empty if the worker itself took the message: a control message, the
+  /// answer to an ask that another actor answers, or a message that it hands to many actors from then on.
   std::string actor;
   /// The actor's key; empty if it is not known: of a message between actors that failed.
   std::optional<uint64_t> key;

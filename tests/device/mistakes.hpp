@@ -76,6 +76,24 @@ struct Sender {
     GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Ball::Reader) {
       ctx.tell_host<view::Ball>([](view::Ball::Builder){});
     }
+#elif MISTAKE == 13
+    // names: gyre::SendingContext, gyre_rally::view::Ball
+    // says: the handler's context says that it sends to many: gyre::Sending<N, gyre::ToMany>& ctx
+    GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Ball::Reader) {
+      ctx.publish(gyre::Topic<view::Ball>{1}, [](view::Ball::Builder){});
+    }
+#elif MISTAKE == 14
+    // names: gyre_rally::Pong, gyre_rally::view::Rest
+    // says: the actor at that address has no handler for the message: add on()
+    GYRE_DEVICE void on(gyre::Sending<1, gyre::ToMany>& ctx, view::Ball::Reader) {
+      ctx.broadcast<view::Rest, Pong>([](view::Rest::Builder){});
+    }
+#elif MISTAKE == 15
+    // names: gyre_mistakes::Sender, check_can_be_broadcast_to
+    // says: the actor's type has no state, so that workers know none of its actors; give it a member
+    GYRE_DEVICE void on(gyre::Sending<1, gyre::ToMany>& ctx, view::Ball::Reader) {
+      ctx.broadcast<view::Ball, Sender>([](view::Ball::Builder){});
+    }
 #else
     GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Ball::Reader) {
       ctx.tell<view::Ball>(gyre::Address<Keeper>{1}, [](view::Ball::Builder) {});

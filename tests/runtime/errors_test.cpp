@@ -37,7 +37,8 @@ constexpr Status every_status[] = {Status::ok,
                                    Status::mailbox_full,
                                    Status::open_calls_full,
                                    Status::actor_stopped,
-                                   Status::timers_full};
+                                   Status::timers_full,
+                                   Status::subscriptions_full};
 }
 
 TEST_CASE("each status has a name of its own, and its message begins with it") {
@@ -59,6 +60,7 @@ TEST_CASE("messages carry the actual numbers") {
   CHECK(Failure{Status::mailbox_full, 12}.message().find("worker 12") != std::string::npos);
   CHECK(Failure{Status::open_calls_full, 256}.message().find("256") != std::string::npos);
   CHECK(Failure{Status::timers_full, 256}.message().find("256") != std::string::npos);
+  CHECK(Failure{Status::subscriptions_full, 1024}.message().find("1024") != std::string::npos);
   CHECK(Failure{Status::scratch_full, 64, 80, 64}.message().find("80 bytes of scratch") != std::string::npos);
 }
 

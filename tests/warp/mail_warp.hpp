@@ -48,7 +48,12 @@ class MailWarp {
       : shape_(shape),
         region_(1 << 18),
         tables_(1 << 14),
-        mail_{2, shape.slot_bytes, spill_chunks, any_asks<Actors...>(), any_sets_timers<Actors...>()} {
+        mail_{2,
+              shape.slot_bytes,
+              spill_chunks,
+              any_asks<Actors...>(),
+              any_sets_timers<Actors...>(),
+              any_sends_to_many<Actors...>()} {
     warp::fibers = {};
     RegionLayout layout;
     layout.workers = 2;
@@ -127,10 +132,17 @@ class MailWarp {
   /// @returns whether there was room
   bool tell(uint16_t actor, uint64_t key, uint64_t number, uint32_t size, std::mt19937_64& random,
             uint64_t correlation = 99, uint8_t flags = 0) {
+    return send_letter({correlation, 0, 0, key, actor, 0, 0, 0, flags}, key, number, size, random);
+  }
+  /// Sends a letter under any envelope, as the other worker.
+  /// @param first  the letter's first number
+  /// @returns whether there was room
+  bool send_letter(Envelope envelope, uint64_t first, uint64_t number, uint32_t size,
+                   std::mt19937_64& random) {
     if (producer_.room(0, 1) == 0) return false;
-    std::vector<uint64_t> body = body_of(key, number, size);
-    for (uint32_t i = 0; i < size; ++i) body.push_back(element(key, number, i));
-    Envelope envelope{correlation, uint32_t(body.size() * 8), 0, key, actor, 0, 0, 0, flags};
+    std::vector<uint64_t> body = body_of(first, number, size);
+    for (uint32_t i = 0; i < size; ++i) body.push_back(element(first, number, i));
+    envelope.body_bytes = uint32_t(body.size() * 8);
     MailHead::mark(envelope, 1, 0);
     publish_slowly(mailboxes_.rings, producer_.claim(0, 1), envelope, body.data(), body.size() * 8, random);
     return true;

@@ -9,6 +9,7 @@
 #include <gyre/runtime/cuda/program.hpp>
 #include <gyre_asking_actors_sources.hpp>
 #include <gyre_clock_actors_sources.hpp>
+#include <gyre_crowd_actors_sources.hpp>
 #include <gyre_handlers_actors_sources.hpp>
 #include <gyre_ledger_actors_sources.hpp>
 #include <gyre_mirror_actors_sources.hpp>
@@ -27,6 +28,7 @@
 #include "support/abacus.hpp"
 #include "support/actors/asking.hpp"
 #include "support/actors/clock.hpp"
+#include "support/actors/crowd.hpp"
 #include "support/actors/handlers.hpp"
 #include "support/actors/ledger.hpp"
 #include "support/actors/mirror.hpp"
@@ -308,7 +310,7 @@ TEST_CASE("NVRTC names actor and message of what handlers cannot send, and of br
       CHECK(error.find(says) != std::string::npos);
     }
   }
-  CHECK(mistakes == 12);
+  CHECK(mistakes == 15);
 }
 
 TEST_CASE("actors that know each other by their protocols compile", "[.slow]") {
@@ -463,6 +465,7 @@ TEST_CASE("a launch reserves as much shared memory for messages as a worker lays
   check_message_bytes<gyre_telling::Asker>(gyre_telling_actors::sources);
   check_message_bytes<gyre_clock::Clock, gyre_clock::Bell, gyre_clock::Metronome>(gyre_clock_actors::sources);
   check_message_bytes<gyre_clock::Bell, gyre_clock::ClockThatAsks>(gyre_clock_actors::sources);
+  check_message_bytes<gyre_crowd::Caller, gyre_crowd::Hearer, gyre_crowd::Other>(gyre_crowd_actors::sources);
 }
 
 TEST_CASE("actors that set timers compile, and the module says so") {
@@ -479,6 +482,28 @@ TEST_CASE("actors that set timers compile, and the module says so") {
   const uint64_t bytes = MailLayout::timers * (MailLayout::timer_bytes + uint64_t(64));
   const auto silent = ActorSet::of<Bell>(gyre_clock_actors::sources);
   CHECK(actors.mail_bytes({.workers = 2}) >= silent.mail_bytes({.workers = 2}) + 2 * bytes);
+}
+
+TEST_CASE("actors that send to many compile, and the module says so") {
+  if (gyre_test::without_nvrtc()) return;
+  using namespace gyre_crowd;
+  const auto actors = ActorSet::of<Chatter, Other>(gyre_crowd_actors::sources);
+  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 32);
+  CHECK(kernel.log.empty());
+  check_description(kernel, actors.description());
+  CHECK(actors.sends_to_many());
+  CHECK(actors.description()[0].sends_to_many());
+  CHECK_FALSE(actors.description()[1].sends_to_many());
+  // A table of subscriptions for each worker, and a key for each actor.
+  const auto others = ActorSet::of<Other>(gyre_crowd_actors::sources);
+  const auto clocks = ActorSet::of<gyre_clock::Bell>(gyre_clock_actors::sources);
+  CHECK_FALSE(others.sends_to_many());
+  const uint64_t bytes = uint64_t(MailLayout::subscriptions) * MailLayout::subscription_bytes;
+  CHECK(actors.mail_bytes({.workers = 2}) >= clocks.mail_bytes({.workers = 2}) + 2 * bytes);
+  constexpr uint32_t room = 1000;
+  const uint64_t tables = ActorTables<Chatter, Other>::bytes(room, true);
+  CHECK(actors.actor_bytes(room) == tables);
+  CHECK(tables >= ActorTables<Chatter, Other>::bytes(room) + 2 * room * sizeof(uint64_t) - 2 * 256);
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {
