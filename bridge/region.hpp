@@ -90,6 +90,10 @@ struct alignas(256) WorkerLine {
   uint64_t timers_set;        ///< that its handlers set
   uint64_t timers_done;       ///< one-shot timers that have sent their message
   uint64_t timers_cancelled;  ///< by a handler, by a drain, or because their actor is gone
+  // Of bodies that do not fit a slot; stored with those.
+  uint64_t bodies_taken;    ///< chunks that its handlers, timers and replies took
+  uint64_t bodies_freed;    ///< chunks that it gave back
+  uint64_t bodies_refused;  ///< messages for whose body there was no chunk
 };
 
 /// Returns how many slots of a worker's D2H ring are kept for its handlers' messages to the host, in sets
@@ -152,7 +156,9 @@ struct alignas(128) RegionHeader {
   uint64_t arena_bytes;
   uint64_t inbound_offset;  ///< bytes from the region's start
   uint64_t inbound_stride;  ///< bytes from one worker's inbound part to the next
-  uint64_t spill_chunks;    ///< of initialise_region()
+  uint64_t spill_chunks;    ///< MailChunks
+  uint32_t body_chunks;     ///< MailChunks
+  uint32_t body_bytes;      ///< MailChunks
 };
 static_assert(sizeof(HostLine) == 128 && sizeof(CommandLine) == 128 && sizeof(WorkerLine) == 256 &&
                   sizeof(LastWords) == 128 && sizeof(RegionHeader) == 128 && sizeof(RingShape) == 16 &&
@@ -163,7 +169,14 @@ static_assert(offsetof(RegionHeader, shape) == 32 && offsetof(RegionHeader, inbo
               "the region's fields lie alike on both sides");
 
 inline constexpr uint64_t region_magic = 0x4779726552656731ull;  // "GyreReg1"
-inline constexpr uint32_t region_version = 9;
+inline constexpr uint32_t region_version = 10;
+
+/// What the engine's memory has of chunks for messages between actors.
+struct MailChunks {
+  uint32_t spill = 0;       ///< for messages that wait: see ChunkPool
+  uint32_t bodies = 0;      ///< for bodies that do not fit a slot: see BodyPool
+  uint32_t body_bytes = 0;  ///< of each such body, at most; a multiple of 128
+};
 
 /// The host's view of handler n, actor by actor: the Cap'n Proto type ids of its request and its response (0:
 /// it takes tells only). Each worker compares it with its own handlers before it starts.
@@ -287,7 +300,7 @@ struct Bridge {
   struct Place {
     uint32_t worker;
     uint32_t workers;
-    uint32_t spill_chunks;
+    MailChunks chunks;
   };
   /// Works it out from the region's header: reads across the bus, once at the start. It is no member, so that
   /// workers who need not know it stay as they are.
@@ -296,7 +309,9 @@ struct Bridge {
     const uint64_t types_bytes = (handlers * sizeof(HandlerTypes) + 127) / 128 * 128;
     const auto distance = uint64_t(reinterpret_cast<const char*>(host_line) -
                                    (reinterpret_cast<const char*>(handler_types) + types_bytes));
-    return {uint32_t(distance / header.worker_stride), header.workers, uint32_t(header.spill_chunks)};
+    return {uint32_t(distance / header.worker_stride),
+            header.workers,
+            {uint32_t(header.spill_chunks), header.body_chunks, header.body_bytes}};
   }
 };
 
@@ -322,13 +337,12 @@ struct BarInbound {
 };
 
 /// Writes the header into a region of layout.region_bytes() bytes, zeroed up to the arena, aligned to 128.
-/// @param spill_chunks  chunks in the engine's memory for messages between actors: see ChunkPool. Not of
-///                      RegionLayout: a kernel has that as its parameter
-inline void initialise_region(void* region, const RegionLayout& layout, uint32_t spill_chunks = 0) {
+/// @param chunks  not of RegionLayout: a kernel has that as its parameter
+inline void initialise_region(void* region, const RegionLayout& layout, const MailChunks& chunks = {}) {
   *static_cast<RegionHeader*>(region) = RegionHeader{
       region_magic, region_version, layout.workers,     layout.region_bytes(), layout.worker_stride(),
       layout.shape, layout.arena(), layout.arena_bytes, layout.inbound(),      layout.inbound_stride(),
-      spill_chunks};
+      chunks.spill, chunks.bodies,  chunks.body_bytes};
 }
 #endif
 

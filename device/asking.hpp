@@ -111,7 +111,7 @@ class AskingContext : public SendingContext {
   /// @param to  an actor whose handler of the request has the same response
   /// @param in  the handler's reader
   /// The handler's message fails with Status::open_calls_full where it is the host's and 256 calls of the
-  /// worker are open, with Status::check_failed where it does not fit a slot, and as of tell().
+  /// worker are open, and as of tell().
   template <class Actor, class Reader>
   GYRE_DEVICE void forward(Address<Actor> to, const Reader& in) {
     using Request = typename Reader::Reads;
@@ -120,8 +120,7 @@ class AskingContext : public SendingContext {
     if (actor_type == Staging::no_actor) return end(Status::unknown_actor, 0, 0);
     GYRE_CHECK(staged_ < most_);  // more messages than gyre::Asking<N> allows
     const uint32_t body_bytes = body_in_hand_bytes();
-    GYRE_CHECK(Request::type_id == request_id_);       // it reads another message
-    GYRE_CHECK(body_bytes <= staging_.body_capacity);  // the message is larger than a slot: see --slot-bytes
+    GYRE_CHECK(Request::type_id == request_id_);  // it reads another message
     // The other actor's response is not this handler's.
     GYRE_CHECK((!is_ask() || detail::id_of_response<ResponseFrom<Actor, Request>>() == response_id_));
     GYRE_CHECK(!deferred_);  // it was forwarded already, or is answered later
@@ -137,13 +136,17 @@ class AskingContext : public SendingContext {
         if (envelope.correlation == 0) return;
       }
     }
-    uint32_t* const message = staging_.message(staged_);
-    const auto* const words = static_cast<const uint32_t*>(body_in_hand());
-    for (uint32_t i = rank(); i < body_bytes / sizeof(uint32_t); i += size()) {
-      message[Staging::envelope_words + i] = words[i];
-    }
     const uint32_t first_sender = from_actor_ ? staging_.sender_type() : uint32_t(Staging::nobody);
-    if (rank() == 0) write_envelope(message, envelope, body_bytes, first_sender);
+    if (body_bytes > staging_.body_capacity) {
+      stage_copy(envelope, body_bytes, first_sender);
+    } else {
+      uint32_t* const message = staging_.message(staged_);
+      const auto* const words = static_cast<const uint32_t*>(body_in_hand());
+      for (uint32_t i = rank(); i < body_bytes / sizeof(uint32_t); i += size()) {
+        message[Staging::envelope_words + i] = words[i];
+      }
+      if (rank() == 0) write_envelope(message, envelope, body_bytes, first_sender);
+    }
     ++staged_;
   }
 
@@ -166,14 +169,36 @@ class AskingContext : public SendingContext {
 
  protected:
   GYRE_DEVICE const Envelope& request() const { return *reinterpret_cast<const Envelope*>(request_); }
-  // Whether the bodies of the message in hand lie, or may lie, in the arena.
+  // Whether the bodies of the message in hand do not lie in its slot. The host's lie, or may lie, in the
+  // arena; an actor's lies in the pool of bodies.
   GYRE_DEVICE bool is_out_of_line() const { return (request().flags & envelope_flags::out_of_line) != 0; }
   // The ask in hand, by which it is answered once the request is gone.
-  GYRE_DEVICE Envelope asked() const {
-    Envelope envelope = request();
-    if (is_out_of_line())
-      envelope.key = reinterpret_cast<const OutOfLine*>(request_ + Staging::envelope_words)->block;
-    return envelope;
+  GYRE_DEVICE KeptAsk asked() const {
+    KeptAsk asked{request(), 0, 0, 0};
+    if (from_actor_ || !is_out_of_line()) return asked;
+    const auto& head = *reinterpret_cast<const OutOfLine*>(request_ + Staging::envelope_words);
+    asked.envelope.key = head.block;
+    asked.reply_offset = head.reply_offset;
+    asked.reply_capacity = head.reply_capacity;
+    return asked;
+  }
+  // Stages the message in hand, which does not fit a slot, for another actor. The chunk that an actor's lies
+  // in is passed on with the first such message.
+  GYRE_DEVICE void stage_copy(const Envelope& envelope, uint32_t body_bytes, uint32_t first_sender) {
+    const uint32_t capacity = staging_.body_pool().body_bytes();
+    GYRE_CHECK(body_bytes <= capacity);  // larger than a body of the pool: see --body-bytes
+    if (from_actor_ && !passed_on_) {
+      passed_on_ = true;
+      if (rank() == 0) staging_.body(staged_) = {BodyRecord::in_hand, body_bytes};
+    } else {
+      uint8_t* const memory = take_body(staged_, envelope.key);
+      if (memory == nullptr) return;
+      auto* const copy = reinterpret_cast<uint64_t*>(memory);
+      const auto* const words = static_cast<const uint64_t*>(body_in_hand());
+      for (uint32_t i = rank(); i < body_bytes / sizeof(uint64_t); i += size()) copy[i] = words[i];
+      detail::raise_in_group(staging_.body(staged_).bytes, body_bytes);
+    }
+    if (rank() == 0) write_envelope_of_place(staged_, envelope, first_sender);
   }
   // Writes the next call to be opened. Every thread calls it.
   // @param write  write(OpenCall&): by one thread
@@ -199,7 +224,7 @@ class AskingContext : public SendingContext {
   // open_call() of one that keeps the ask in hand.
   GYRE_DEVICE uint64_t keep_ask(OpenCall::Kind kind) {
     deferred_ = true;
-    return open_call(kind, [this](OpenCall& call) { *reinterpret_cast<Envelope*>(call.content) = asked(); });
+    return open_call(kind, [this](OpenCall& call) { *reinterpret_cast<KeptAsk*>(call.content) = asked(); });
   }
 
   template <class Response>
@@ -217,6 +242,7 @@ class AskingContext : public SendingContext {
   OpenCalls calls_;
   uint32_t opened_ = 0;
   bool deferred_ = false;
+  bool passed_on_ = false;    // the chunk of the message in hand, with a message that is staged
   uint64_t request_id_ = 0;   // 0: of no handler's
   uint64_t response_id_ = 0;  // as request_id_
 };

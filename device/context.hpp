@@ -198,6 +198,8 @@ class Context {
   GYRE_DEVICE uint64_t where() const { return where_; }
 
  protected:
+  /// Has the worker conclude the message apart from its fast path.
+  GYRE_DEVICE void note_exceptional() { verdict_->exceptional = 1; }
   /// Notes the failure of a message's handler; the first one of the calling thread counts.
   GYRE_DEVICE void end(Status status, uint32_t detail, uint64_t where) {
     if (status_ != Status::ok) return;

@@ -6,6 +6,7 @@
 #include <gyre/device/address.hpp>
 #include <gyre/device/timer.hpp>
 #include <gyre/device/topic.hpp>
+#include <gyre/device/worker/body_pool.hpp>
 #include <gyre/device/worker/fan_out.hpp>
 #include <gyre/device/worker/mail_memory.hpp>
 #include <gyre/device/worker/staging.hpp>
@@ -47,9 +48,12 @@ class SendingContext : public Context {
   /// @tparam Message  the view of the message, which the receiver must handle; a response is not sent
   /// @param to    any actor of the set; one that is not there is created as by the host's messages
   /// @param fill  called as fill(Message::Builder) to build the message. All threads make the same calls that
-  ///              allocate; any of them may set an element
-  /// The handler's message fails with Status::unknown_actor where the set has no such actor type, and with
-  /// Status::check_failed after more than N messages, or where the message does not fit a slot.
+  ///              allocate; any of them may set an element. Where the message does not fit a slot it is
+  ///              called once more, with an empty message again: it must have no other effect
+  /// The handler's message fails with Status::unknown_actor where the set has no such actor type, with
+  /// Status::body_pool_full where the message does not fit a slot and no memory of Options::body_pool_bytes
+  /// is free, and with Status::check_failed after more than N messages, or where the message is larger than
+  /// Options::body_bytes.
   template <class Message, class Actor, class Fill>
   GYRE_DEVICE void tell(Address<Actor> to, Fill&& fill) {
     const uint32_t actor_type = number_of<Message, Actor>();
@@ -89,7 +93,8 @@ class SendingContext : public Context {
   /// and for replies: an ask is answered by its response.
   template <class Actor>
   GYRE_DEVICE bool is_from() const {
-    return from_actor_ && (mail_in_hand().flags & ~uint32_t(envelope_flags::timer)) == 0 &&
+    constexpr uint32_t of_tells = envelope_flags::timer | envelope_flags::out_of_line;
+    return from_actor_ && (mail_in_hand().flags & ~of_tells) == 0 &&
            staging_.sender_type() == staging_.number_of(detail::type_hash<Actor>());
   }
   /// Returns the address of the actor that told the message in hand; of a forwarded message the actor that
@@ -249,8 +254,42 @@ class SendingContext : public Context {
     wire::Body body(message + Staging::envelope_words, staging_.body_capacity);
     typename Message::Builder builder(body.init_root(Message::data_words, Message::pointers));
     fill(builder);
-    GYRE_CHECK(!body.full());  // the message is larger than a slot: see --slot-bytes
+    if (body.full()) return stage_large<Message>(n, envelope, writes_envelope, fill);
     if (writes_envelope) write_envelope(message, envelope, body.used_bytes(), actor_type_);
+  }
+  // stage() of a message that does not fit a slot: builds it again, in the pool.
+  template <class Message, class Fill>
+  GYRE_DEVICE void stage_large(uint32_t n, Envelope envelope, bool writes_envelope, Fill&& fill) {
+    // It is for the host, or for many actors, and larger than a slot: see --slot-bytes.
+    GYRE_CHECK((envelope.flags & envelope_flags::to_host) == 0 && envelope.priority == 0);
+    // It is larger than a slot, and there is no pool of bodies: see --slot-bytes and --body-pool-bytes.
+    const uint32_t capacity = staging_.body_pool().body_bytes();
+    GYRE_CHECK(capacity != 0);
+    uint8_t* const memory = take_body(n, envelope.key);
+    if (memory == nullptr) return;
+    wire::Body body(memory, capacity);
+    typename Message::Builder builder(body.init_root(Message::data_words, Message::pointers));
+    fill(builder);
+    detail::raise_in_group(staging_.body(n).bytes, body.used_bytes());
+    GYRE_CHECK(!body.full());  // the message is larger than a body of the pool: see --body-bytes
+    if (writes_envelope) write_envelope_of_place(n, envelope, actor_type_);
+  }
+  // Takes a chunk of the pool for the n-th staged message, the same one in all threads that build it.
+  // @returns null, in all of them, if none is free: the handler's message fails
+  GYRE_DEVICE uint8_t* take_body(uint32_t n, uint64_t to_key) {
+    note_exceptional();  // the worker looks at the records of bodies then
+    const BodyPool& pool = staging_.body_pool();
+    const uint32_t taken = pool.take_for_team(staging_.body(n), staging_.worker());
+    if (taken == BodyRecord::none_free) {
+      end(Status::body_pool_full, staging_.worker(), to_key);
+      return nullptr;
+    }
+    return pool.at(taken - BodyRecord::first);
+  }
+  // Of a message whose body lies in the pool. Where it lies is written once all threads have built it.
+  GYRE_DEVICE void write_envelope_of_place(uint32_t n, Envelope envelope, uint32_t sender_type) const {
+    envelope.flags |= envelope_flags::out_of_line;
+    write_envelope(staging_.message(n), envelope, sizeof(BodyPlace), sender_type);
   }
   // @param sender_type  the number of the type of the actor that sends it
   GYRE_DEVICE void write_envelope(uint32_t* message, const Envelope& prototype, uint32_t body_bytes,
@@ -319,7 +358,7 @@ class DeclaredContext : public Made_ {
   /// @returns true if the message is sent. False, in all threads, if the host has not handled so many of this
   ///          worker's messages that they fill a quarter of its ring. ToldAccounts::refused counts it
   /// The handler's message fails with Status::check_failed after more than N messages, or where this message
-  /// does not fit a slot.
+  /// does not fit a slot: the host does not reach the memory of larger ones.
   template <class Message, class Fill>
   GYRE_DEVICE bool tell_host(Fill&& fill) {
     static_assert(is_listed<ToHost, May...>(),
@@ -446,6 +485,8 @@ class DeclaredContext : public Made_ {
 ///   do not send.
 /// - A worker that is held for long moves its mail to memory of Options::spill_bytes, and does not slow down
 ///   its own senders any more. When that memory is full, further messages are lost, and counted as refused.
+/// - A message that does not fit a slot lies in memory of Options::body_pool_bytes until its receiver has
+///   handled it. Where none is free the handler that sends it fails, by Status::body_pool_full.
 /// - A message that its receiver refuses, or whose handler fails, is counted, and nobody is told.
 /// - Runtime::drain() waits for these messages. terminate() loses those under way: Books::mail counts them.
 template <uint32_t most, class... May>

@@ -12,7 +12,8 @@ inline constexpr uint8_t ask = 1;      ///< the sender waits for a reply
 inline constexpr uint8_t control = 2;  ///< for the worker itself; message_type is a Control
 inline constexpr uint8_t error = 4;    ///< a reply whose body is an ErrorBody
 /// A request whose slot carries an OutOfLine in front of, or instead of, its body. Every reply to it has the
-/// flag too, and OutOfLine::block as its key.
+/// flag too, and OutOfLine::block as its key. Of a message between actors: its slot carries a BodyPlace
+/// instead of its body.
 inline constexpr uint8_t out_of_line = 8;
 /// A reply whose body is in the block that its request brought; the slot carries an OutOfLineReply.
 inline constexpr uint8_t reply_in_block = 16;
@@ -118,6 +119,14 @@ struct OutOfLineReply {
   uint64_t reserved;
 };
 
+/// Names the chunk of the engine's memory that holds the body of a message between actors: see BodyPool.
+struct BodyPlace {
+  uint32_t chunk;
+  uint32_t bytes;  ///< of the body
+  uint64_t reserved;
+};
+static_assert(sizeof(BodyPlace) == 16, "the place of a body fits the smallest slot");
+
 /// What was wrong with a malformed body, and with which field, in 8 bytes: the low 40 bits of the Cap'n Proto
 /// id of the field's struct, the reason (a wire::Malformed), the field's index in its struct (0xffff: the
 /// root pointer).
@@ -141,10 +150,12 @@ struct ErrorBody {
   /// mailbox_full: the worker that refused it; open_calls_full: calls that a worker has room for;
   /// timers_full: timers that a worker has room for; subscriptions_full: subscriptions likewise;
   /// no_such_actor: 1 where it was to be read
+  /// body_pool_full: the worker that found no chunk
   uint32_t detail;
   uint64_t where;  ///< malformed: a MalformedField; check_failed: a source_name_hash; expired: the actor's
                    ///< key; bad_buffer: see BadHandle; scratch_full: bytes that the handler wanted in all;
-                   ///< mailbox_full, actor_stopped: the key of the actor that did not get it, or was stopped
+                   ///< mailbox_full, body_pool_full, actor_stopped: the key of the actor that did not get it,
+                   ///< or was stopped
 };
 static_assert(sizeof(ErrorBody) == 16, "an error body is 16 bytes on both sides");
 

@@ -30,6 +30,8 @@ struct Header {
   actorsPerWorker @7 :UInt32;
   spillBytes @8 :UInt64;
   handlers @9 :List(Handler);
+  bodyBytes @10 :UInt32 = 32768;
+  bodyPoolBytes @11 :UInt64;
 }
 
 struct Handler {

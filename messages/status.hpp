@@ -32,6 +32,7 @@ enum class Status : uint32_t {
   actor_stopped = 36,       ///< the actor that was to answer later was stopped before
   timers_full = 37,         ///< the handler set a timer that its worker has no room for
   subscriptions_full = 38,  ///< the handler subscribed to a topic, and its worker has no room for more
+  body_pool_full = 39,       ///< no memory for the body of a message between actors that does not fit a slot
   // The host's own, which never cross the bus. Refused by the client: nothing was accepted, nothing was sent.
   ring_full = 1,  ///< no room in the worker's H2D ring (or in its prepaid D2H ring) within the time allowed
   call_table_full = 2,  ///< every call slot is taken by a call in flight or a reply that nobody released

@@ -73,8 +73,9 @@ bool is_type_name(std::string_view name) {
 }
 
 MailLayout mail_layout(const Options& options, const ActorSet& actors) {
-  return {options.workers, options.slot_bytes,   options.spill_chunks(),
-          actors.asks(),   actors.sets_timers(), actors.sends_to_many()};
+  const MailChunks chunks = options.mail_chunks();
+  return {options.workers,      options.slot_bytes,     chunks.spill,  actors.asks(),
+          actors.sets_timers(), actors.sends_to_many(), chunks.bodies, chunks.body_bytes};
 }
 
 }  // namespace
@@ -433,7 +434,7 @@ Failure ActorSet::failure_of(const Envelope& envelope, const ErrorBody& error) c
   } else if (error.status == Status::actor_table_full && envelope.actor_type < description_.size() &&
              description_[envelope.actor_type].max_per_worker <= error.detail) {
     failure.actor_name = static_text(types_[envelope.actor_type]);
-  } else if (error.status == Status::scratch_full) {
+  } else if (error.status == Status::scratch_full || error.status == Status::body_pool_full) {
     failure.asked = error.where;
   }
   return failure;

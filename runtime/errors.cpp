@@ -243,6 +243,13 @@ std::string text_of(const Failure& failure) {
           "handling a message: the handler subscribes to a topic, and its worker has {} subscriptions "
           "already; launch with more --workers, or have actors unsubscribe from topics that they do not need",
           failure.detail);
+    case Status::body_pool_full:
+      return fmt::format(
+          "sending a message between actors that does not fit a slot: worker {} found no free memory for its "
+          "body, for the actor with key {:#x}; launch with more --body-pool-bytes, with smaller "
+          "--body-bytes, "
+          "or with larger --slot-bytes, or let fewer such messages wait",
+          failure.detail, failure.asked);
     case Status::actor_stopped:
       return "waiting for a reply: the actor that was to answer later was stopped before; stop it after it "
              "has answered";

@@ -25,9 +25,10 @@ std::string_view name(Isolation isolation) { return name_in_table(isolation); }
 std::string_view name(CudaContext context) { return name_in_table(context); }
 std::string_view name(WaitPolicy policy) { return name_in_table(policy); }
 
-uint32_t Options::spill_chunks() const {
+MailChunks Options::mail_chunks() const {
   const uint64_t most = 1u << 31;
-  return uint32_t(std::min(spill_bytes / MailLayout{workers, slot_bytes, 0}.chunk_bytes(), most));
+  return {uint32_t(std::min(spill_bytes / MailLayout{workers, slot_bytes, 0}.chunk_bytes(), most)),
+          uint32_t(std::min(body_pool_bytes / std::max(body_bytes, 1u), most)), body_bytes};
 }
 
 std::string Options::problems() const {
@@ -85,6 +86,17 @@ std::string Options::problems() const {
   }
   if (spill_bytes > uint64_t(1) << 40) {
     wrong(fmt::format("--spill-bytes {}: must be at most 2^40", spill_bytes));
+  }
+  constexpr uint32_t most_body_bytes = 16u << 20;
+  const bool body_valid = body_bytes % 128 == 0 && body_bytes >= 128 && body_bytes <= most_body_bytes;
+  if (!body_valid) {
+    wrong(fmt::format("--body-bytes {}: must be a multiple of 128, 128 to {}", body_bytes, most_body_bytes));
+  }
+  if (body_pool_bytes > uint64_t(1) << 40) {
+    wrong(fmt::format("--body-pool-bytes {}: must be at most 2^40", body_pool_bytes));
+  } else if (body_valid && body_pool_bytes != 0 && body_pool_bytes < body_bytes) {
+    wrong(fmt::format("--body-pool-bytes {}: must be 0, or have room for a body of --body-bytes {}",
+                      body_pool_bytes, body_bytes));
   }
   const uint32_t slot_body = slot_bytes_valid ? RingShape{2, slot_bytes, 1}.body_capacity() : 0;
   if (slot_bytes_valid && max_reply_bytes > slot_body && slot_body < sizeof(OutOfLine)) {

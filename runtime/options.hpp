@@ -139,6 +139,13 @@ struct Options {
   /// handlers do not send take none. The CPU engine takes them as they are needed. Each worker has room for
   /// 64 such messages besides.
   uint64_t spill_bytes = uint64_t(1) << 30;
+  /// Bytes of the largest message between actors, if it does not fit a slot; a multiple of 128, at most
+  /// 16 MiB.
+  uint32_t body_bytes = 32768;
+  /// Bytes of the engine's memory for the bodies of such messages, `body_bytes` each; sets whose handlers do
+  /// not send take none. 0: messages between actors must fit a slot. The CPU engine takes them as they are
+  /// needed.
+  uint64_t body_pool_bytes = uint64_t(64) << 20;
   uint32_t max_buffers = 1024;  ///< buffers at one time, at most 65,535; each takes 24 bytes of engine memory
   uint64_t region_budget = uint64_t(1) << 30;  ///< limits the region, in bytes
   bool verbose = false;                        ///< logs launch parameters at every log level
@@ -162,8 +169,8 @@ struct Options {
   RegionLayout region_layout(size_t handlers) const {
     return RegionLayout{workers, ring_shape(), arena_bytes, uint32_t(handlers)};
   }
-  /// Returns how many chunks spill_bytes are: see ChunkPool. The options have no problems().
-  uint32_t spill_chunks() const;
+  /// Returns how many chunks spill_bytes and body_pool_bytes are. The options have no problems().
+  MailChunks mail_chunks() const;
   /// Lists everything that is wrong with these values, one line each with the value, the limit and its
   /// reason. Returns an empty string if all are valid.
   std::string problems() const;

@@ -117,7 +117,10 @@ WorkerStats read(const HostSide& host, const Accounts& accounts, const Clock& cl
                 .told_refused = load(line.told_refused),
                 .timers_set = load(line.timers_set),
                 .timers_done = load(line.timers_done),
-                .timers_cancelled = load(line.timers_cancelled)};
+                .timers_cancelled = load(line.timers_cancelled),
+                .bodies_taken = load(line.bodies_taken),
+                .bodies_freed = load(line.bodies_freed),
+                .bodies_refused = load(line.bodies_refused)};
   const std::vector<Handler>& handlers = host.actors.handlers();
   const std::vector<std::string>& types = host.actors.types();
   for (size_t n = 0; n < types.size(); ++n) {

@@ -68,6 +68,9 @@ struct MailStats {
   uint64_t timers_set = 0;
   uint64_t timers_done = 0;  ///< timers of send_after() that have sent their message
   uint64_t timers_cancelled = 0;
+  /// Chunks of the pool of bodies that it took, and gave back. Over all workers the difference is in use.
+  uint64_t bodies_taken = 0, bodies_freed = 0;
+  uint64_t bodies_refused = 0;  ///< messages that do not fit a slot, for which no chunk was free
 };
 
 /// Counts one worker's actors of one type, and their messages to each other.

@@ -13,6 +13,12 @@
 
 namespace gyre {
 
+/// What a handler's responses take.
+struct ReplyRoom {
+  bool has_response;
+  uint32_t max_bytes;  ///< as it declares them; 0: it does not
+};
+
 namespace detail {
 
 // Calls Actor::on with a reader and, for asks, a builder.
@@ -297,6 +303,25 @@ struct MostSentByHandler {
     most = most_sent_of_message<Actor>(gyre::HandlesOf<Actor>{}, message_type);
   }
 };
+template <class Actor, class... Requests>
+GYRE_DEVICE ReplyRoom reply_room_of(Handles<Requests...>, uint32_t message_type) {
+  ReplyRoom found{false, 0};
+  uint32_t n = 0;
+  (void)((message_type == n++
+              ? (found = {response_id<Actor, Requests>() != 0, gyre::max_reply_bytes<Actor, Requests>()},
+                 true)
+              : false) ||
+         ...);
+  return found;
+}
+struct FindReplyRoom {
+  uint32_t message_type;
+  ReplyRoom found;
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>) {
+    found = reply_room_of<Actor>(gyre::HandlesOf<Actor>{}, message_type);
+  }
+};
 // Whether the messages of other actors to one handler of Actor are handled side by side.
 template <class Actor, class Request>
 GYRE_DEVICE constexpr bool handles_mail_side_by_side() {
@@ -506,6 +531,15 @@ GYRE_DEVICE uint32_t most_in_batch(ActorList<Actors...> actors, uint32_t types) 
   detail::MostInBatch visit{types >> 16};
   visit_actor(actors, types & 0xffff, visit);
   return visit.most;
+}
+
+/// What the handler with these numbers says of its responses.
+/// @param types  RequestHead::types()
+template <class... Actors>
+GYRE_DEVICE ReplyRoom reply_room(ActorList<Actors...> actors, uint32_t types) {
+  detail::FindReplyRoom visit{types >> 16, {}};
+  visit_actor(actors, types & 0xffff, visit);
+  return visit.found;
 }
 
 /// Bytes of an actor's state that are copied before each message: detail::rollback_bytes() of its type.

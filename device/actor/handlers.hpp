@@ -458,6 +458,18 @@ GYRE_DEVICE constexpr uint32_t max_reply_bytes() {
 
 namespace detail {
 template <class Actor, class... Requests>
+GYRE_DEVICE constexpr bool any_max_reply_bytes_of(Handles<Requests...>) {
+  return ((max_reply_bytes<Actor, Requests>() != 0) || ...);
+}
+}  // namespace detail
+/// Whether a handler of Actors declares how large its replies are.
+template <class... Actors>
+GYRE_DEVICE constexpr bool any_max_reply_bytes() {
+  return (detail::any_max_reply_bytes_of<Actors>(HandlesOf<Actors>{}) || ...);
+}
+
+namespace detail {
+template <class Actor, class... Requests>
 GYRE_DEVICE bool handlers_agree(Handles<Requests...>, const HandlerTypes* types, uint32_t count,
                                 uint32_t& n) {
   const auto agrees = [&](uint64_t request, uint64_t response) {

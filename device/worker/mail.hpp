@@ -15,6 +15,8 @@
 // Where a handler sets timers, also their table (timer_table.hpp). Where one sends to many, subscriptions,
 // and the message that the worker hands to several of its actors (fan_out.hpp).
 //
+// Bodies that do not fit a slot lie in a pool that all workers share (body_pool.hpp).
+//
 // A worker whose outbox has no room for what any handler may send is held: until messages have left it
 // handles only mail whose handlers do not send, or so few messages that there is room for them. So senders
 // wait for receivers, and nothing is lost. But there is no deadlock: a worker that is held for long moves its
@@ -24,6 +26,7 @@
 
 #include <gyre/bridge/placement.hpp>
 #include <gyre/device/platform.hpp>
+#include <gyre/device/worker/body_pool.hpp>
 #include <gyre/device/worker/fan_out.hpp>
 #include <gyre/device/worker/mail_queues.hpp>
 #include <gyre/device/worker/open_calls.hpp>
@@ -349,10 +352,18 @@ class Mail : public MailLimits {
   template <class Count>
   GYRE_DEVICE_INLINE void send_due(Count&& count) {
     if (!assert_warp_uniform(timers_.any() && !is_held() && !queue_.is_long())) return;
-    const uint32_t due = timers_.take_due(staging_.layout.most_sent,
-                                          [this](uint32_t n, const uint32_t* message, uint32_t body_bytes) {
-                                            copy_message(staging_.message(n), message, body_bytes);
-                                          });
+    const uint32_t due = timers_.take_due(
+        staging_.layout.most_sent,
+        [this](uint32_t n, const uint32_t* message, uint32_t body_bytes, bool ends) {
+          uint32_t* const staged = staging_.message(n);
+          copy_message(staged, message, body_bytes);
+          if (ends || !assert_warp_uniform(BodyPool::is_place(staged)) || bodies().copy(staged)) return true;
+          ++counts_.sent;  // its timer fires, and finds no chunk for another body
+          ++counts_.refused;
+          staging_.clear(n, 1);
+          PollGroup::sync();
+          return false;
+        });
     if (!assert_warp_uniform(due != 0)) return;
     GYRE_ROLLED
     for (uint32_t n = PollGroup::rank(); n < due; n += PollGroup::size())
@@ -370,6 +381,11 @@ class Mail : public MailLimits {
     subscriptions_.remove_of(actor_type, key);
     fan_out_.note_gone();
   }
+  // ---- Bodies
+
+  GYRE_DEVICE PooledBodies bodies() const { return PooledBodies(staging_); }
+  /// The pool that they lie in, for the group's memory.
+  GYRE_DEVICE BodyPool body_pool() const { return {begin_, layout_}; }
 
   // ---- Calls
 
@@ -417,12 +433,12 @@ class Mail : public MailLimits {
   }
   /// Sends the reply to an ask of an actor. Never waits. Every polling thread.
   /// @param id       OpenCalls': of the ask
-  /// @param flags    envelope_flags::error, or 0
+  /// @param flags    envelope_flags::error, out_of_line, or 0
   /// @param message  the body, and in front of it room for an envelope
   GYRE_DEVICE void reply(uint64_t id, uint8_t flags, uint32_t* message, uint32_t body_bytes) {
     const uint32_t to = OpenCalls::worker_of(id);
     if (to >= layout_.workers) return;  // memory was overwritten
-    PollGroup::sync();
+    PollGroup::sync();                  // every thread has read what the message was before
     uint64_t ticket = 0;
     if (PollGroup::rank() == 0) {
       *reinterpret_cast<Envelope*>(message) = {id, body_bytes, 0, 0, 0, call_message::reply, 0, 0, flags};
@@ -463,6 +479,10 @@ class Mail : public MailLimits {
     Memory::store_relaxed(line_->mail_processed, counts_.processed);
     Memory::store_relaxed(line_->mail_failed, counts_.failed);
     Memory::store_relaxed(line_->mail_refused, counts_.refused);
+    const BodyCounts& bodies = staging_.body_counts();
+    Memory::store_relaxed(line_->bodies_taken, bodies.taken);
+    Memory::store_relaxed(line_->bodies_freed, bodies.freed);
+    Memory::store_relaxed(line_->bodies_refused, bodies.refused);
     if constexpr (tells_host) {
       Memory::store_relaxed(line_->told_sent, counts_.told_sent);
       Memory::store_relaxed(line_->told_refused, counts_.told_refused);
@@ -498,7 +518,8 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE Mail(const Bridge& bridge, Bridge::Place place, const EngineMemory& memory,
                    const Staging& staging)
-      : layout_{place.workers, bridge.shape.slot_bytes, place.spill_chunks, asks, sets_timers, sends_to_many},
+      : layout_{place.workers, bridge.shape.slot_bytes, place.chunks.spill,  asks,
+                sets_timers,   sends_to_many,           place.chunks.bodies, place.chunks.body_bytes},
         begin_(MailLayout::begin(memory, place.worker, place.workers)),
         own_(begin_ + layout_.own(place.worker)),
         shape_(layout_.shape()),
@@ -583,6 +604,7 @@ class Mail : public MailLimits {
     if constexpr (sends_to_many) {
       if (FanOutHead::is_copy(message)) return;
     }
+    bodies().end(message);
     if constexpr (asks) {
       const Envelope envelope = *reinterpret_cast<const Envelope*>(message);
       if (envelope.message_type == call_message::answer) return fail(calls_.find(envelope.correlation));
@@ -617,6 +639,7 @@ class Mail : public MailLimits {
     OpenCall* const call = calls_.find(reply.correlation);
     if (outcome == ReceiveOutcome::corrupt || call == nullptr) {  // memory was overwritten
       ++counts_.failed;
+      if (outcome != ReceiveOutcome::corrupt) bodies().end(message);
       return false;
     }
     PollGroup::sync();

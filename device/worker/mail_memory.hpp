@@ -22,6 +22,7 @@ struct MailLayout {
     timer_bytes = 32,
     subscriptions = 1024,  ///< of a worker
     subscription_bytes = 40,
+    body_lists = 32,  ///< of free chunks of the pool of bodies, at most
     alignment = 128
   };
 
@@ -35,6 +36,8 @@ struct MailLayout {
   bool asks = false;  ///< a handler of the set takes gyre::Asking: workers have reply rings and open calls
   bool sets_timers = false;    ///< a handler of the set may set timers
   bool sends_to_many = false;  ///< a handler of the set may broadcast, publish and subscribe
+  uint32_t body_chunks = 0;    ///< that all workers share: see BodyPool
+  uint32_t body_bytes = 0;     ///< of each of those; a multiple of 128
 
   /// A mailbox: slots for all that workers are granted, and as many again or fewer to spare.
   GYRE_DEVICE constexpr RingShape shape() const {
@@ -60,10 +63,24 @@ struct MailLayout {
   GYRE_DEVICE constexpr uint64_t reply_tails() const {
     return reply_rings() + (asks ? workers * reply_shape().ring_bytes() : 0);
   }
-  /// Of the pool of chunks: its state, a list of the free ones, the links of queues, and the chunks.
-  GYRE_DEVICE constexpr uint64_t pool_state() const {
+  /// Of the pool of bodies: a line of state for each list, links of the free chunks, and the chunks.
+  GYRE_DEVICE constexpr uint64_t body_states() const {
     const uint64_t tails_bytes = uint64_t(workers) * Rings::words_a_tail * sizeof(WorkersMemory::Word);
     return rounded(reply_tails() + (asks ? tails_bytes : 0));
+  }
+  GYRE_DEVICE constexpr uint32_t lists_of_bodies() const {
+    const uint32_t most = workers < body_lists ? workers : uint32_t(body_lists);
+    return body_chunks < most ? body_chunks : most;
+  }
+  GYRE_DEVICE constexpr uint64_t body_links() const {
+    return body_states() + uint64_t(lists_of_bodies()) * alignment;
+  }
+  GYRE_DEVICE constexpr uint64_t bodies() const {
+    return rounded(body_links() + uint64_t(body_chunks) * sizeof(WorkersMemory::Word));
+  }
+  /// Of the pool of chunks: its state, a list of the free ones, the links of queues, and the chunks.
+  GYRE_DEVICE constexpr uint64_t pool_state() const {
+    return rounded(bodies() + uint64_t(body_chunks) * body_bytes);
   }
   GYRE_DEVICE constexpr uint64_t pool_links() const { return pool_state() + alignment; }
   GYRE_DEVICE constexpr uint64_t pool_next() const {
@@ -73,7 +90,7 @@ struct MailLayout {
     return rounded(pool_next() + uint64_t(chunks) * sizeof(uint32_t));
   }
   GYRE_DEVICE constexpr uint64_t bytes() const { return pool_chunks() + chunks * chunk_bytes(); }
-  /// Chunks need not be zeroed.
+  /// Chunks of queues need not be zeroed.
   GYRE_DEVICE constexpr uint64_t zeroed_bytes() const { return pool_chunks() + alignment; }
   GYRE_DEVICE constexpr uint64_t chunk_bytes() const {
     return uint64_t(messages_a_chunk) * queue_stride() * sizeof(uint32_t);

@@ -160,6 +160,9 @@ template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_mail() {
   expect_of(detail::Named::of_actor);
   if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
+  if constexpr (asks() && any_max_reply_bytes<Actors...>()) {
+    if (needs_reply_chunk(head().types(), head().flags() >> 24)) return false;
+  }
   const bool same_actor = head().types() == expected_.head.types() && head().key() == expected_.head.key();
   if (!same_actor && !expect_actor()) return false;
   expected_.head = head();
@@ -441,10 +444,12 @@ GYRE_DEVICE bool Worker<Actors...>::handle_for_worker() {
     // Each reply by the ring was reserved by its ask, and what comes by mail never takes its place.
     const auto kind = mail_.is_reply() ? OpenCall::Kind::forwarded : OpenCall::Kind::promise;
     if (call == nullptr || call->kind != kind) {  // it was answered before
+      mail_.bodies().end(message);
       mail_.count_failed();
     } else {
+      constexpr uint8_t of_answers = envelope_flags::error | envelope_flags::out_of_line;
       const uint32_t answering = call->actor_type;
-      answer_call(*call, answer.flags & envelope_flags::error, message, answer.body_bytes);
+      answer_call(*call, answer.flags & of_answers, message, answer.body_bytes);
       count_mail_processed(answering, 1);
     }
     mail_.finish();
@@ -453,30 +458,123 @@ GYRE_DEVICE bool Worker<Actors...>::handle_for_worker() {
   return false;
 }
 // Answers an ask that the worker kept, and closes the call. Polling threads.
-// @param flags    envelope_flags::error, or 0
+// @param flags    envelope_flags::error, out_of_line, or 0
 // @param message  the body, and in front of it room for an envelope
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::answer_call(OpenCall& call, uint8_t flags, uint32_t* message,
                                                 uint32_t body_bytes) {
-  Envelope envelope = *reinterpret_cast<const Envelope*>(call.content);
+  const KeptAsk ask = *reinterpret_cast<const KeptAsk*>(call.content);
+  Envelope envelope = ask.envelope;
   const bool asked_by_actor = call.asked_by_actor != 0;
   const uint32_t actor_type = call.actor_type;
-  // What handlers wrote to buffers comes before the answer.
+  // What handlers wrote to buffers comes before the answer; so does a body in the pool, which may be another
+  // worker's.
   Memory::fence();
   mail_.close(call);
   if (asked_by_actor) {
     count_sent(actor_type, 1, PollGroup::rank() == 0);
     return mail_.reply(envelope.correlation, flags, message, body_bytes);
   }
+  if (assert_warp_uniform((flags & envelope_flags::out_of_line) != 0)) {
+    body_bytes = bring_answer(ask, message, flags);
+  }
   envelope.body_bytes = body_bytes;
   envelope.flags = flags | (envelope.flags & envelope_flags::out_of_line);
   (void)replies_.has_room();  // reads the credit: the host has a slot for each ask that is not answered
   replies_.store(envelope, message, body_bytes);
   advance_replies();
-  ++(flags == 0 ? report_.answered : report_.error_replies);
+  ++((flags & envelope_flags::error) == 0 ? report_.answered : report_.error_replies);
   // No credit is due that would publish the counts.
   if (PollGroup::rank() == 0) report_.publish_credit(requests_.ticket());
 }
+// Brings the body of an answer from the pool to where the host reads it: the slot, or the block of its ask.
+// Polling threads.
+// @param message  of the answer; its body becomes what the slot is to have
+// @param flags    of the answer; becomes those of the reply
+// @returns bytes of that body
+template <class... Actors>
+GYRE_DEVICE uint32_t Worker<Actors...>::bring_answer(const KeptAsk& ask, uint32_t* message, uint8_t& flags) {
+  const BodyPool& pool = staging().body_pool();
+  const BodyPlace place = BodyPool::place_in(message);
+  uint32_t* const slot_body = message + envelope_words;
+  const uint32_t slot_capacity = bridge_.shape.body_capacity();
+  PollGroup::sync();                            // every thread has read the place
+  if (!assert_warp_uniform(pool.has(place))) {  // memory was overwritten
+    flags = envelope_flags::error;
+    if (PollGroup::rank() == 0) *reinterpret_cast<ErrorBody*>(slot_body) = {Status::malformed, 0, 0};
+    PollGroup::sync();
+    return sizeof(ErrorBody);
+  }
+  const bool fits_slot = place.bytes <= slot_capacity, fits_block = place.bytes <= ask.reply_capacity;
+  flags = fits_slot ? 0 : fits_block ? envelope_flags::reply_in_block : envelope_flags::error;
+  if (assert_warp_uniform(fits_slot || fits_block)) {
+    const auto* const from = reinterpret_cast<const uint64_t*>(pool.at(place.chunk));
+    auto* const to = reinterpret_cast<uint64_t*>(fits_slot ? static_cast<void*>(slot_body)
+                                                           : bridge_.arena + ask.reply_offset);
+    GYRE_ROLLED
+    for (uint32_t i = PollGroup::rank(); i < place.bytes / sizeof(uint64_t); i += PollGroup::size()) {
+      to[i] = from[i];
+    }
+    Memory::fence();  // the block comes before the packets: see conclude()
+  }
+  if (PollGroup::rank() == 0 && !fits_slot) {
+    if (fits_block) {
+      *reinterpret_cast<OutOfLineReply*>(slot_body) = {place.bytes, 0};
+    } else {
+      const uint32_t room = ask.reply_capacity > slot_capacity ? ask.reply_capacity : slot_capacity;
+      *reinterpret_cast<ErrorBody*>(slot_body) = {Status::reply_too_large, room, 0};
+    }
+  }
+  PollGroup::sync();  // every thread has read the body
+  mail_.bodies().give(place.chunk, place.bytes);
+  return fits_slot ? place.bytes : uint32_t(sizeof(ErrorBody));  // as large as an OutOfLineReply
+}
+
+// Whether a message with these numbers and flags is an ask of an actor whose response may not fit a slot: its
+// request does not, or its handler says so (max_reply_bytes).
+template <class... Actors>
+GYRE_DEVICE bool Worker<Actors...>::needs_reply_chunk(uint32_t types, uint32_t flags) const {
+  if constexpr (asks()) {
+    if ((flags & envelope_flags::ask) == 0 || staging().body_pool().body_bytes() == 0) return false;
+    const ReplyRoom room = reply_room(ActorList<Actors...>{}, types);
+    return room.has_response &&
+           ((flags & envelope_flags::out_of_line) != 0 || room.max_bytes > bridge_.shape.body_capacity());
+  }
+  return false;
+}
+// Takes a chunk for the response to the message in hand, where one is needed. One thread.
+// @returns false if none is free: the message is refused
+template <class... Actors>
+GYRE_DEVICE bool Worker<Actors...>::take_reply_chunk([[maybe_unused]] const Envelope& envelope) {
+  if constexpr (asks()) {
+    const uint32_t types = envelope.actor_type | uint32_t(envelope.message_type) << 16;
+    if (!is_mail() || !needs_reply_chunk(types, envelope.flags)) return true;
+    if (mail_.bodies().take_for_response()) return true;
+    MessageVerdict& verdict = shared_->verdict;
+    verdict.refused = Status::body_pool_full;
+    verdict.detail = mail_.worker();
+    verdict.where = envelope.key;
+    return false;
+  }
+  return true;
+}
+// After a barrier, before send_staged(): see PooledBodies::settle().
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::settle_bodies(Status status, const uint32_t* request) {
+  if constexpr (sends()) {
+    if (polls()) mail_.passed_on = mail_.bodies().settle(status == Status::ok, request);
+  }
+}
+// Ends what the message in hand, which is concluded, has in the pool.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::end_bodies_in_hand() {
+  if constexpr (sends()) {
+    if (!is_mail() || !polls()) return;
+    if constexpr (asks()) mail_.bodies().end_response();
+    if (!assert_warp_uniform(mail_.passed_on)) mail_.bodies().end(request());
+  }
+}
+
 // Ends the calls that Mail marked, with their errors. Polling threads.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::end_failing_calls() {

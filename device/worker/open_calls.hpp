@@ -9,8 +9,8 @@ namespace gyre {
 struct OpenCall {
   enum class Kind : uint8_t {
     ask,       ///< of an actor of this worker: `content` is the state for its on_reply()
-    promise,   ///< an actor of this worker is to answer it: `content` is the ask's Envelope
-    forwarded  ///< of the host, passed on to another actor: `content` is the ask's Envelope
+    promise,   ///< an actor of this worker is to answer it: `content` is a KeptAsk
+    forwarded  ///< of the host, passed on to another actor: `content` is a KeptAsk
   };
   enum : uint32_t { content_words = 12 };
 
@@ -26,6 +26,15 @@ struct OpenCall {
   alignas(16) uint32_t content[content_words];
 };
 static_assert(sizeof(OpenCall) == MailLayout::open_call_bytes, "MailLayout reserves room for open calls");
+
+/// An ask that is answered later, once its request is gone.
+struct KeptAsk {
+  Envelope envelope;        ///< of the host's with bodies in the arena the key is OutOfLine::block
+  uint64_t reply_offset;    ///< of such an ask: OutOfLine's
+  uint32_t reply_capacity;  ///< as reply_offset; 0: the reply must fit a slot
+  uint32_t reserved;
+};
+static_assert(sizeof(KeptAsk) == sizeof(OpenCall::content));
 
 /// The open calls of one worker, in a table of its own. A handler writes calls that do not count until
 /// open(): one that fails leaves none. A plain value; refers to the table.

@@ -68,9 +68,12 @@ struct StagingLayout {
 
   enum : uint32_t { flags_words = 12, most_mail_words = 4096, producer_words = 2, consumer_words = 3 };
   enum : uint32_t {
-    reply_words = 16,  ///< CallInHand
-    error_words = 12,  ///< an error reply to an actor
-    timer_words = 8    ///< TimerRequest
+    reply_words = 16,       ///< CallInHand
+    error_words = 12,       ///< an error reply to an actor
+    timer_words = 8,        ///< TimerRequest
+    body_pool_words = 12,   ///< BodyPool
+    body_counts_words = 8,  ///< BodyCounts
+    body_record_words = 2   ///< BodyRecord
   };
   /// Messages of actors that may be in hand at once.
   GYRE_DEVICE constexpr uint32_t most_mail() const {
@@ -89,8 +92,15 @@ struct StagingLayout {
   GYRE_DEVICE constexpr uint32_t timer_requests() const {
     return error() + (asks ? uint32_t(error_words) : 0);
   }
-  GYRE_DEVICE constexpr uint32_t mail() const {
+  GYRE_DEVICE constexpr uint32_t body_pool() const {
     return timer_requests() + (sets_timers ? most_sent * timer_words : 0);
+  }
+  GYRE_DEVICE constexpr uint32_t body_counts() const { return body_pool() + body_pool_words; }
+  /// What the handler in hand has taken of that pool: one for each message that it may send, and one for its
+  /// response.
+  GYRE_DEVICE constexpr uint32_t body_records() const { return body_counts() + body_counts_words; }
+  GYRE_DEVICE constexpr uint32_t mail() const {
+    return body_records() + ((most_sent + 1) * body_record_words + 3) / 4 * 4;
   }
   GYRE_DEVICE constexpr uint32_t messages() const { return mail() + most_mail() * mail_stride(); }
   /// What the worker knows of every other: MailboxProducer::Peer and MailboxConsumer::Peer.
@@ -125,6 +135,32 @@ struct TimerRequest {
 };
 static_assert(sizeof(TimerRequest) == StagingLayout::timer_words * sizeof(uint32_t));
 
+/// The chunk that was taken of the pool of bodies for one message of the handler in hand: see BodyPool. In
+/// the group's own memory; all 0: none was.
+struct BodyRecord {
+  enum : uint32_t {
+    none = 0,
+    being_taken = 1,
+    first = 2,              ///< that and larger values: the chunk's number + `first`
+    in_hand = 0xfffffffe,   ///< the chunk of the message in hand, which is passed on
+    none_free = 0xffffffff  ///< it was refused
+  };
+  uint32_t chunk;
+  uint32_t bytes;  ///< that were written, by any thread
+
+  GYRE_DEVICE bool has_chunk() const { return chunk >= first && chunk < in_hand; }
+  GYRE_DEVICE uint32_t number() const { return chunk - first; }
+};
+static_assert(sizeof(BodyRecord) == StagingLayout::body_record_words * sizeof(uint32_t));
+
+/// Counts of chunks, and of messages for which there was none; see WorkerLine. In the group's own memory.
+struct BodyCounts {
+  uint64_t taken, freed, refused, reserved;
+};
+static_assert(sizeof(BodyCounts) == StagingLayout::body_counts_words * sizeof(uint32_t));
+
+class BodyPool;
+
 /// Where a handler finds the memory for what it sends. Refers to it. A plain value.
 struct Staging {
   enum : uint32_t {
@@ -156,6 +192,10 @@ struct Staging {
   GYRE_DEVICE TimerRequest& timer_request(uint32_t n) const {
     return at<TimerRequest>(layout.timer_requests())[n];
   }
+  GYRE_DEVICE BodyPool& body_pool() const { return *at<BodyPool>(layout.body_pool()); }
+  GYRE_DEVICE BodyCounts& body_counts() const { return *at<BodyCounts>(layout.body_counts()); }
+  /// Of the n-th message that the handler in hand stages; of number most_sent: of its response.
+  GYRE_DEVICE BodyRecord& body(uint32_t n) const { return at<BodyRecord>(layout.body_records())[n]; }
   /// Calls of the worker that are open: see OpenCalls.
   GYRE_DEVICE uint32_t& open_calls() const { return memory[3]; }
   GYRE_DEVICE CallInHand& call() const { return *at<CallInHand>(layout.call()); }
@@ -180,8 +220,10 @@ struct Staging {
     return memory + layout.messages() + n * layout.message_words;
   }
   /// Clears the first `count` messages. Collective over PollGroup; it has no barrier.
-  GYRE_DEVICE void clear(uint32_t count) const {
-    auto* const packets = reinterpret_cast<Packet*>(message(0));
+  GYRE_DEVICE void clear(uint32_t count) const { clear(0, count); }
+  /// The same from message `first` on.
+  GYRE_DEVICE void clear(uint32_t first, uint32_t count) const {
+    auto* const packets = reinterpret_cast<Packet*>(message(first));
     const uint32_t end = count * layout.message_words * sizeof(uint32_t) / sizeof(Packet);
     GYRE_ROLLED
     for (uint32_t i = PollGroup::rank(); i < end; i += PollGroup::size()) packets[i] = Packet{};

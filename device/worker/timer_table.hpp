@@ -1,6 +1,7 @@
 // The timers of a worker: messages that its actors have it send later.
 #pragma once
 
+#include <gyre/device/worker/body_pool.hpp>
 #include <gyre/device/worker/mail_memory.hpp>
 #include <gyre/device/worker/mail_queues.hpp>
 #include <gyre/device/worker/staging.hpp>
@@ -61,7 +62,10 @@ class TimerTable {
     }
   }
   /// Takes timers that are due, the earliest first, until `most` are taken or none is due.
-  /// @param take  take(n, message, body_bytes): copies the message of the n-th one; ends with a barrier
+  /// @param take  take(n, message, body_bytes, ends): copies the message of the n-th one, which is the
+  /// timer's
+  ///              last one if `ends`; ends with a barrier. Returns false, in all threads, if the message is
+  ///              lost: the next one is the n-th then
   /// @returns how many were taken
   template <class Take>
   GYRE_DEVICE_INLINE uint32_t take_due(uint32_t most, Take&& take) {
@@ -69,12 +73,12 @@ class TimerTable {
     if (!PollGroup::any(next_due_ns_ <= now)) return 0;
     uint32_t taken = 0;
     GYRE_ROLLED
-    for (; taken < most; ++taken) {
+    while (taken < most) {
       const uint32_t place = earliest_due(now);
       if (place == capacity) break;
       const uint32_t* const message = message_at(place);
-      take(taken, message, MailHead::body_bytes(message[MailHead::size_word]));
       const bool ends = records_[place].period_ns == 0;
+      taken += take(taken, message, MailHead::body_bytes(message[MailHead::size_word]), ends) ? 1 : 0;
       PollGroup::sync();  // every thread has read the record
       if (place % PollGroup::size() == PollGroup::rank()) advance(records_[place], now);
       counts_.done += ends ? 1 : 0;
@@ -117,6 +121,7 @@ class TimerTable {
     // The handler found room: there is none only where memory was overwritten.
     if (assert_warp_uniform(drains_ || having == 0)) {
       ++counts_.cancelled;
+      PooledBodies(staging_).end(message);
       return;
     }
     const uint32_t owner = detail::lowest_bit(having);
@@ -126,7 +131,8 @@ class TimerTable {
       auto& envelope = *reinterpret_cast<Envelope*>(copy);
       const bool to_itself = envelope.key == envelope.correlation &&
                              envelope.actor_type == MailHead::sender_type(envelope.body_bytes);
-      envelope.flags = to_itself ? envelope_flags::timer : uint8_t(0);
+      envelope.flags = uint8_t((envelope.flags & envelope_flags::out_of_line) |
+                               (to_itself ? envelope_flags::timer : uint8_t(0)));
       const uint64_t due = now_ns + request.delay_ns;
       records_[place] = {request.id, due < now_ns ? never - 1 : due, request.period_ns, 0};
       if (records_[place].due_ns < next_due_ns_) next_due_ns_ = records_[place].due_ns;
@@ -184,6 +190,11 @@ class TimerTable {
       const bool ends = records_[place].id != 0 && which(records_[place], message_at(place));
       if (ends) records_[place].id = 0;
       cancelled += detail::count_bits(PollGroup::ballot(ends));
+      GYRE_ROLLED
+      for (uint32_t left = PollGroup::ballot(ends && BodyPool::is_place(message_at(place))); left != 0;
+           left &= left - 1) {
+        PooledBodies(staging_).end(message_at(first + detail::lowest_bit(left)));
+      }
     }
     counts_.cancelled += cancelled;
     note_ended(cancelled);

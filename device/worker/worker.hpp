@@ -12,6 +12,7 @@
 //   mail_path.hpp     how the worker takes one
 //   open_calls.hpp    asks between actors whose reply is still to come
 //   timer_table.hpp   messages that actors send later
+//   body_pool.hpp     bodies of messages between actors that do not fit a slot
 //   fan_out.hpp       messages for many actors
 #pragma once
 
@@ -63,6 +64,7 @@ struct MailInHand : Mail<asks, tells_host, sets_timers, sends_to_many> {
   uint32_t spawned = 0;                // keys that it has taken
   uint32_t opened = 0;                 // calls that it wrote
   bool deferred = false;               // it has not answered the ask in hand, which another handler does
+  bool passed_on = false;              // the chunk of the message in hand, with one that was staged
   Named expected_of = Named::of_host;  // the side that the worker's expected message is of
   ExpectedMessage other_expected;      // of the other side
   uint32_t staged_for_topics = 0;      // messages of the handler that say what its actor subscribes to
@@ -125,6 +127,7 @@ class Worker {
         uint32_t n = 0;
         staging().worker() = mail_.worker();
         staging().host_room() = told_slots(bridge_.shape);
+        staging().body_pool() = mail_.body_pool();
         ((staging().types()[n++] = detail::type_hash<Actors>()), ...);
         if constexpr (asks()) {
           uint64_t* reply = staging().replies();
@@ -565,6 +568,11 @@ class Worker {
   GYRE_DEVICE bool answers_now(bool is_ask) const;
   GYRE_DEVICE bool handle_for_worker();
   GYRE_DEVICE void answer_call(OpenCall& call, uint8_t flags, uint32_t* message, uint32_t body_bytes);
+  GYRE_DEVICE uint32_t bring_answer(const KeptAsk& ask, uint32_t* message, uint8_t& flags);
+  GYRE_DEVICE bool needs_reply_chunk(uint32_t types, uint32_t flags) const;
+  GYRE_DEVICE bool take_reply_chunk(const Envelope& envelope);
+  GYRE_DEVICE void settle_bodies(Status status, const uint32_t* request);
+  GYRE_DEVICE void end_bodies_in_hand();
   GYRE_DEVICE void end_failing_calls();
 
   // ---- fast_path.hpp
@@ -602,6 +610,7 @@ class Worker {
   GYRE_DEVICE void refuse_or_find_actor(const Envelope& envelope);
   GYRE_DEVICE uint32_t lateness_us(const Envelope& envelope) const;
   GYRE_DEVICE bool find_bodies(const Envelope& envelope, Bodies& bodies);
+  GYRE_DEVICE bool find_pooled_body(Bodies& bodies);
   GYRE_DEVICE void save_state(uint32_t bytes, const void* state) const;
   GYRE_DEVICE void restore_state(uint32_t bytes, void* state) const;
   GYRE_DEVICE void roll_back(uint32_t bytes) const;

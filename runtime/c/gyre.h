@@ -95,6 +95,7 @@ enum {
   GYRE_ACTOR_STOPPED = 36,
   GYRE_TIMERS_FULL = 37,
   GYRE_SUBSCRIPTIONS_FULL = 38,
+  GYRE_BODY_POOL_FULL = 39,
   /* States of the whole runtime. */
   GYRE_WORKER_STUCK = 40,
   /* Errors of this interface. The numbers above are those of gyre::Status. */
@@ -313,6 +314,11 @@ typedef struct gyre_options {
   int64_t stall_after_ms;
   /** Bytes, at most, for messages between actors that wait to be handled; actors that do not send take none. */
   uint64_t spill_bytes;
+  /** Bytes for the bodies of messages between actors that do not fit a slot, body_bytes each; actors that do
+     not send take none. 0: messages between actors must fit a slot. */
+  uint64_t body_pool_bytes;
+  uint32_t body_bytes; /**< bytes of the largest such body, a multiple of 128 */
+  uint32_t reserved_2; /**< 0 */
 } gyre_options;
 /** Fills in the defaults. `struct_size` is the caller's sizeof(gyre_options). */
 GYRE_API gyre_status gyre_options_init(gyre_options* options, size_t struct_size);

@@ -47,6 +47,8 @@ gyre_options defaults() {
   options.max_reply_bytes = standard.max_reply_bytes;
   options.actors_per_worker = standard.actors_per_worker;
   options.spill_bytes = standard.spill_bytes;
+  options.body_pool_bytes = standard.body_pool_bytes;
+  options.body_bytes = standard.body_bytes;
   options.max_buffers = standard.max_buffers;
   options.verbose = standard.verbose;
   options.cache = standard.cache;
@@ -98,6 +100,8 @@ gyre_status read_options(const char* doing, const gyre_options& given, Options& 
   options.max_reply_bytes = given.max_reply_bytes;
   options.actors_per_worker = given.actors_per_worker;
   options.spill_bytes = given.spill_bytes;
+  options.body_pool_bytes = given.body_pool_bytes;
+  options.body_bytes = given.body_bytes;
   options.max_buffers = given.max_buffers;
   options.verbose = given.verbose != 0;
   options.cache = given.cache != 0;

@@ -74,6 +74,7 @@ GYRE_C_SAME(GYRE_OPEN_CALLS_FULL, open_calls_full);
 GYRE_C_SAME(GYRE_ACTOR_STOPPED, actor_stopped);
 GYRE_C_SAME(GYRE_TIMERS_FULL, timers_full);
 GYRE_C_SAME(GYRE_SUBSCRIPTIONS_FULL, subscriptions_full);
+GYRE_C_SAME(GYRE_BODY_POOL_FULL, body_pool_full);
 GYRE_C_SAME(GYRE_WORKER_STUCK, worker_stuck);
 #undef GYRE_C_SAME
 

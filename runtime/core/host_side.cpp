@@ -28,7 +28,7 @@ HostSide::HostSide(ActorSet actors_to_launch, const Options& launch_options,
   if (const std::string problems = actors.problems(options); !problems.empty()) {
     throw BadOptions("launching a runtime: these options are wrong:\n" + problems);
   }
-  initialise_region(engine->region(), layout, options.spill_chunks());
+  initialise_region(engine->region(), layout, options.mail_chunks());
   for (uint32_t worker = 0; worker < layout.workers; ++worker) {
     bridges.emplace_back(Bridge::of(engine->region(), layout, worker),
                          engine->bar_inbound().of_worker(layout, worker), engine->doorbell(worker),

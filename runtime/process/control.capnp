@@ -99,6 +99,8 @@ struct LaunchOptions {
   firstLap @13 :UInt64;
   logLevel @14 :UInt32;
   spillBytes @15 :UInt64;
+  bodyBytes @16 :UInt32;
+  bodyPoolBytes @17 :UInt64;
 }
 
 struct Launched {

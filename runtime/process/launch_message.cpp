@@ -68,6 +68,8 @@ void write_launch(control::Launch::Builder message, const ActorSet& actors, cons
   to.setArenaBytes(options.arena_bytes);
   to.setActorsPerWorker(options.actors_per_worker);
   to.setSpillBytes(options.spill_bytes);
+  to.setBodyBytes(options.body_bytes);
+  to.setBodyPoolBytes(options.body_pool_bytes);
   to.setMaxBuffers(options.max_buffers);
   to.setRegionBudget(options.region_budget);
   to.setVerbose(options.verbose);
@@ -117,6 +119,8 @@ Options options_of(control::Launch::Reader message) {
   options.arena_bytes = from.getArenaBytes();
   options.actors_per_worker = from.getActorsPerWorker();
   options.spill_bytes = from.getSpillBytes();
+  options.body_bytes = from.getBodyBytes();
+  options.body_pool_bytes = from.getBodyPoolBytes();
   options.max_buffers = from.getMaxBuffers();
   options.region_budget = from.getRegionBudget();
   options.verbose = from.getVerbose();

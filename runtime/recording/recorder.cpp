@@ -130,6 +130,8 @@ void Recorder::File::write_header(const ActorSet& actors, const Options& options
     header.setMaxReplyBytes(options.max_reply_bytes);
     header.setActorsPerWorker(options.actors_per_worker);
     header.setSpillBytes(options.spill_bytes);
+    header.setBodyBytes(options.body_bytes);
+    header.setBodyPoolBytes(options.body_pool_bytes);
     const std::vector<Handler>& handlers = actors.handlers();
     auto list = header.initHandlers(uint32_t(handlers.size()));
     for (uint32_t n = 0; n < list.size(); ++n) {

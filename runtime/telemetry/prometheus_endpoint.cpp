@@ -171,7 +171,13 @@ void add_mail(std::vector<MetricFamily>& families, const Stats& stats) {
        &MailStats::timers_set},
       {"gyre_timers_total", "Timers of the worker that have ended, by outcome.", MetricType::Counter,
        &MailStats::timers_done, "done"},
-      {"gyre_timers_total", "", MetricType::Counter, &MailStats::timers_cancelled, "cancelled"}};
+      {"gyre_timers_total", "", MetricType::Counter, &MailStats::timers_cancelled, "cancelled"},
+      {"gyre_bodies_taken_total", "Chunks that the worker took of the pool of bodies.", MetricType::Counter,
+       &MailStats::bodies_taken},
+      {"gyre_bodies_freed_total", "Chunks that the worker gave back to the pool of bodies.",
+       MetricType::Counter, &MailStats::bodies_freed},
+      {"gyre_bodies_refused_total", "Messages larger than a slot for which no chunk was free.",
+       MetricType::Counter, &MailStats::bodies_refused}};
   for (const Family& family : all) {
     if (families.back().name != family.name) add(families, family.name, family.help, family.type);
     for (size_t n = 0; n < stats.workers.size(); ++n) {

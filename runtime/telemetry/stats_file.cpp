@@ -305,6 +305,9 @@ void for_each_count_of_mail(Mail& mail, Visit&& visit) {
   visit(mail.timers_set);
   visit(mail.timers_done);
   visit(mail.timers_cancelled);
+  visit(mail.bodies_taken);
+  visit(mail.bodies_freed);
+  visit(mail.bodies_refused);
 }
 template <class Actors, class Visit>
 void for_each_count_of_actors(Actors& actors, Visit&& visit) {

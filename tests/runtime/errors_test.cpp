@@ -38,7 +38,8 @@ constexpr Status every_status[] = {Status::ok,
                                    Status::open_calls_full,
                                    Status::actor_stopped,
                                    Status::timers_full,
-                                   Status::subscriptions_full};
+                                   Status::subscriptions_full,
+                                   Status::body_pool_full};
 }
 
 TEST_CASE("each status has a name of its own, and its message begins with it") {
@@ -61,6 +62,8 @@ TEST_CASE("messages carry the actual numbers") {
   CHECK(Failure{Status::open_calls_full, 256}.message().find("256") != std::string::npos);
   CHECK(Failure{Status::timers_full, 256}.message().find("256") != std::string::npos);
   CHECK(Failure{Status::subscriptions_full, 1024}.message().find("1024") != std::string::npos);
+  CHECK(Failure{Status::body_pool_full, 12, 0x77}.message().find("worker 12") != std::string::npos);
+  CHECK(Failure{Status::body_pool_full, 12, 0x77}.message().find("key 0x77") != std::string::npos);
   CHECK(Failure{Status::scratch_full, 64, 80, 64}.message().find("80 bytes of scratch") != std::string::npos);
 }
 

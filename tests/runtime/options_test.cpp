@@ -56,6 +56,18 @@ TEST_CASE("limits are inclusive on both ends") {
   CHECK(Options{.block = 1024}.problems().empty());
   CHECK_FALSE(Options{.block = 1056}.problems().empty());
   CHECK_FALSE(Options{.block = 2048}.problems().empty());
+  for (const uint32_t bytes : {128u, 16u << 20}) {
+    CHECK(Options{.body_bytes = bytes}.problems().empty());
+    CHECK(Options{.body_bytes = bytes, .body_pool_bytes = bytes}.mail_chunks().bodies == 1);
+    CHECK(Options{.body_bytes = bytes, .body_pool_bytes = 3 * uint64_t(bytes) - 1}.mail_chunks().bodies == 2);
+    CHECK_FALSE(Options{.body_bytes = bytes, .body_pool_bytes = bytes - 1}.problems().empty());
+    CHECK(Options{.body_bytes = bytes, .body_pool_bytes = 0}.problems().empty());
+  }
+  for (const uint32_t bytes : {0u, 64u, 200u, (16u << 20) + 128}) {
+    CHECK_FALSE(Options{.body_bytes = bytes}.problems().empty());
+  }
+  CHECK(Options{.body_pool_bytes = uint64_t(1) << 40}.problems().empty());
+  CHECK_FALSE(Options{.body_pool_bytes = (uint64_t(1) << 40) + 128}.problems().empty());
 }
 
 TEST_CASE("a region over its budget is refused with both sizes") {

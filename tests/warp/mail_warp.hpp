@@ -53,13 +53,15 @@ class MailWarp {
               spill_chunks,
               any_asks<Actors...>(),
               any_sets_timers<Actors...>(),
-              any_sends_to_many<Actors...>()} {
+              any_sends_to_many<Actors...>(),
+              body_chunks,
+              body_bytes} {
     warp::fibers = {};
     RegionLayout layout;
     layout.workers = 2;
     layout.shape = shape;
     layout.handlers = handlers;
-    initialise_region(aligned(region_), layout, spill_chunks);
+    initialise_region(aligned(region_), layout, {spill_chunks, body_chunks, body_bytes});
     auto* const types =
         reinterpret_cast<HandlerTypes*>(reinterpret_cast<char*>(aligned(region_)) + layout.handler_types());
     constexpr auto description = describe<Actors...>();
@@ -147,6 +149,37 @@ class MailWarp {
     publish_slowly(mailboxes_.rings, producer_.claim(0, 1), envelope, body.data(), body.size() * 8, random);
     return true;
   }
+  /// The same, with the letter's body in the pool.
+  bool tell_large(uint16_t actor, uint64_t key, uint64_t number, uint32_t size, std::mt19937_64& random,
+                  uint64_t correlation = 99, uint8_t flags = 0) {
+    if (producer_.room(0, 1) == 0) return false;
+    const uint32_t chunk = body_pool().take(1);
+    if (chunk == BodyPool::no_chunk) return false;
+    std::vector<uint64_t> body = body_of(key, number, size);
+    for (uint32_t i = 0; i < size; ++i) body.push_back(element(key, number, i));
+    uint8_t* const memory = body_pool().at(chunk);
+    CHECK(std::all_of(memory, memory + body_bytes, [](uint8_t byte) { return byte == 0; }));
+    std::memcpy(memory, body.data(), body.size() * 8);
+    const BodyPlace place{chunk, uint32_t(body.size() * 8), 0};
+    Envelope envelope{
+        correlation, sizeof place, 0, key, actor, 0, 0, 0, uint8_t(flags | envelope_flags::out_of_line)};
+    MailHead::mark(envelope, 1, 0);
+    publish_slowly(mailboxes_.rings, producer_.claim(0, 1), envelope, &place, sizeof place, random);
+    return true;
+  }
+  /// Takes the body of a message that take() or take_reply() gave out of the pool, and gives its chunk back.
+  void take_body(std::vector<uint64_t>& body) {
+    BodyPlace place;
+    std::memcpy(&place, body.data(), sizeof place);
+    REQUIRE(body_pool().has(place));
+    uint8_t* const memory = body_pool().at(place.chunk);
+    body.resize(place.bytes / 8);
+    std::memcpy(body.data(), memory, place.bytes);
+    std::memset(memory, 0, place.bytes);
+    CHECK(std::all_of(memory, memory + body_bytes, [](uint8_t byte) { return byte == 0; }));
+    body_pool().give_clear(place.chunk);
+  }
+  BodyPool body_pool() const { return {MailLayout::begin(memory_, 0, 2), mail_}; }
   /// Replies to an ask of an actor, as the other worker.
   void reply(uint64_t id, uint64_t value, std::mt19937_64& random) {
     const std::vector<uint64_t> body = body_of(0, value);
@@ -195,7 +228,8 @@ class MailWarp {
 
  private:
   using Tested = Worker<Actors...>;
-  static constexpr uint32_t handlers = handler_count<Actors...>, spill_chunks = 8;
+  static constexpr uint32_t handlers = handler_count<Actors...>, spill_chunks = 8, body_chunks = 6,
+                            body_bytes = 4096;
 
   static std::vector<uint64_t> body_of(uint64_t first, uint64_t second, uint32_t size = 0) {
     return {uint64_t(2) << 32 | uint64_t(1) << 48, first, second,

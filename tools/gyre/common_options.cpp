@@ -98,6 +98,14 @@ void add_common_options(ProgramCommand command, Options& options, std::string& j
                   "memory, at most, for messages between actors that wait to be handled")
       .show_default();
   command
+      .add_option("--body-bytes", options.body_bytes,
+                  "largest message between actors, if it does not fit a slot; a multiple of 128")
+      .show_default();
+  command
+      .add_option("--body-pool-bytes", options.body_pool_bytes,
+                  "memory for messages between actors that do not fit a slot; 0: none may be larger")
+      .show_default();
+  command
       .add_option(
           "--timeout", [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); },
           "milliseconds an ask may take (default " + std::to_string(options.timeout.count()) + ")")

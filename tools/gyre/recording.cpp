@@ -52,6 +52,8 @@ void read_header(const std::string& path, format::Header::Reader header, Recordi
   recording.max_reply_bytes = header.getMaxReplyBytes();
   recording.actors_per_worker = header.getActorsPerWorker();
   recording.spill_bytes = header.getSpillBytes();
+  recording.body_bytes = header.getBodyBytes();
+  recording.body_pool_bytes = header.getBodyPoolBytes();
   for (const auto handler : header.getHandlers()) {
     recording.handlers.push_back({handler.getActor().cStr(), handler.getMessage().cStr(),
                                   handler.getActorType(), handler.getMessageType(), handler.getRequest()});

@@ -50,7 +50,8 @@ using RecordedEvent = std::variant<RecordedMessage, RecordedOutcome, RecordedRel
 struct Recording {
   std::string gyre, device;
   uint32_t workers = 0, slot_bytes = 0, max_reply_bytes = 0, actors_per_worker = 0;
-  uint64_t arena_bytes = 0, spill_bytes = 0;
+  uint64_t arena_bytes = 0, spill_bytes = 0, body_pool_bytes = 0;
+  uint32_t body_bytes = 0;
   std::vector<RecordedHandler> handlers;
   /// In the order in which they were recorded, but for each worker's messages: those are in the order in
   /// which the worker got them.

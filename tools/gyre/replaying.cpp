@@ -45,6 +45,8 @@ Options options_of(const Recording& recording) {
   options.max_reply_bytes = recording.max_reply_bytes;
   options.actors_per_worker = recording.actors_per_worker;
   options.spill_bytes = recording.spill_bytes;
+  options.body_bytes = recording.body_bytes;
+  options.body_pool_bytes = recording.body_pool_bytes;
   options.region_budget = ~uint64_t(0);
   return options;
 }

@@ -278,7 +278,10 @@ Json json_of(const std::string& path, const PublishedStats& published) {
                          {"told_refused", worker.mail.told_refused},
                          {"timers_set", worker.mail.timers_set},
                          {"timers_done", worker.mail.timers_done},
-                         {"timers_cancelled", worker.mail.timers_cancelled}}},
+                         {"timers_cancelled", worker.mail.timers_cancelled},
+                         {"bodies_taken", worker.mail.bodies_taken},
+                         {"bodies_freed", worker.mail.bodies_freed},
+                         {"bodies_refused", worker.mail.bodies_refused}}},
                        {"actors", actors},
                        {"handlers", handlers}});
   }

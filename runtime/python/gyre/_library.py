@@ -75,6 +75,9 @@ class Options(_Struct):
         ("reserved", c_int32),
         ("stall_after_ms", c_int64),
         ("spill_bytes", c_uint64),
+        ("body_pool_bytes", c_uint64),
+        ("body_bytes", c_uint32),
+        ("reserved_2", c_uint32),
     ]
 
 

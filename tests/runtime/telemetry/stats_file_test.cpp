@@ -54,7 +54,7 @@ Stats some_stats() {
   Stats stats = s.core->stats();
   stats.timings = {1.5, 2.5, true};
   stats.workers[0].heartbeat_age_s = 0.25;
-  stats.workers[0].mail = {40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52};
+  stats.workers[0].mail = {40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 70, 71, 72};
   stats.workers[0].actors[0].living = 66;
   stats.workers[0].actors[0].created = 67;
   stats.workers[0].actors[0].mail_sent = 68;
@@ -126,6 +126,7 @@ TEST_CASE("stats come back from their bytes as they were") {
   CHECK(back.actors()[0].created == 67);
   CHECK(back.actors()[0].mail_sent == 68);
   CHECK(back.actors()[0].mail_processed == 69);
+  CHECK(back.workers[0].mail.bodies_refused == 72);
   CHECK(back.books.mail.lost == 57);
   CHECK(back.books.told.refused == 61);
   CHECK(back.books.timers.cancelled == 64);
