@@ -65,7 +65,8 @@ struct Carriers {
     const auto reply = future.get();
     return reply ? Status::ok : reply.error().status;
   }
-  auto ask(uint64_t sender, uint64_t store, uint64_t seed, uint32_t words, bool mirrors, bool tells = true) {
+  auto ask(uint64_t sender, uint64_t store, uint64_t seed, uint32_t words, bool mirrors, bool tells = true,
+           bool twice = false) {
     return client.ask<Ask>(Address<Sender>{sender},
                            [&](Ask::Builder ask) {
                              ask.setStore(store);
@@ -73,6 +74,7 @@ struct Carriers {
                              ask.setWords(words);
                              ask.setMirrors(mirrors);
                              ask.setTells(tells);
+                             ask.setTwice(twice);
                            },
                            {.max_reply_bytes = chunk_bytes});
   }
@@ -250,6 +252,19 @@ TEST_CASE("messages that were moved out of a mailbox keep their bodies") {
   CHECK(carriers.books().refused == 0);
   // The porter's go to two stores each.
   CHECK(carriers.loads_at_the_end() == 40 * Sender::most + 2 * 40 * Sender::most);
+}
+
+TEST_CASE("a second answer to a promise is dropped with its body") {
+  Carriers carriers(2, 6);
+  for (const uint64_t sender : {0, 1}) {
+    const auto reply = carriers.runtime.get(carriers.ask(sender, 1, 7, 300, false, false, true));
+    REQUIRE(reply);
+    CHECK(reply.value()->getCount() == 300);
+    CHECK(reply.value()->getWrong() == 0);
+    carriers.runtime.run_until_idle();
+  }
+  CHECK(carriers.books().failed == 2);
+  CHECK(carriers.in_use() == 0);
 }
 
 TEST_CASE("a reply to an actor that was stopped, and one that finds no chunk, leave no body behind") {

@@ -82,6 +82,7 @@ struct Ask {
   mirrors @3 :Bool;  # asks by Mirror, else by Fetch
   fails @4 :Bool;
   tells @5 :Bool;    # answers with the number of words alone
+  twice @6 :Bool;    # answers twice
 }
 struct Answer {
   seed @0 :UInt64;
