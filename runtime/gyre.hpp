@@ -3,6 +3,7 @@
 // coroutines, Asio, the log, the check of a launch, the Prometheus endpoint.
 #pragma once
 
+#include <gyre/device/pool.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/async/completion_queue.hpp>
 #include <gyre/runtime/buffer.hpp>

@@ -248,6 +248,37 @@ TEST_CASE(
   CHECK(worker.line().mail_failed == 0);
 }
 
+TEST_CASE("actors that the host stops while a warp hands a letter out do not come back by it") {
+  constexpr uint64_t ears = 16;
+  FanOutWarp worker({64, 512, 1});
+  std::mt19937_64 random(97);
+  for (int round = 0; round < rounds(60); ++round) {
+    for (uint64_t key = 0; key < 2 * ears; key += 2) REQUIRE(worker.listen(key, random() % 2) == Status::ok);
+    const How how = random() % 2 == 0 ? How::broadcast : How::published;
+    Ear::notes.clear();
+    std::set<uint64_t> stopped;
+    uint64_t copies = 0;
+    for (int n = 0; n < 14; ++n) {  // letters to all of them come in a row: the host has its turn after 32
+      if (random() % 3 != 0) {
+        while (!worker.send_copy(how, 0, copies, 2, random)) FanOutWarp::let_run(1);
+        ++copies;
+      } else if (const uint64_t key = random() % ears * 2; stopped.insert(key).second) {
+        worker.stop(ear, key);
+      }
+    }
+    for (size_t n = 0; n < stopped.size(); ++n) REQUIRE(worker.take_answer().status == Status::ok);
+    FanOutWarp::let_run(6000);
+    for (uint64_t key = 0; key < 2 * ears; key += 2) {
+      INFO("round " << round << ", ear " << key);
+      const bool lives = stopped.count(key) == 0;
+      worker.stop(ear, key);
+      CHECK(worker.take_answer().status == (lives ? Status::ok : Status::no_such_actor));
+      CHECK(Ear::notes[key].size() <= copies);
+      if (how == How::broadcast && lives) CHECK(Ear::notes[key].size() == copies);
+    }
+  }
+}
+
 TEST_CASE("a warp has room for 1,024 subscriptions, and uses their places again") {
   FanOutWarp worker({16, 512, 1});
   for (int round = 0; round < 2; ++round) {

@@ -108,6 +108,11 @@ class MailWarp {
     const std::vector<uint64_t> body = body_of(first, second);
     send({++asked_, uint32_t(body.size() * 8), 0, key, actor, 0, 0, 0, envelope_flags::ask}, body.data());
   }
+  /// Stops an actor by an ask, as the host.
+  void stop(uint16_t actor, uint64_t key) {
+    const uint64_t nothing = 0;
+    send({++asked_, 0, 0, key, actor, lifecycle_message::stop, 0, 0, envelope_flags::ask}, &nothing);
+  }
   struct Answer {
     uint64_t correlation;
     Status status;

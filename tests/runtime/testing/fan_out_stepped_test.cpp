@@ -540,3 +540,74 @@ TEST_CASE("the host has its turn while a message is handed to many", "[fanout]")
   crowd.kit.run_until_idle();
   crowd.check_hearers();
 }
+
+TEST_CASE(
+    "an actor that subscribes while a topic's message is handed out does not get that message, or again",
+    "[fanout]") {
+  constexpr uint64_t subscribers = 300;
+  Crowd crowd(false, 1, subscribers + 1, Order::round_robin());
+  for (uint64_t key = 0; key < subscribers; ++key) crowd.listen_now(key, 0);
+  crowd.listen_now(250, 0, true);
+  REQUIRE(crowd.say_and_expect(0, {.kinds = published}).get());
+  while (crowd.kit.books().mail.sent < 1 + 3) REQUIRE(crowd.kit.step());
+  // Hearer 0 has had it. The other one takes its place among the subscriptions, and it takes that of
+  // hearer 250.
+  REQUIRE(crowd.listen(0, 0, true).get());
+  REQUIRE(crowd.listen(subscribers, 0).get());
+  REQUIRE(crowd.listen(0, 0).get());
+  CHECK(crowd.kit.books().mail.sent < subscribers);  // it is under way still
+  crowd.kit.run_until_idle();
+  crowd.check_hearers();
+  CHECK(crowd.expected[0].notes == 1);
+  CHECK(crowd.expected[subscribers].notes == 0);
+  crowd.check_books();
+}
+
+TEST_CASE("an actor that was stopped and created again in another place gets a broadcast once", "[fanout]") {
+  Crowd crowd(false, 1, 6, Order::round_robin());
+  REQUIRE(crowd.client.stop(Address<Hearer>{2}));
+  REQUIRE(crowd.client.stop(Address<Hearer>{4}));
+  REQUIRE(crowd.client.start(Address<Hearer>{2}));  // in the place that was freed last
+  REQUIRE(crowd.say(0, {.kinds = broadcast}).get());
+  crowd.kit.run_until_idle();
+  for (const uint64_t key : {0, 1, 2, 3, 5}) CHECK(crowd.heard(key).getNotes() == 1);
+  CHECK(crowd.kit.books().mail.sent == 1 + 5);
+  crowd.check_books();
+}
+
+TEST_CASE(
+    "a worker without room to send goes on with a broadcast when it has room, and takes in mail meanwhile",
+    "[fanout]") {
+  constexpr uint64_t chatters = 400;  // of worker 0
+  SteppedRuntime kit(crowd(), {.workers = 3, .slots = 64});
+  Client client = kit.client();
+  for (uint64_t n = 0; n < chatters; ++n) REQUIRE(client.start(Address<Chatter>{3 * n}));
+  for (const uint64_t key : {1, 2}) REQUIRE(client.start(Address<Chatter>{key}));
+  const auto chat = [&](uint64_t key, uint32_t hops) {
+    REQUIRE(client.tell<Chat>(Address<Chatter>{key}, [&](Chat::Builder chat) { chat.setHops(hops); }));
+  };
+  const auto heard_by = [&](uint64_t key) {
+    return kit.get(client.ask<HeardRequest>(Address<Chatter>{key}, [](HeardRequest::Builder) {}))
+        .value()
+        ->getNotes();
+  };
+  kit.hold(1);
+  chat(0, 2);  // each of worker 0 passes it on, and worker 1 takes nothing
+  kit.run_until_idle();
+  const MailStats full = kit.stats().workers[0].mail;
+  CHECK(full.outbox_high_water > 256 - 32);
+  CHECK(full.outbox_high_water <= 256);
+  for (int n = 0; n < 20; ++n) chat(2, 1);  // worker 0 has to take them in, in the middle of its broadcast
+  kit.run_until_idle();
+  CHECK(kit.stats().workers[0].mail.spilled > 0);
+  kit.release(1);
+  kit.run_until_idle();
+  const uint64_t all = chatters + 2;
+  uint64_t heard = 0;
+  for (uint64_t n = 0; n < chatters; ++n) heard += heard_by(3 * n);
+  heard += heard_by(1) + heard_by(2);
+  CHECK(heard == 1 + all + all * all + 20 + 20 * all);
+  const Books books = kit.books();
+  CHECK(books.mail.sent == books.mail.processed);
+  CHECK(books.mail.sent == 3 * (1 + all + 20) + all + all * all + 20 * all);
+}

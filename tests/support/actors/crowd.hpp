@@ -256,7 +256,7 @@ struct Herald {
 /// Chooses members of a pool.
 struct Chooser {
   GYRE_DEVICE void on(gyre::Context&, view::Choose::Reader in, view::Chosen::Builder out) {
-    const gyre::Pool<Hearer> pool{in.getFirst(), in.getSize()};
+    const gyre::Pool<Hearer> pool{.first_key = in.getFirst(), .size = in.getSize()};
     auto keys = out.initKeys(in.getCount());
     for (uint32_t i = 0; i < in.getCount(); ++i) keys.set(i, pool.member(in.getValue() + i).key);
     out.setByName(pool.member(pool_name, sizeof pool_name - 1).key);
