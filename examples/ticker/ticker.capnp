@@ -5,43 +5,33 @@ $Cxx.namespace("ticker");
 
 enum Outcome {
   done @0;
-  listFull @1;            # the instrument has no room for another subscriber
-  alreadySubscribed @2;
-  notSubscribed @3;
+  alreadySubscribed @1;
+  notSubscribed @2;
 }
 
 struct Follow {           # asked of a subscriber
   instrument @0 :UInt64;
+  ends @1 :Bool;          # does not follow it any more
 }
 
-struct Unfollow {         # asked of a subscriber
-  instrument @0 :UInt64;
-}
-
-struct Followed {         # the reply to both, once the instrument has answered
+struct Followed {         # the reply, once the instrument has answered
   outcome @0 :Outcome;
 }
 
-struct Subscribe {        # told to an instrument by a subscriber
+struct Ask {              # told to an instrument by a subscriber
   call @0 :UInt64;        # the program's ask
 }
 
-struct Unsubscribe {      # likewise
-  call @0 :UInt64;
-}
-
 struct Answer {           # told to a subscriber by the instrument
-  outcome @0 :Outcome;
-  subscribed @1 :Bool;    # from now on
-  next @2 :UInt64;        # the number of the next price
-  call @3 :UInt64;        # of Subscribe or Unsubscribe
+  next @0 :UInt64;        # the number of the next price
+  call @1 :UInt64;        # of Ask
 }
 
 struct Price {            # told to an instrument by the program
   cents @0 :UInt32;
 }
 
-struct Tick {             # told by an instrument to each of its subscribers
+struct Tick {             # published by an instrument
   instrument @0 :UInt64;
   number @1 :UInt64;      # counts the instrument's prices from 0
   cents @2 :UInt32;

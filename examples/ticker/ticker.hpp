@@ -7,7 +7,9 @@
 namespace ticker {
 
 inline constexpr uint64_t instruments = 8;
-inline constexpr uint32_t most_subscribers = 16;  // of an instrument
+
+/// The prices of an instrument. Instruments do not know who has subscribed.
+GYRE_DEVICE constexpr gyre::Topic<view::Tick> prices_of(uint64_t instrument) { return {instrument}; }
 
 /// Adds a price to a checksum, which depends on the order of prices. The program computes it, too.
 GYRE_DEVICE constexpr uint64_t checksum_with(uint64_t checksum, uint32_t cents) {
@@ -22,31 +24,58 @@ struct Line {
   uint64_t prices = 0, checksum = 0, gaps = 0;
 };
 
-struct Instrument;
+struct Instrument {
+  using Handles = gyre::Handles<view::Ask, view::Price>;
+
+  uint64_t next = 0;  // the number of the next price
+
+  GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Ask::Reader in);
+
+  GYRE_DEVICE void on(gyre::Sending<1, gyre::ToMany>& ctx, view::Price::Reader in) {
+    const uint64_t number = next;
+    ctx.publish(prices_of(ctx.key()), [&](view::Tick::Builder tick) {
+      tick.setInstrument(ctx.key());
+      tick.setNumber(number);
+      tick.setCents(in.getCents());
+    });
+    ctx.sync();  // every thread has read the number
+    if (ctx.rank() == 0) ++next;
+  }
+};
 
 struct Subscriber {
-  using Handles = gyre::Handles<view::Follow, view::Unfollow, view::Answer, view::Tick, view::SeenRequest>;
-  // On a GPU up to 32 ticks for different subscribers are handled together, each by one thread.
-  static constexpr bool keys_side_by_side = true;
+  using Handles = gyre::Handles<view::Follow, view::Answer, view::Tick, view::SeenRequest>;
 
   Line lines[instruments];
 
-  // The program gets its reply once the instrument has answered. Until then the ask travels as a number.
-  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Follow::Reader in, view::Followed::Builder);
-  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Unfollow::Reader in, view::Followed::Builder);
-
-  // Messages of one actor to another keep their order. So all prices before the answer are here, and those
-  // after it come later.
-  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Answer::Reader in) {
-    GYRE_CHECK(ctx.is_from<Instrument>());
-    if (ctx.rank() == 0) {
-      Line& line = lines[ctx.sender<Instrument>().key];
-      if (line.subscribed && line.next != in.getNext()) ++line.gaps;
-      line.subscribed = in.getSubscribed();
-      line.next = in.getNext();
+  // Asks the instrument how many prices it has published. The program gets its reply once the answer is here;
+  // until then its ask travels as a number.
+  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Follow::Reader in, view::Followed::Builder out) {
+    GYRE_CHECK(in.getInstrument() < instruments);
+    if (lines[in.getInstrument()].subscribed != in.getEnds()) {
+      out.setOutcome(in.getEnds() ? view::Outcome::NOT_SUBSCRIBED : view::Outcome::ALREADY_SUBSCRIBED);
+      return;
     }
-    ctx.answer(gyre::Promise<view::Followed>{in.getCall()},
-               [&](view::Followed::Builder followed) { followed.setOutcome(in.getOutcome()); });
+    const auto promise = ctx.later<view::Followed>();
+    ctx.tell<view::Ask>(gyre::Address<Instrument>{in.getInstrument()},
+                        [&](view::Ask::Builder ask) { ask.setCall(promise.call); });
+  }
+
+  // What one actor tells and publishes reaches another in the order of sending. So all prices that came
+  // before the answer are here, and those after it come later: this is the moment to subscribe, or to leave.
+  GYRE_DEVICE void on(gyre::Asking<2, gyre::ToMany>& ctx, view::Answer::Reader in) {
+    GYRE_CHECK(ctx.is_from<Instrument>());
+    const uint64_t instrument = ctx.sender<Instrument>().key;
+    const bool begins = !lines[instrument].subscribed;
+    if (begins) ctx.subscribe<Subscriber>(prices_of(instrument));
+    if (!begins) ctx.unsubscribe(prices_of(instrument));
+    ctx.answer(gyre::Promise<view::Followed>{in.getCall()}, [](view::Followed::Builder) {});
+    ctx.sync();  // every thread has read the line
+    if (ctx.rank() != 0) return;
+    Line& line = lines[instrument];
+    if (!begins && line.next != in.getNext()) ++line.gaps;
+    line.subscribed = begins;
+    line.next = in.getNext();
   }
 
   GYRE_DEVICE void on(gyre::Context& ctx, view::Tick::Reader in) {
@@ -70,82 +99,12 @@ struct Subscriber {
   }
 };
 
-struct Instrument {
-  using Handles = gyre::Handles<view::Subscribe, view::Unsubscribe, view::Price>;
-
-  uint64_t subscribers[most_subscribers] = {};  // their keys
-  uint32_t count = 0;
-  uint64_t next = 0;  // the number of the next price
-
-  GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Subscribe::Reader in) {
-    GYRE_CHECK(ctx.is_from<Subscriber>());
-    const auto subscriber = ctx.sender<Subscriber>();
-    const bool listed = place_of(subscriber.key) < count, full = count == most_subscribers;
-    ctx.sync();  // every thread has read the list
-    if (ctx.rank() == 0 && !listed && !full) subscribers[count++] = subscriber.key;
-    const auto outcome = listed ? view::Outcome::ALREADY_SUBSCRIBED
-                         : full ? view::Outcome::LIST_FULL
-                                : view::Outcome::DONE;
-    answer(ctx, subscriber, outcome, listed || !full, in.getCall());
-  }
-
-  GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Unsubscribe::Reader in) {
-    GYRE_CHECK(ctx.is_from<Subscriber>());
-    const auto subscriber = ctx.sender<Subscriber>();
-    const uint32_t place = place_of(subscriber.key);
-    const bool listed = place < count;
-    ctx.sync();  // every thread has read the list
-    if (ctx.rank() == 0 && listed) subscribers[place] = subscribers[--count];
-    answer(ctx, subscriber, listed ? view::Outcome::DONE : view::Outcome::NOT_SUBSCRIBED, false,
-           in.getCall());
-  }
-
-  GYRE_DEVICE void on(gyre::Sending<most_subscribers>& ctx, view::Price::Reader in) {
-    const uint64_t number = next;
-    // Each thread builds messages of its own: message n is for subscriber n of the list.
-    ctx.tell_each<view::Tick>(
-        count, [&](uint32_t n) { return gyre::Address<Subscriber>{subscribers[n]}; },
-        [&](uint32_t, view::Tick::Builder tick) {
-          tick.setInstrument(ctx.key());
-          tick.setNumber(number);
-          tick.setCents(in.getCents());
-        });
-    ctx.sync();  // every thread has read the number
-    if (ctx.rank() == 0) ++next;
-  }
-
- private:
-  // Returns the subscriber's place in the list; `count` if it is not there.
-  GYRE_DEVICE uint32_t place_of(uint64_t subscriber) const {
-    uint32_t place = 0;
-    while (place < count && subscribers[place] != subscriber) ++place;
-    return place;
-  }
-  GYRE_DEVICE void answer(gyre::SendingContext& ctx, gyre::Address<Subscriber> to, view::Outcome outcome,
-                          bool subscribed, uint64_t call) const {
-    ctx.tell<view::Answer>(to, [&](view::Answer::Builder answer) {
-      answer.setOutcome(outcome);
-      answer.setSubscribed(subscribed);
-      answer.setNext(next);
-      answer.setCall(call);
-    });
-  }
-};
-
-GYRE_DEVICE inline void Subscriber::on(gyre::Asking<1>& ctx, view::Follow::Reader in,
-                                       view::Followed::Builder) {
-  GYRE_CHECK(in.getInstrument() < instruments);
-  const auto promise = ctx.later<view::Followed>();
-  ctx.tell<view::Subscribe>(gyre::Address<Instrument>{in.getInstrument()},
-                            [&](view::Subscribe::Builder subscribe) { subscribe.setCall(promise.call); });
-}
-GYRE_DEVICE inline void Subscriber::on(gyre::Asking<1>& ctx, view::Unfollow::Reader in,
-                                       view::Followed::Builder) {
-  GYRE_CHECK(in.getInstrument() < instruments);
-  const auto promise = ctx.later<view::Followed>();
-  ctx.tell<view::Unsubscribe>(
-      gyre::Address<Instrument>{in.getInstrument()},
-      [&](view::Unsubscribe::Builder unsubscribe) { unsubscribe.setCall(promise.call); });
+GYRE_DEVICE inline void Instrument::on(gyre::Sending<1>& ctx, view::Ask::Reader in) {
+  GYRE_CHECK(ctx.is_from<Subscriber>());
+  ctx.tell<view::Answer>(ctx.sender<Subscriber>(), [&](view::Answer::Builder answer) {
+    answer.setNext(next);
+    answer.setCall(in.getCall());
+  });
 }
 
 }  // namespace ticker
