@@ -202,7 +202,7 @@ TEST_CASE("a reply between actors that does not fit a slot reaches the asker, an
           const auto reply = client
                                  .ask<Ask>(Address<Sender>{seed % 7},
                                            asking_sender(seed % 5, seed, words, mirrors, false, tells),
-                                           {.max_reply_bytes = 16'000})
+                                           {.timeout = {}, .max_reply_bytes = 16'000})
                                  .get();
           REQUIRE(reply);
           CHECK(reply.value()->getStatus() == 0);
@@ -263,7 +263,7 @@ TEST_CASE("a host's large message is forwarded with its body, and a large reply 
                                                fetch.setWords(size);
                                                fetch.initFiller(seed % 2 == 0 ? 300 : 0);
                                              },
-                                             {.max_reply_bytes = 12'100})
+                                             {.timeout = {}, .max_reply_bytes = 12'100})
                                  .get();
         REQUIRE(fetched);
         CHECK(fetched.value()->getWords().size() == size);

@@ -202,8 +202,8 @@ struct Sender {
 
   GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Ask::Reader in, view::Answer::Builder) {
     const auto promise = ctx.later<view::Answer>();
-    const uint64_t flags = (in.getTells() ? Pending<view::Fetched>::tells : 0) |
-                           (in.getTwice() ? Pending<view::Fetched>::twice : 0);
+    const uint64_t flags = (in.getTells() ? uint64_t(Pending<view::Fetched>::tells) : 0) |
+                           (in.getTwice() ? uint64_t(Pending<view::Fetched>::twice) : 0);
     if (in.getMirrors()) {
       ctx.ask<view::Mirror>(
           gyre::Address<Store>{in.getStore()},
