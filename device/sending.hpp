@@ -481,8 +481,8 @@ class DeclaredContext : public Made_ {
 /// - They leave when the handler has ended well, before its reply does. A handler that fails sends none.
 /// - From one actor to another they arrive in the order in which they were sent, each once.
 /// - tell() never blocks. Messages that find a full mailbox wait at the sender's worker. While that has no
-///   room for as many as a handler of the set may send, it is *held*: it handles only mail whose handlers
-///   do not send.
+///   room for the largest N of the set's handlers, it is *held*: it handles only mail whose handler's N fits
+///   the room that is left.
 /// - A worker that is held for long moves its mail to memory of Options::spill_bytes, and does not slow down
 ///   its own senders any more. When that memory is full, further messages are lost, and counted as refused.
 /// - A message that does not fit a slot lies in memory of Options::body_pool_bytes until its receiver has

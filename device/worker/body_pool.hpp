@@ -1,10 +1,9 @@
 // The bodies of messages between actors that do not fit a slot. Such a body lies in a chunk of a pool in the
 // engine's memory; the message has a BodyPlace in its place. A chunk has one owner at a time:
 //
-//   the handler in hand   it builds the body there. A BodyRecord says which chunk; one that fails gives all
-//   back the message           wherever it waits: staged, in a mailbox, a queue, an outbox, a reply ring, a
-//   timer its receiver          once it has ended, the worker gives the chunk back, or passes it on with the
-//   message
+//   the handler in hand   builds the body there. A BodyRecord says which chunk; if it fails, all go back
+//   the message           wherever it waits: staged, in a mailbox, a queue, an outbox, a reply ring, a timer
+//   its receiver          once it has ended, the worker gives the chunk back, or passes it on
 //
 // A free chunk is all 0, for builders never zero: whoever gives one back clears what was written. Who
 // publishes a BodyPlace has a fence before, and who has loaded one a fence behind: packets order nothing.

@@ -31,8 +31,11 @@ struct FanOutHead {
     return message[kind_word] >> kind_shift & 0xff;
   }
   /// Whether a message is a copy for all actors of a worker that it is for.
-  GYRE_DEVICE static bool is_copy(const uint32_t* message) {
-    return kind(message) == fan_out::to_type || kind(message) == fan_out::to_topic;
+  GYRE_DEVICE static bool is_copy(const uint32_t* message) { return is_copy_by(message[kind_word]); }
+  /// The same by the word of that number alone.
+  GYRE_DEVICE static bool is_copy_by(uint32_t word) {
+    const uint32_t kind = word >> kind_shift & 0xff;
+    return kind == fan_out::to_type || kind == fan_out::to_topic;
   }
   /// Whether a staged message is what a handler asks of topics.
   GYRE_DEVICE static bool is_request(const uint32_t* message) {
@@ -313,6 +316,7 @@ class FanOutbox : public Outbox {
     bool all = true;
     send_copies(place, send, all);
     if (all) return;
+    if (PollGroup::rank() == 0) MailHead::mark_waited(messages() + place * stride_);
     ++count_;
     if (count_ > most_) most_ = count_;
   }

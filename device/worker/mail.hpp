@@ -154,7 +154,9 @@ class Mail : public MailLimits {
         }
       }
     }
-    const auto may_take_from_queue = [&] { return !held || may_send(most_sent(types_in(queue_.front()))); };
+    const auto may_take_from_queue = [&] {
+      return !held || may_send(most_sent_by_mail(most_sent, queue_.front() + types_word));
+    };
     // Messages that were moved out of the mailbox come before those that are in it.
     const bool has_queue = !queue_.empty(),
                queue_comes_first = has_queue && (queue_first_ || queue_row_ || moved_ != 0);
@@ -163,14 +165,14 @@ class Mail : public MailLimits {
     if (!from_queue) {
       if (moved_ == 0 && has_mail() && (!held || may_take_ahead(most_sent)) && take_from_mailbox()) {
         passes_held_ = 0;
-        if (held) left_while_held_ -= most_sent(types_in(message()));
+        if (held) left_while_held_ -= most_sent_by_mail(most_sent, message() + types_word);
         return true;
       }
       from_queue = has_queue && !queue_comes_first && may_take_from_queue();
     }
     if (from_queue) {
       passes_held_ = 0;
-      if (held) left_while_held_ -= most_sent(types_in(queue_.front()));
+      if (held) left_while_held_ -= most_sent_by_mail(most_sent, queue_.front() + types_word);
       return take_from_queue();
     }
     if (held && ++passes_held_ >= passes_before_spill) empty_mailbox();
@@ -622,6 +624,7 @@ class Mail : public MailLimits {
   // worker's.
   GYRE_DEVICE_INLINE bool take_reply() {
     uint32_t* const message = staging_.mail(0);
+    if constexpr (sends_to_many) fan_out_.forget_message_in_hand();  // also where the reply is not whole yet
     PollGroup::sync();
     if (PollGroup::rank() == 0) unpack(reply_packet_, message, 0);
     PollGroup::sync();
@@ -632,7 +635,6 @@ class Mail : public MailLimits {
       reply_packet_.stamp = 0;  // the next poll loads it again
       return false;
     }
-    if constexpr (sends_to_many) fan_out_.forget_message_in_hand();
     replies_.advance();
     load();
     const Envelope reply = *reinterpret_cast<const Envelope*>(message);
@@ -713,7 +715,7 @@ class Mail : public MailLimits {
   }
   // Sends the first of the next staged messages if it is for several actors.
   // @param n  staged messages that are left, up to a row; set to how many come before the next one that is
-  // for
+  // XX
   //           several actors
   // @returns 1 if the first one was sent; else 0
   GYRE_DEVICE_INLINE uint32_t send_copies_of_first(uint32_t first, uint32_t& n) {
@@ -756,6 +758,15 @@ class Mail : public MailLimits {
   GYRE_DEVICE bool may_send(uint32_t most) const {
     return most <= outbox_.room() && most <= left_while_held_;
   }
+  // How many messages the worker may send when it takes mail, by two words of it from types_word on: none for
+  // a copy for many, for each of which it sends when it hands the copy out.
+  template <class MostSent>
+  GYRE_DEVICE static uint32_t most_sent_by_mail(MostSent&& most_sent, const uint32_t* words) {
+    if constexpr (sends_to_many) {
+      if (FanOutHead::is_copy_by(words[1])) return 0;
+    }
+    return most_sent(words[0]);
+  }
   // may_send() of the handler of the message whose begin found() saw; false where that is not known yet.
   template <class MostSent>
   GYRE_DEVICE bool may_take_ahead(MostSent&& most_sent) const {
@@ -763,10 +774,12 @@ class Mail : public MailLimits {
     constexpr uint32_t packet = types_word / words_a_packet;
     if constexpr (PollGroup::size() <= packet) {
       const Packet ahead = WorkersMemory::load(next_slot_.slot()[packet]);
-      return ahead.stamp == next_slot_.stamp() && may_send(most_sent(ahead.data[0]));
+      return ahead.stamp == next_slot_.stamp() && may_send(most_sent_by_mail(most_sent, ahead.data));
     }
     // take_from_mailbox() takes the same packet, or none if it is not there.
-    return may_send(most_sent(PollGroup::broadcast_from(packet_.data[0], packet)));
+    const uint32_t words[] = {PollGroup::broadcast_from(packet_.data[0], packet),
+                              PollGroup::broadcast_from(packet_.data[1], packet)};
+    return may_send(most_sent_by_mail(most_sent, words));
   }
 
   // By one fetch-add a mailbox.

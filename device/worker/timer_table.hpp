@@ -62,10 +62,8 @@ class TimerTable {
     }
   }
   /// Takes timers that are due, the earliest first, until `most` are taken or none is due.
-  /// @param take  take(n, message, body_bytes, ends): copies the message of the n-th one, which is the
-  /// timer's
-  ///              last one if `ends`; ends with a barrier. Returns false, in all threads, if the message is
-  ///              lost: the next one is the n-th then
+  /// @param take  take(n, message, body_bytes, ends): copies the n-th message, its timer's last one if `ends`;
+  ///              ends with a barrier. False, in all threads: it is lost, and the next one is the n-th
   /// @returns how many were taken
   template <class Take>
   GYRE_DEVICE_INLINE uint32_t take_due(uint32_t most, Take&& take) {
