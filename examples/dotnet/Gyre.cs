@@ -48,6 +48,9 @@ namespace Gyre
         public int Reserved;
         public long StallAfterMs;
         public ulong SpillBytes;
+        public ulong BodyPoolBytes;
+        public uint BodyBytes;
+        public uint Reserved2;
     }
 
     [StructLayout(LayoutKind.Sequential)]

@@ -48,6 +48,9 @@ pub struct gyre_options {
     pub reserved: i32,
     pub stall_after_ms: i64,
     pub spill_bytes: u64,
+    pub body_pool_bytes: u64,
+    pub body_bytes: u32,
+    pub reserved_2: u32,
 }
 
 #[repr(C)]
