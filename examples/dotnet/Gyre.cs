@@ -50,7 +50,7 @@ namespace Gyre
         public ulong SpillBytes;
         public ulong BodyPoolBytes;
         public uint BodyBytes;
-        public uint Reserved2;
+        public uint Reserved_2;
     }
 
     [StructLayout(LayoutKind.Sequential)]

@@ -484,7 +484,7 @@ TEST_CASE("actors that set timers compile, and the module says so") {
   CHECK(actors.mail_bytes({.workers = 2}) >= silent.mail_bytes({.workers = 2}) + 2 * bytes);
 }
 
-TEST_CASE("actors that send to many compile, and the module says so") {
+TEST_CASE("actors that send to many compile, and the module says so", "[.slow]") {
   if (gyre_test::without_nvrtc()) return;
   using namespace gyre_crowd;
   const auto actors = ActorSet::of<Chatter, Other>(gyre_crowd_actors::sources);
