@@ -11,7 +11,7 @@ namespace {
 using detail::Core;
 using Slot = ActorTableLayout::Slot;
 
-// Slots that a worker copies for one answer: some 10 µs of its time.
+// Slots that a worker copies for one answer, between two messages.
 constexpr uint32_t slots_at_once = 1000;
 
 // Of Failure::detail, with no_such_actor: see errors.cpp.

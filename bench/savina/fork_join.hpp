@@ -28,10 +28,10 @@ struct Worker {
 };
 
 /// Has the instance as its key. Sends each of its `actors` workers `messages` pieces of work, 30 by each
-/// call, in rows of 247. The worker of a row's last piece says when it is done; it is not the same one each
-/// time, for 247 and Savina's 60 workers have no common divisor. Two rows are under way: else the forker would
-/// run ahead, and fill the memory in which messages wait. Worker w has the key
-/// `instance * actors + w`. The result is the sum of what they report.
+/// call, in rows of 247. The worker of a row's last piece says when it is done. It is another one each time:
+/// 247 and Savina's 60 workers have no common divisor. Two rows are under way: else the forker would run
+/// ahead, and fill the memory in which messages wait. Worker w has the key `instance * actors + w`. The
+/// result is the sum of what they report.
 struct Forker {
   using Handles = gyre::Handles<run::view::Start, run::view::GoOn, view::RowDone, view::Joined>;
   static constexpr uint32_t max_per_worker = most_instances + 1;
