@@ -271,16 +271,23 @@ TEST_CASE("a handler's stopwatch agrees with the engine's clock", "[gpu][unified
 TEST_CASE("a timed-out ask and its late reply, on a worker that is busy", "[gpu][unified]") {
   Runtime runtime = launch_probe();
   Client client = runtime.client();
-  auto slow = client.ask<ProbeRequest>(probe, asking(Action::WORK, 500'000'000));  // half a second
-  const auto behind = client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 1ms).get();
-  REQUIRE_FALSE(behind);
-  CHECK(behind.error().status == Status::timed_out);
-  REQUIRE(slow.get());
-  CHECK(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 2)).get().value()->getValue() == 5);
+  uint64_t asked = 0, late = 0;
+  // Where this thread was kept from running for as long as the worker worked, the worker is the first to say
+  // that the time is over, and its reply is not late.
+  for (; asked < 20 && late == 0; ++asked) {
+    auto slow = client.ask<ProbeRequest>(probe, asking(Action::WORK, 500'000'000));  // half a second
+    const auto behind = client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 1), 1ms).get();
+    REQUIRE_FALSE(behind);
+    CHECK(behind.error().status == Status::timed_out);
+    REQUIRE(slow.get());
+    // One worker's replies are taken in the order of its messages.
+    CHECK(client.ask<ProbeRequest>(probe, asking(Action::ANSWER, 2)).get().value()->getValue() == 5);
+    late = runtime.stats().books.asks.late_replies;
+  }
   const Books books = runtime.terminate().books;
-  CHECK(books.asks.accepted == 3);
-  CHECK(books.asks.answered == 2);
-  CHECK(books.asks.timed_out == 1);
+  CHECK(books.asks.accepted == 3 * asked);
+  CHECK(books.asks.answered == 2 * asked);
+  CHECK(books.asks.timed_out == asked);
   CHECK(books.asks.late_replies == 1);
   CHECK(books.balanced());
 }

@@ -1,4 +1,6 @@
 // What a program reads of its actors without a message to them: states, keys and counts.
+#include <gyre/device/builtin/echo.hpp>
+#include <gyre/runtime/builtin_actors.hpp>
 #include <gyre_relay_actors_sources.hpp>
 #include <support/actors/relay.official.hpp>
 
@@ -113,23 +115,22 @@ TEST_CASE("reading creates no actor, and says what is not there", "[gpu][read_st
   REQUIRE(runtime.deactivate());
   CHECK(client.read_state(Address<Counter>{4}).value().value == 2);
   REQUIRE(runtime.activate());
+  REQUIRE(runtime.drain());
+  CHECK(client.read_state(Address<Counter>{4}).error().status == Status::draining);
   CHECK(runtime.terminate().books.balanced());
   CHECK(client.read_state(Address<Counter>{4}).error().status == Status::terminated);
 }
 
 TEST_CASE("a type without state has nothing to read", "[gpu][read_state][actors]") {
-  Runtime runtime = Runtime::launch(ActorSet::of<Relay, Sink, gyre_relay::Trap>(gyre_relay_actors::sources),
-                                    gyre_test::on_this_engine({.workers = 2}));
+  Runtime runtime = Runtime::launch(builtin_actors(), gyre_test::on_this_engine({.workers = 2}));
   const Client client = runtime.client();
-  const auto state = client.read_state(Address<gyre_relay::Trap>{1});
+  const auto state = client.read_state(Address<actors::Echo>{1});
   REQUIRE_FALSE(state);
   CHECK(state.error().status == Status::no_such_actor);
   CHECK(state.error().message().find("no state") != std::string::npos);
-  CHECK(client.list_actors("gyre_relay::Trap").error().status == Status::no_such_actor);
-  CHECK(client.count_actors("gyre_relay::Trap").error().status == Status::no_such_actor);
-  CHECK_FALSE(stats_of(runtime.stats().actors(), "gyre_relay::Trap").has_state);
-  REQUIRE(runtime.drain());
-  CHECK(client.read_state(Address<Sink>{1}).error().status == Status::draining);
+  CHECK(client.list_actors("gyre::actors::Echo").error().status == Status::no_such_actor);
+  CHECK(client.count_actors("gyre::actors::Echo").error().status == Status::no_such_actor);
+  CHECK_FALSE(stats_of(runtime.stats().actors(), "gyre::actors::Echo").has_state);
 }
 
 TEST_CASE("a state that messages change meanwhile is never read in the middle of one", "[gpu][read_state]") {

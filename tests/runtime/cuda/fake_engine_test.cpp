@@ -581,27 +581,28 @@ TEST_CASE("a runtime runs in a context that the program gives, which stays the p
 TEST_CASE("workers that do not fit beside those of other runtimes are refused with the numbers") {
   if (without_nvrtc()) return;
   FakeDriver fake({probe_actors()});
-  fake.device.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 2;  // 1,024 threads fill one
-  const auto large = [](uint32_t workers) { return on_cuda({.workers = workers, .block = 1024}); };
+  fake.device.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 2;
+  fake.device.attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = 32;  // a block fills one
+  const auto filling = [](uint32_t workers) { return on_cuda({.workers = workers}); };
   {
-    Runtime first = Runtime::launch(probe_actors(), large(1));
-    const std::string refused = refusal(probe_actors(), large(2));
+    Runtime first = Runtime::launch(probe_actors(), filling(1));
+    const std::string refused = refusal(probe_actors(), filling(2));
     INFO(refused);
     CHECK(says(refused,
-               "a grid of 2 blocks: 1 of the 2 blocks of 1024 threads that can be resident at once "
+               "a grid of 2 blocks: 1 of the 2 blocks of 32 threads that can be resident at once "
                "fit beside the 1 blocks that other runtimes of this process hold"));
-    const LaunchVerdict verdict = check_launch(probe_actors(), large(2));
+    const LaunchVerdict verdict = check_launch(probe_actors(), filling(2));
     INFO(verdict.text());
-    CHECK(says(verdict.text(), "1 of the 2 blocks of 1024 threads"));
-    CHECK(check_launch(probe_actors(), large(1)).ok());
-    Runtime second = Runtime::launch(probe_actors(), large(1));
+    CHECK(says(verdict.text(), "1 of the 2 blocks of 32 threads"));
+    CHECK(check_launch(probe_actors(), filling(1)).ok());
+    Runtime second = Runtime::launch(probe_actors(), filling(1));
     CHECK(replies_rightly(second));
-    CHECK(says(refusal(probe_actors(), large(1)), "0 of the 2 blocks"));
+    CHECK(says(refusal(probe_actors(), filling(1)), "0 of the 2 blocks"));
     CHECK(replies_rightly(first));
     // Workers that have ended hold nothing, though their runtimes are there.
     first.terminate();
     second.terminate();
-    Runtime third = Runtime::launch(probe_actors(), large(2));
+    Runtime third = Runtime::launch(probe_actors(), filling(2));
     CHECK(replies_rightly(third));
   }
   INFO(fake.misuse());

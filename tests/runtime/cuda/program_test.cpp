@@ -399,7 +399,7 @@ TEST_CASE("actors given as source text compile, and the module describes them") 
                              {{0, 12, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {ask}, {0}}});
 }
 
-TEST_CASE("actors that send compile, and the module says how many messages a handler may send") {
+TEST_CASE("actors that send compile, and the module says how many messages a handler may send", "[.slow]") {
   if (gyre_test::without_nvrtc()) return;
   const auto actors = ActorSet::of<gyre_relay::Relay, gyre_relay::Sink>(gyre_relay_actors::sources);
   CHECK(actors.most_sent() == gyre_relay::Relay::most);
@@ -428,7 +428,7 @@ TEST_CASE("actors that ask compile, and the module says so and how many replies 
   CHECK(actors.mail_bytes(many) >= silent.mail_bytes(many) + 3 * more);
 }
 
-TEST_CASE("actors that tell the host compile, and the module says so") {
+TEST_CASE("actors that tell the host compile, and the module says so", "[.slow]") {
   if (gyre_test::without_nvrtc()) return;
   using namespace gyre_telling;
   const auto actors = ActorSet::of<Asker, Silent>(gyre_telling_actors::sources);
@@ -468,7 +468,7 @@ TEST_CASE("a launch reserves as much shared memory for messages as a worker lays
   check_message_bytes<gyre_crowd::Caller, gyre_crowd::Hearer, gyre_crowd::Other>(gyre_crowd_actors::sources);
 }
 
-TEST_CASE("actors that set timers compile, and the module says so") {
+TEST_CASE("actors that set timers compile, and the module says so", "[.slow]") {
   if (gyre_test::without_nvrtc()) return;
   using namespace gyre_clock;
   const auto actors = ActorSet::of<Bell, Metronome>(gyre_clock_actors::sources);

@@ -1,5 +1,7 @@
 // The main function of the cases of actors that send, and of reading actors, on the fake driver: skipped
 // (exit 77) without NVRTC.
+#include <gyre/device/builtin/echo.hpp>
+#include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 #include <gyre_relay_actors_sources.hpp>
 
@@ -21,8 +23,7 @@ int main(int argc, char** argv) {
   }
   using namespace gyre_relay;
   const gyre_test::FakeDriver fake({gyre::ActorSet::of<Relay, Sink, Node>(gyre_relay_actors::sources),
-                                    gyre::ActorSet::of<Relay, Sink, Trap>(gyre_relay_actors::sources),
-                                    gyre_counters::counter_actors()});
+                                    gyre::builtin_actors(), gyre_counters::counter_actors()});
   const int result = gyre_test::run_tests(argc, argv);
   const bool clean = fake.misuse().empty() && fake.live() == gyre_test::FakeDriver::Live{};
   if (!clean) std::printf("left behind: %s\n%s", fake.live().text().c_str(), fake.misuse().c_str());

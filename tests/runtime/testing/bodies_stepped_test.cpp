@@ -316,7 +316,7 @@ TEST_CASE("a reply to an actor that was stopped, and one that finds no chunk, le
 }
 
 TEST_CASE("bodies are given back once and arrive whole, in any order of steps and with few chunks") {
-  for (int seed = 0; seed < rounds(12); ++seed) {
+  for (int seed = 0; seed < rounds(4); ++seed) {
     INFO("seed " << seed);
     std::mt19937_64 random(uint64_t(4000 + seed));
     const auto workers = uint32_t(1 + random() % 4);

@@ -158,7 +158,7 @@ struct Crowd {
 }  // namespace
 
 TEST_CASE("a broadcast reaches each actor of its type once, whatever the order of the workers", "[fanout]") {
-  for (uint64_t seed = 0; seed < uint64_t(gyre_test::rounds(60)); ++seed) {
+  for (uint64_t seed = 0; seed < uint64_t(gyre_test::rounds(20)); ++seed) {
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     Crowd crowd(seed % 2 != 0, 1 + uint32_t(random() % 5), random() % 24, Order::random(seed));
@@ -183,7 +183,7 @@ TEST_CASE("a broadcast reaches each actor of its type once, whatever the order o
 
 TEST_CASE("what one actor tells, broadcasts and publishes reaches another in the order of sending",
           "[fanout]") {
-  for (uint64_t seed = 0; seed < uint64_t(gyre_test::rounds(80)); ++seed) {
+  for (uint64_t seed = 0; seed < uint64_t(gyre_test::rounds(20)); ++seed) {
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     const uint64_t hearers = 1 + random() % 12;
@@ -226,7 +226,7 @@ TEST_CASE("what one actor tells, broadcasts and publishes reaches another in the
 TEST_CASE(
     "copies that find no slot wait in order, and a worker without room for more handles nothing that sends",
     "[fanout]") {
-  for (uint64_t seed = 0; seed < uint64_t(gyre_test::rounds(20)); ++seed) {
+  for (uint64_t seed = 0; seed < uint64_t(gyre_test::rounds(8)); ++seed) {
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     const uint64_t hearers = 9;
@@ -315,7 +315,7 @@ TEST_CASE("actors that are created meanwhile do not keep a broadcast from its en
 
 TEST_CASE("actors that stop while a broadcast is handed out, and those that take their places, do no harm",
           "[fanout]") {
-  for (uint64_t seed = 0; seed < uint64_t(gyre_test::rounds(40)); ++seed) {
+  for (uint64_t seed = 0; seed < uint64_t(gyre_test::rounds(12)); ++seed) {
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     const uint64_t hearers = 30;
@@ -578,7 +578,7 @@ TEST_CASE("an actor that was stopped and created again in another place gets a b
 TEST_CASE(
     "a worker without room to send goes on with a broadcast when it has room, and takes in mail meanwhile",
     "[fanout]") {
-  constexpr uint64_t chatters = 400;  // of worker 0
+  constexpr uint64_t chatters = 260;  // of worker 0
   SteppedRuntime kit(crowd(), {.workers = 3, .slots = 64});
   Client client = kit.client();
   for (uint64_t n = 0; n < chatters; ++n) REQUIRE(client.start(Address<Chatter>{3 * n}));
