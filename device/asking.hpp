@@ -121,6 +121,8 @@ class AskingContext : public SendingContext {
     GYRE_CHECK(staged_ < most_);  // more messages than gyre::Asking<N> allows
     const uint32_t body_bytes = body_in_hand_bytes();
     GYRE_CHECK(Request::type_id == request_id_);  // it reads another message
+    const bool fits = body_bytes <= staging_.body_capacity;
+    GYRE_CHECK(fits || sends_large_);  // larger than a slot: see gyre::LargeMessages, or --slot-bytes
     // The other actor's response is not this handler's.
     GYRE_CHECK((!is_ask() || detail::id_of_response<ResponseFrom<Actor, Request>>() == response_id_));
     GYRE_CHECK(!deferred_);  // it was forwarded already, or is answered later
@@ -137,7 +139,7 @@ class AskingContext : public SendingContext {
       }
     }
     const uint32_t first_sender = from_actor_ ? staging_.sender_type() : uint32_t(Staging::nobody);
-    if (body_bytes > staging_.body_capacity) {
+    if (sends_large_ && !fits) {
       stage_copy(envelope, body_bytes, first_sender);
     } else {
       uint32_t* const message = staging_.message(staged_);
@@ -224,7 +226,13 @@ class AskingContext : public SendingContext {
   // open_call() of one that keeps the ask in hand.
   GYRE_DEVICE uint64_t keep_ask(OpenCall::Kind kind) {
     deferred_ = true;
-    return open_call(kind, [this](OpenCall& call) { *reinterpret_cast<KeptAsk*>(call.content) = asked(); });
+    return open_call(kind, [this](OpenCall& call) {
+      if (staging_.layout.sends_large) {
+        *reinterpret_cast<KeptAsk*>(call.content) = asked();
+      } else {  // the answer fits a slot
+        *reinterpret_cast<Envelope*>(call.content) = asked().envelope;
+      }
+    });
   }
 
   template <class Response>

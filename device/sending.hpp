@@ -48,12 +48,13 @@ class SendingContext : public Context {
   /// @tparam Message  the view of the message, which the receiver must handle; a response is not sent
   /// @param to    any actor of the set; one that is not there is created as by the host's messages
   /// @param fill  called as fill(Message::Builder) to build the message. All threads make the same calls that
-  ///              allocate; any of them may set an element. Where the message does not fit a slot it is
-  ///              called once more, with an empty message again: it must have no other effect
-  /// The handler's message fails with Status::unknown_actor where the set has no such actor type, with
-  /// Status::body_pool_full where the message does not fit a slot and no memory of Options::body_pool_bytes
-  /// is free, and with Status::check_failed after more than N messages, or where the message is larger than
-  /// Options::body_bytes.
+  ///              allocate; any of them may set an element
+  /// The handler's message fails with Status::unknown_actor where the set has no such actor type, and with
+  /// Status::check_failed after more than N messages, or where the message does not fit a slot.
+  ///
+  /// A handler that lists gyre::LargeMessages sends larger ones, too: up to Options::body_bytes. For those
+  /// `fill` is called once more, with an empty message again: it must have no other effect. The handler's
+  /// message fails with Status::body_pool_full where no memory of Options::body_pool_bytes is free.
   template <class Message, class Actor, class Fill>
   GYRE_DEVICE void tell(Address<Actor> to, Fill&& fill) {
     const uint32_t actor_type = number_of<Message, Actor>();
@@ -140,7 +141,12 @@ class SendingContext : public Context {
   GYRE_DEVICE uint32_t staged_for_topics() const { return staged_for_topics_; }
 
  protected:
-  GYRE_DEVICE void allow(uint32_t most) { most_ = most; }
+  // @param sends_large  the handler lists gyre::LargeMessages. A constant, as `most`: where the handler is
+  //                     inlined, what it may not do is not compiled into it
+  GYRE_DEVICE void allow(uint32_t most, bool sends_large) {
+    most_ = most;
+    sends_large_ = sends_large;
+  }
   template <class Message, class Fill>
   GYRE_DEVICE bool stage_to_host(Fill&& fill) {
     GYRE_CHECK_RETURN(staged_ < most_,
@@ -254,7 +260,8 @@ class SendingContext : public Context {
     wire::Body body(message + Staging::envelope_words, staging_.body_capacity);
     typename Message::Builder builder(body.init_root(Message::data_words, Message::pointers));
     fill(builder);
-    if (body.full()) return stage_large<Message>(n, envelope, writes_envelope, fill);
+    if (sends_large_ && body.full()) return stage_large<Message>(n, envelope, writes_envelope, fill);
+    GYRE_CHECK(!body.full());  // larger than a slot: see gyre::LargeMessages, or --slot-bytes
     if (writes_envelope) write_envelope(message, envelope, body.used_bytes(), actor_type_);
   }
   // stage() of a message that does not fit a slot: builds it again, in the pool.
@@ -305,6 +312,7 @@ class SendingContext : public Context {
   uint32_t actor_type_;
   bool from_actor_;
   uint32_t most_ = 0;
+  bool sends_large_ = false;
   uint32_t staged_ = 0;
   uint32_t staged_to_host_ = 0;
   uint32_t refused_by_host_ = 0;
@@ -335,19 +343,21 @@ GYRE_DEVICE constexpr void check_can_be_broadcast_to() {
 
 /// The context that a handler declares: Made with what the declaration allows.
 /// @tparam Made_  the context that the worker makes
-/// @tparam May    further rights: gyre::ToHost, gyre::Timers, gyre::ToMany
+/// @tparam May    further rights: gyre::ToHost, gyre::Timers, gyre::ToMany, gyre::LargeMessages
 template <class Made_, uint32_t most, class... May>
 class DeclaredContext : public Made_ {
   static_assert(most >= 1 && most <= 32,
                 "gyre::Sending<N>, gyre::Asking<N>: a handler may send 1 to 32 messages");
-  static_assert(
-      ((Same<May, ToHost>::value() || Same<May, Timers>::value() || Same<May, ToMany>::value()) && ...),
-      "gyre::Sending<N, …>, gyre::Asking<N, …>: gyre::ToHost, gyre::Timers and gyre::ToMany may follow N");
+  static_assert((is_listed<May, ToHost, Timers, ToMany, LargeMessages>() && ...),
+                "gyre::Sending<N, …>, gyre::Asking<N, …>: gyre::ToHost, gyre::Timers, gyre::ToMany and "
+                "gyre::LargeMessages may follow N");
 
  public:
   using Made = Made_;
   /// Only the worker makes one.
-  GYRE_DEVICE explicit DeclaredContext(const Made& context) : Made(context) { this->allow(most); }
+  GYRE_DEVICE explicit DeclaredContext(const Made& context) : Made(context) {
+    this->allow(most, is_listed<LargeMessages, May...>());
+  }
 
   /// Sends a message to the host, once the handler has ended well. The handler that the program gave to
   /// Runtime::on<Message>() receives it. It counts as one of N messages. Every thread of the team must call
@@ -485,8 +495,9 @@ class DeclaredContext : public Made_ {
 ///   the room that is left.
 /// - A worker that is held for long moves its mail to memory of Options::spill_bytes, and does not slow down
 ///   its own senders any more. When that memory is full, further messages are lost, and counted as refused.
-/// - A message that does not fit a slot lies in memory of Options::body_pool_bytes until its receiver has
-///   handled it. Where none is free the handler that sends it fails, by Status::body_pool_full.
+/// - Messages fit a slot, unless the handler lists gyre::LargeMessages. A larger one lies in memory of
+///   Options::body_pool_bytes until its receiver has handled it. Where none is free the handler that sends it
+///   fails, by Status::body_pool_full.
 /// - A message that its receiver refuses, or whose handler fails, is counted, and nobody is told.
 /// - Runtime::drain() waits for these messages. terminate() loses those under way: Books::mail counts them.
 template <uint32_t most, class... May>

@@ -74,8 +74,14 @@ bool is_type_name(std::string_view name) {
 
 MailLayout mail_layout(const Options& options, const ActorSet& actors) {
   const MailChunks chunks = options.mail_chunks();
-  return {options.workers,      options.slot_bytes,     chunks.spill,  actors.asks(),
-          actors.sets_timers(), actors.sends_to_many(), chunks.bodies, chunks.body_bytes};
+  return {options.workers,
+          options.slot_bytes,
+          chunks.spill,
+          actors.asks(),
+          actors.sets_timers(),
+          actors.sends_to_many(),
+          actors.sends_large() ? chunks.bodies : 0,
+          chunks.body_bytes};
 }
 
 }  // namespace
@@ -333,6 +339,11 @@ bool ActorSet::sets_timers() const {
 bool ActorSet::sends_to_many() const {
   return std::any_of(description_.begin(), description_.end(),
                      [](const ActorDescription& actor) { return actor.sends_to_many(); });
+}
+
+bool ActorSet::sends_large() const {
+  return std::any_of(description_.begin(), description_.end(),
+                     [](const ActorDescription& actor) { return actor.sends_large(); });
 }
 
 bool ActorSet::asks() const {

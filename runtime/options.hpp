@@ -142,9 +142,9 @@ struct Options {
   /// Bytes of the largest message between actors, if it does not fit a slot; a multiple of 128, at most
   /// 16 MiB.
   uint32_t body_bytes = 32768;
-  /// Bytes of the engine's memory for the bodies of such messages, `body_bytes` each; sets whose handlers do
-  /// not send take none. 0: messages between actors must fit a slot. The CPU engine takes them as they are
-  /// needed.
+  /// Bytes of the engine's memory for the bodies of such messages, `body_bytes` each; sets without a handler
+  /// that lists gyre::LargeMessages take none. 0: messages between actors must fit a slot. The CPU engine
+  /// takes them as they are needed.
   uint64_t body_pool_bytes = uint64_t(64) << 20;
   uint32_t max_buffers = 1024;  ///< buffers at one time, at most 65,535; each takes 24 bytes of engine memory
   uint64_t region_budget = uint64_t(1) << 30;  ///< limits the region, in bytes

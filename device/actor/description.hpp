@@ -22,10 +22,12 @@ struct ActorRecord {
   uint16_t most_in_batch;         ///< messages that a call of an on_batch() takes; 0: it has none
   uint32_t shared_scratch_bytes;  ///< of a block's shared memory, for one message
 
-  enum : uint8_t { may_tell_host = 1, may_set_timers = 2, may_send_to_many = 4 };  ///< of `rights`
+  /// Bits of `rights`.
+  enum : uint8_t { may_tell_host = 1, may_set_timers = 2, may_send_to_many = 4, may_send_large = 8 };
   GYRE_DEVICE constexpr bool tells_host() const { return (rights & may_tell_host) != 0; }
   GYRE_DEVICE constexpr bool sets_timers() const { return (rights & may_set_timers) != 0; }
   GYRE_DEVICE constexpr bool sends_to_many() const { return (rights & may_send_to_many) != 0; }
+  GYRE_DEVICE constexpr bool sends_large() const { return (rights & may_send_large) != 0; }
   /// HandlesSideBySide of the type.
   GYRE_DEVICE constexpr bool has_side_by_side() const { return SideBySide(side_by_side) == SideBySide::any; }
   /// The type's table in a worker, where the launch allows so many actors of each type.
@@ -87,7 +89,8 @@ GYRE_DEVICE constexpr ActorRecord record_of() {
           uint8_t(side_by_side<Actor>()),
           uint8_t((tells_host<Actor>() ? uint32_t(ActorRecord::may_tell_host) : 0) |
                   (sets_timers<Actor>() ? uint32_t(ActorRecord::may_set_timers) : 0) |
-                  (sends_to_many<Actor>() ? uint32_t(ActorRecord::may_send_to_many) : 0)),
+                  (sends_to_many<Actor>() ? uint32_t(ActorRecord::may_send_to_many) : 0) |
+                  (sends_large<Actor>() ? uint32_t(ActorRecord::may_send_large) : 0)),
           uint8_t(most_sent<Actor>()),
           uint8_t(gyre::AwaitsOf<Actor>::count),
           rollback_bytes<Actor>(),

@@ -19,6 +19,8 @@ struct ToHost {};
 struct Timers {};
 /// Lets a handler broadcast(), publish() and subscribe(): listed as ToHost is.
 struct ToMany {};
+/// Lets a handler send messages to actors that do not fit a slot, asks and answers too: listed as ToHost is.
+struct LargeMessages {};
 
 /// Lists the requests of an actor with several handlers: `using Handles = gyre::Handles<view::Get,
 /// view::Add>;`. An actor with one on(), and one with a protocol (ProtocolOf), needs no list.
@@ -52,6 +54,7 @@ struct RightsOf<Context> {
   GYRE_DEVICE static constexpr bool tells_host() { return false; }
   GYRE_DEVICE static constexpr bool sets_timers() { return false; }
   GYRE_DEVICE static constexpr bool sends_to_many() { return false; }
+  GYRE_DEVICE static constexpr bool sends_large() { return false; }
 };
 template <uint32_t most, class... May>
 struct RightsOf<Sending<most, May...>> {
@@ -60,6 +63,7 @@ struct RightsOf<Sending<most, May...>> {
   GYRE_DEVICE static constexpr bool tells_host() { return is_listed<ToHost, May...>(); }
   GYRE_DEVICE static constexpr bool sets_timers() { return is_listed<Timers, May...>(); }
   GYRE_DEVICE static constexpr bool sends_to_many() { return is_listed<ToMany, May...>(); }
+  GYRE_DEVICE static constexpr bool sends_large() { return is_listed<LargeMessages, May...>(); }
 };
 template <uint32_t most, class... May>
 struct RightsOf<Asking<most, May...>> {
@@ -68,6 +72,7 @@ struct RightsOf<Asking<most, May...>> {
   GYRE_DEVICE static constexpr bool tells_host() { return is_listed<ToHost, May...>(); }
   GYRE_DEVICE static constexpr bool sets_timers() { return is_listed<Timers, May...>(); }
   GYRE_DEVICE static constexpr bool sends_to_many() { return is_listed<ToMany, May...>(); }
+  GYRE_DEVICE static constexpr bool sends_large() { return is_listed<LargeMessages, May...>(); }
 };
 template <class ContextType>
 concept IsHandlersContext = requires {
@@ -351,6 +356,7 @@ struct AllRights {
   GYRE_DEVICE static constexpr bool tells_host() { return (Rights::tells_host() || ...); }
   GYRE_DEVICE static constexpr bool sets_timers() { return (Rights::sets_timers() || ...); }
   GYRE_DEVICE static constexpr bool sends_to_many() { return (Rights::sends_to_many() || ...); }
+  GYRE_DEVICE static constexpr bool sends_large() { return (Rights::sends_large() || ...); }
 };
 template <class Actor, class... Requests, class... States>
 GYRE_DEVICE AllRights<RightsToHandle<Actor, Requests>...,
@@ -388,7 +394,17 @@ template <class Actor>
 GYRE_DEVICE constexpr bool sends_to_many() {
   return detail::RightsOfActor<Actor>::sends_to_many();
 }
-/// Whether a handler of Actors may do so: then their workers have subscriptions.
+/// Returns whether a handler of Actor may send messages to actors that do not fit a slot.
+template <class Actor>
+GYRE_DEVICE constexpr bool sends_large() {
+  return detail::RightsOfActor<Actor>::sends_large();
+}
+/// Whether a handler of Actors may do so: then their workers share a pool of bodies.
+template <class... Actors>
+GYRE_DEVICE constexpr bool any_sends_large() {
+  return (sends_large<Actors>() || ...);
+}
+/// Whether a handler of Actors may broadcast, publish and subscribe: then their workers have subscriptions.
 template <class... Actors>
 GYRE_DEVICE constexpr bool any_sends_to_many() {
   return (sends_to_many<Actors>() || ...);

@@ -1,5 +1,6 @@
 // The bodies of messages between actors that do not fit a slot. Such a body lies in a chunk of a pool in the
-// engine's memory; the message has a BodyPlace in its place. A chunk has one owner at a time:
+// engine's memory; the message has a BodyPlace in its place. Compiled only into sets with a handler that
+// lists gyre::LargeMessages. A chunk has one owner at a time:
 //
 //   the handler in hand   builds the body there. A BodyRecord says which chunk; if it fails, all go back
 //   the message           wherever it waits: staged, in a mailbox, a queue, an outbox, a reply ring, a timer

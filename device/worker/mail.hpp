@@ -15,7 +15,8 @@
 // Where a handler sets timers, also their table (timer_table.hpp). Where one sends to many, subscriptions,
 // and the message that the worker hands to several of its actors (fan_out.hpp).
 //
-// Bodies that do not fit a slot lie in a pool that all workers share (body_pool.hpp).
+// Where a handler sends messages that do not fit a slot, their bodies lie in a pool that all workers share
+// (body_pool.hpp).
 //
 // A worker whose outbox has no room for what any handler may send is held: until messages have left it
 // handles only mail whose handlers do not send, or so few messages that there is room for them. So senders
@@ -51,7 +52,8 @@ struct MailLimits {
 /// @tparam tells_host  a handler of the set may tell the host
 /// @tparam sets_timers a handler of the set may set timers
 /// @tparam sends_to_many a handler of the set may broadcast, publish and subscribe
-template <bool asks, bool tells_host, bool sets_timers, bool sends_to_many>
+/// @tparam sends_large a handler of the set may send messages that do not fit a slot
+template <bool asks, bool tells_host, bool sets_timers, bool sends_to_many, bool sends_large>
 class Mail : public MailLimits {
  public:
   /// Counts of messages; see WorkerLine.
@@ -356,15 +358,19 @@ class Mail : public MailLimits {
     if (!assert_warp_uniform(timers_.any() && !is_held() && !queue_.is_long())) return;
     const uint32_t due = timers_.take_due(
         staging_.layout.most_sent,
-        [this](uint32_t n, const uint32_t* message, uint32_t body_bytes, bool ends) {
+        [this](uint32_t n, const uint32_t* message, uint32_t body_bytes, [[maybe_unused]] bool ends) {
           uint32_t* const staged = staging_.message(n);
           copy_message(staged, message, body_bytes);
-          if (ends || !assert_warp_uniform(BodyPool::is_place(staged)) || bodies().copy(staged)) return true;
-          ++counts_.sent;  // its timer fires, and finds no chunk for another body
-          ++counts_.refused;
-          staging_.clear(n, 1);
-          PollGroup::sync();
-          return false;
+          if constexpr (sends_large) {
+            if (!ends && assert_warp_uniform(BodyPool::is_place(staged)) && !bodies().copy(staged)) {
+              ++counts_.sent;  // its timer fires, and finds no chunk for another body
+              ++counts_.refused;
+              staging_.clear(n, 1);
+              PollGroup::sync();
+              return false;
+            }
+          }
+          return true;
         });
     if (!assert_warp_uniform(due != 0)) return;
     GYRE_ROLLED
@@ -481,10 +487,12 @@ class Mail : public MailLimits {
     Memory::store_relaxed(line_->mail_processed, counts_.processed);
     Memory::store_relaxed(line_->mail_failed, counts_.failed);
     Memory::store_relaxed(line_->mail_refused, counts_.refused);
-    const BodyCounts& bodies = staging_.body_counts();
-    Memory::store_relaxed(line_->bodies_taken, bodies.taken);
-    Memory::store_relaxed(line_->bodies_freed, bodies.freed);
-    Memory::store_relaxed(line_->bodies_refused, bodies.refused);
+    if constexpr (sends_large) {
+      const BodyCounts& bodies = staging_.body_counts();
+      Memory::store_relaxed(line_->bodies_taken, bodies.taken);
+      Memory::store_relaxed(line_->bodies_freed, bodies.freed);
+      Memory::store_relaxed(line_->bodies_refused, bodies.refused);
+    }
     if constexpr (tells_host) {
       Memory::store_relaxed(line_->told_sent, counts_.told_sent);
       Memory::store_relaxed(line_->told_refused, counts_.told_refused);
@@ -520,8 +528,14 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE Mail(const Bridge& bridge, Bridge::Place place, const EngineMemory& memory,
                    const Staging& staging)
-      : layout_{place.workers, bridge.shape.slot_bytes, place.chunks.spill,  asks,
-                sets_timers,   sends_to_many,           place.chunks.bodies, place.chunks.body_bytes},
+      : layout_{place.workers,
+                bridge.shape.slot_bytes,
+                place.chunks.spill,
+                asks,
+                sets_timers,
+                sends_to_many,
+                sends_large ? place.chunks.bodies : 0,
+                place.chunks.body_bytes},
         begin_(MailLayout::begin(memory, place.worker, place.workers)),
         own_(begin_ + layout_.own(place.worker)),
         shape_(layout_.shape()),
@@ -606,7 +620,7 @@ class Mail : public MailLimits {
     if constexpr (sends_to_many) {
       if (FanOutHead::is_copy(message)) return;
     }
-    bodies().end(message);
+    if constexpr (sends_large) bodies().end(message);
     if constexpr (asks) {
       const Envelope envelope = *reinterpret_cast<const Envelope*>(message);
       if (envelope.message_type == call_message::answer) return fail(calls_.find(envelope.correlation));
@@ -641,7 +655,9 @@ class Mail : public MailLimits {
     OpenCall* const call = calls_.find(reply.correlation);
     if (outcome == ReceiveOutcome::corrupt || call == nullptr) {  // memory was overwritten
       ++counts_.failed;
-      if (outcome != ReceiveOutcome::corrupt) bodies().end(message);
+      if constexpr (sends_large) {
+        if (outcome != ReceiveOutcome::corrupt) bodies().end(message);
+      }
       return false;
     }
     PollGroup::sync();
@@ -715,8 +731,7 @@ class Mail : public MailLimits {
   }
   // Sends the first of the next staged messages if it is for several actors.
   // @param n  staged messages that are left, up to a row; set to how many come before the next one that is
-  // XX
-  //           several actors
+  //           for several actors
   // @returns 1 if the first one was sent; else 0
   GYRE_DEVICE_INLINE uint32_t send_copies_of_first(uint32_t first, uint32_t& n) {
     const uint32_t rank = PollGroup::rank();

@@ -160,7 +160,7 @@ template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_mail() {
   expect_of(detail::Named::of_actor);
   if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
-  if constexpr (asks() && any_max_reply_bytes<Actors...>()) {
+  if constexpr (asks() && sends_large() && any_max_reply_bytes<Actors...>()) {
     if (needs_reply_chunk(head().types(), head().flags() >> 24)) return false;
   }
   const bool same_actor = head().types() == expected_.head.types() && head().key() == expected_.head.key();
@@ -444,10 +444,11 @@ GYRE_DEVICE bool Worker<Actors...>::handle_for_worker() {
     // Each reply by the ring was reserved by its ask, and what comes by mail never takes its place.
     const auto kind = mail_.is_reply() ? OpenCall::Kind::forwarded : OpenCall::Kind::promise;
     if (call == nullptr || call->kind != kind) {  // it was answered before
-      mail_.bodies().end(message);
+      if constexpr (sends_large()) mail_.bodies().end(message);
       mail_.count_failed();
     } else {
-      constexpr uint8_t of_answers = envelope_flags::error | envelope_flags::out_of_line;
+      constexpr uint8_t of_answers =
+          envelope_flags::error | (sends_large() ? envelope_flags::out_of_line : uint8_t(0));
       const uint32_t answering = call->actor_type;
       answer_call(*call, answer.flags & of_answers, message, answer.body_bytes);
       count_mail_processed(answering, 1);
@@ -475,8 +476,10 @@ GYRE_DEVICE void Worker<Actors...>::answer_call(OpenCall& call, uint8_t flags, u
     count_sent(actor_type, 1, PollGroup::rank() == 0);
     return mail_.reply(envelope.correlation, flags, message, body_bytes);
   }
-  if (assert_warp_uniform((flags & envelope_flags::out_of_line) != 0)) {
-    body_bytes = bring_answer(ask, message, flags);
+  if constexpr (sends_large()) {
+    if (assert_warp_uniform((flags & envelope_flags::out_of_line) != 0)) {
+      body_bytes = bring_answer(ask, message, flags);
+    }
   }
   envelope.body_bytes = body_bytes;
   envelope.flags = flags | (envelope.flags & envelope_flags::out_of_line);
@@ -534,45 +537,35 @@ GYRE_DEVICE uint32_t Worker<Actors...>::bring_answer(const KeptAsk& ask, uint32_
 // request does not, or its handler says so (max_reply_bytes).
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::needs_reply_chunk(uint32_t types, uint32_t flags) const {
-  if constexpr (asks()) {
-    if ((flags & envelope_flags::ask) == 0 || staging().body_pool().body_bytes() == 0) return false;
-    const ReplyRoom room = reply_room(ActorList<Actors...>{}, types);
-    return room.has_response &&
-           ((flags & envelope_flags::out_of_line) != 0 || room.max_bytes > bridge_.shape.body_capacity());
-  }
-  return false;
+  if ((flags & envelope_flags::ask) == 0 || staging().body_pool().body_bytes() == 0) return false;
+  const ReplyRoom room = reply_room(ActorList<Actors...>{}, types);
+  return room.has_response &&
+         ((flags & envelope_flags::out_of_line) != 0 || room.max_bytes > bridge_.shape.body_capacity());
 }
 // Takes a chunk for the response to the message in hand, where one is needed. One thread.
 // @returns false if none is free: the message is refused
 template <class... Actors>
-GYRE_DEVICE bool Worker<Actors...>::take_reply_chunk([[maybe_unused]] const Envelope& envelope) {
-  if constexpr (asks()) {
-    const uint32_t types = envelope.actor_type | uint32_t(envelope.message_type) << 16;
-    if (!is_mail() || !needs_reply_chunk(types, envelope.flags)) return true;
-    if (mail_.bodies().take_for_response()) return true;
-    MessageVerdict& verdict = shared_->verdict;
-    verdict.refused = Status::body_pool_full;
-    verdict.detail = mail_.worker();
-    verdict.where = envelope.key;
-    return false;
-  }
-  return true;
+GYRE_DEVICE bool Worker<Actors...>::take_reply_chunk(const Envelope& envelope) {
+  const uint32_t types = envelope.actor_type | uint32_t(envelope.message_type) << 16;
+  if (!is_mail() || !needs_reply_chunk(types, envelope.flags)) return true;
+  if (mail_.bodies().take_for_response()) return true;
+  MessageVerdict& verdict = shared_->verdict;
+  verdict.refused = Status::body_pool_full;
+  verdict.detail = mail_.worker();
+  verdict.where = envelope.key;
+  return false;
 }
 // After a barrier, before send_staged(): see PooledBodies::settle().
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::settle_bodies(Status status, const uint32_t* request) {
-  if constexpr (sends()) {
-    if (polls()) mail_.passed_on = mail_.bodies().settle(status == Status::ok, request);
-  }
+  if (polls()) mail_.passed_on = mail_.bodies().settle(status == Status::ok, request);
 }
 // Ends what the message in hand, which is concluded, has in the pool.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::end_bodies_in_hand() {
-  if constexpr (sends()) {
-    if (!is_mail() || !polls()) return;
-    if constexpr (asks()) mail_.bodies().end_response();
-    if (!assert_warp_uniform(mail_.passed_on)) mail_.bodies().end(request());
-  }
+  if (!is_mail() || !polls()) return;
+  if constexpr (asks()) mail_.bodies().end_response();
+  if (!assert_warp_uniform(mail_.passed_on)) mail_.bodies().end(request());
 }
 
 // Ends the calls that Mail marked, with their errors. Polling threads.

@@ -27,7 +27,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
   }
   if (HandlerGroup::rank() == 0) {
     shared_->verdict.exceptional = 1;
-    if constexpr (asks()) {
+    if constexpr (asks() && sends_large()) {
       if (!is_control && !actor_found_ && take_reply_chunk(envelope)) refuse_or_find_actor(envelope);
     } else {
       if (!is_control && !actor_found_) refuse_or_find_actor(envelope);
@@ -41,7 +41,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
                 bridge_.shape.body_capacity(), false};
   const bool out_of_line = (envelope.flags & envelope_flags::out_of_line) != 0;
   const bool found = !out_of_line || find_bodies(envelope, bodies);
-  if constexpr (asks()) {
+  if constexpr (asks() && sends_large()) {
     if (const BodyRecord room = mail_.bodies().response(); room.has_chunk()) {
       bodies.response = staging().body_pool().at(room.number());
       bodies.response_capacity = staging().body_pool().body_bytes();
@@ -72,7 +72,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
                        bodies.response_capacity);
     detail::note_failure(shared_->verdict, handled);
     if constexpr (sends()) note_staged(context);
-    if constexpr (asks()) {
+    if constexpr (asks() && sends_large()) {
       if (bodies.response_in_block && is_mail())
         detail::raise_in_group(mail_.bodies().response().bytes, handled.response_bytes);
     }
@@ -89,7 +89,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
     if (bytes_to_roll_back != 0 && verdict.status != Status::ok) roll_back(bytes_to_roll_back);
   }
   conclude(request(), shared_->response_bytes, bodies.response_in_block);
-  if constexpr (sends()) end_bodies_in_hand();
+  if constexpr (sends_large()) end_bodies_in_hand();
 }
 
 // Decides whether the message gets a handler, and of which actor. One thread.
@@ -131,7 +131,7 @@ GYRE_DEVICE uint32_t Worker<Actors...>::lateness_us(const Envelope& envelope) co
 // Finds the bodies that the slot's OutOfLine names; false where they do not lie in the arena.
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::find_bodies(const Envelope& envelope, Bodies& bodies) {
-  if constexpr (sends()) {
+  if constexpr (sends_large()) {
     if (is_mail()) return find_pooled_body(bodies);
   }
   const OutOfLine head = *reinterpret_cast<const OutOfLine*>(request() + envelope_words);
@@ -164,19 +164,16 @@ GYRE_DEVICE bool Worker<Actors...>::find_bodies(const Envelope& envelope, Bodies
 // find_bodies() of a message of an actor: its body lies in the pool.
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::find_pooled_body(Bodies& bodies) {
-  if constexpr (sends()) {
-    const BodyPlace place = BodyPool::place_in(request());
-    const BodyPool& pool = staging().body_pool();
-    if (!pool.has(place)) return false;
-    bodies.request = pool.at(place.chunk);
-    bodies.request_bytes = place.bytes;
-    // By the threads that loaded the packets. Pairs with the fences of PooledBodies, of conclude() for a
-    // reply, and of answer_call().
-    if (polls()) WorkersMemory::acquire_fence();
-    HandlerGroup::sync();
-    return true;
-  }
-  return false;
+  const BodyPlace place = BodyPool::place_in(request());
+  const BodyPool& pool = staging().body_pool();
+  if (!pool.has(place)) return false;
+  bodies.request = pool.at(place.chunk);
+  bodies.request_bytes = place.bytes;
+  // By the threads that loaded the packets. Pairs with the fences of PooledBodies, of conclude() for a
+  // reply, and of answer_call().
+  if (polls()) WorkersMemory::acquire_fence();
+  HandlerGroup::sync();
+  return true;
 }
 
 // Copies an actor's state before a message that may end in an error, and back. The copy lies at the front of
@@ -233,7 +230,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
   const Status status = verdict.status;
   const bool is_ask = (envelope.flags & envelope_flags::ask) != 0;
   if constexpr (sends()) {
-    settle_bodies(status, request);
+    if constexpr (sends_large()) settle_bodies(status, request);
     send_staged(status);
   }
   if (HandlerGroup::rank() == 0) {
@@ -315,9 +312,11 @@ GYRE_DEVICE void Worker<Actors...>::answer_actor([[maybe_unused]] const Envelope
                                                                    verdict.where};
     }
     count_sent(asked.actor_type, 1, PollGroup::rank() == 0);
-    if (assert_warp_uniform(ok && mail_.bodies().response().has_chunk())) {
-      mail_.bodies().move_response(response_, response_bytes);
-      return mail_.reply(asked.correlation, envelope_flags::out_of_line, response_, sizeof(BodyPlace));
+    if constexpr (sends_large()) {
+      if (assert_warp_uniform(ok && mail_.bodies().response().has_chunk())) {
+        mail_.bodies().move_response(response_, response_bytes);
+        return mail_.reply(asked.correlation, envelope_flags::out_of_line, response_, sizeof(BodyPlace));
+      }
     }
     mail_.reply(asked.correlation, ok ? 0 : envelope_flags::error, response_,
                 ok ? response_bytes : uint32_t(sizeof(ErrorBody)));

@@ -60,6 +60,7 @@ struct StagingLayout {
   bool asks = false;               ///< a handler takes gyre::Asking
   uint32_t reply_handlers = 0;     ///< of all types
   bool sets_timers = false;        ///< a handler may set timers
+  bool sends_large = false;        ///< a handler may send messages that do not fit a slot
 
   /// Of a message that fills a slot.
   GYRE_DEVICE static constexpr uint32_t words_of(const RingShape& shape) {
@@ -95,12 +96,16 @@ struct StagingLayout {
   GYRE_DEVICE constexpr uint32_t body_pool() const {
     return timer_requests() + (sets_timers ? most_sent * timer_words : 0);
   }
-  GYRE_DEVICE constexpr uint32_t body_counts() const { return body_pool() + body_pool_words; }
+  GYRE_DEVICE constexpr uint32_t body_counts() const {
+    return body_pool() + (sends_large ? uint32_t(body_pool_words) : 0);
+  }
   /// What the handler in hand has taken of that pool: one for each message that it may send, and one for its
   /// response.
-  GYRE_DEVICE constexpr uint32_t body_records() const { return body_counts() + body_counts_words; }
+  GYRE_DEVICE constexpr uint32_t body_records() const {
+    return body_counts() + (sends_large ? uint32_t(body_counts_words) : 0);
+  }
   GYRE_DEVICE constexpr uint32_t mail() const {
-    return body_records() + ((most_sent + 1) * body_record_words + 3) / 4 * 4;
+    return body_records() + (sends_large ? ((most_sent + 1) * body_record_words + 3) / 4 * 4 : 0);
   }
   GYRE_DEVICE constexpr uint32_t messages() const { return mail() + most_mail() * mail_stride(); }
   /// What the worker knows of every other: MailboxProducer::Peer and MailboxConsumer::Peer.

@@ -12,7 +12,7 @@
 //   mail_path.hpp     how the worker takes one
 //   open_calls.hpp    asks between actors whose reply is still to come
 //   timer_table.hpp   messages that actors send later
-//   body_pool.hpp     bodies of messages between actors that do not fit a slot
+//   body_pool.hpp     bodies of messages between actors that do not fit a slot, where a handler sends such
 //   fan_out.hpp       messages for many actors
 #pragma once
 
@@ -50,9 +50,9 @@ enum class Named : uint32_t {
   several    // several of actors, of one type
 };
 // What a worker that has mail remembers of the message in hand.
-template <bool asks, bool tells_host, bool sets_timers, bool sends_to_many>
-struct MailInHand : Mail<asks, tells_host, sets_timers, sends_to_many> {
-  using Mail<asks, tells_host, sets_timers, sends_to_many>::Mail;
+template <bool asks, bool tells_host, bool sets_timers, bool sends_to_many, bool sends_large>
+struct MailInHand : Mail<asks, tells_host, sets_timers, sends_to_many, sends_large> {
+  using Mail<asks, tells_host, sets_timers, sends_to_many, sends_large>::Mail;
   GYRE_DEVICE Named in_hand() const { return is_in_hand ? Named::of_actor : Named::of_host; }
   bool is_in_hand = false;  // the message in hand is of another actor, not of the host
   Named named = Named::of_host;
@@ -73,20 +73,20 @@ struct MailInHand : Mail<asks, tells_host, sets_timers, sends_to_many> {
 struct NoMail {
   GYRE_DEVICE NoMail(const Bridge&, const EngineMemory&, const Staging&) {}
 };
-template <bool sends, bool asks, bool tells_host, bool sets_timers, bool sends_to_many>
+template <bool sends, bool asks, bool tells_host, bool sets_timers, bool sends_to_many, bool sends_large>
 struct Sends {
   using HandlerContext = Context;
   using MailType = NoMail;
 };
-template <bool tells_host, bool sets_timers, bool sends_to_many>
-struct Sends<true, false, tells_host, sets_timers, sends_to_many> {
+template <bool tells_host, bool sets_timers, bool sends_to_many, bool sends_large>
+struct Sends<true, false, tells_host, sets_timers, sends_to_many, sends_large> {
   using HandlerContext = SendingContext;
-  using MailType = MailInHand<false, tells_host, sets_timers, sends_to_many>;
+  using MailType = MailInHand<false, tells_host, sets_timers, sends_to_many, sends_large>;
 };
-template <bool tells_host, bool sets_timers, bool sends_to_many>
-struct Sends<true, true, tells_host, sets_timers, sends_to_many> {
+template <bool tells_host, bool sets_timers, bool sends_to_many, bool sends_large>
+struct Sends<true, true, tells_host, sets_timers, sends_to_many, sends_large> {
   using HandlerContext = AskingContext;
-  using MailType = MailInHand<true, tells_host, sets_timers, sends_to_many>;
+  using MailType = MailInHand<true, tells_host, sets_timers, sends_to_many, sends_large>;
 };
 
 }  // namespace detail
@@ -127,7 +127,7 @@ class Worker {
         uint32_t n = 0;
         staging().worker() = mail_.worker();
         staging().host_room() = told_slots(bridge_.shape);
-        staging().body_pool() = mail_.body_pool();
+        if constexpr (sends_large()) staging().body_pool() = mail_.body_pool();
         ((staging().types()[n++] = detail::type_hash<Actors>()), ...);
         if constexpr (asks()) {
           uint64_t* reply = staging().replies();
@@ -152,7 +152,8 @@ class Worker {
             workers,
             any_asks<Actors...>(),
             any_asks<Actors...>() ? reply_handler_count<Actors...>() : 0,
-            any_sets_timers<Actors...>()};
+            any_sets_timers<Actors...>(),
+            any_sends_large<Actors...>()};
   }
 
   /// Works until commanded to stop. Calls `pause(n)` after the n-th empty poll in a row.
@@ -271,6 +272,7 @@ class Worker {
   GYRE_DEVICE static constexpr bool tells_host() { return any_tells_host<Actors...>(); }
   GYRE_DEVICE static constexpr bool sets_timers() { return any_sets_timers<Actors...>(); }
   GYRE_DEVICE static constexpr bool sends_to_many() { return any_sends_to_many<Actors...>(); }
+  GYRE_DEVICE static constexpr bool sends_large() { return any_sends_large<Actors...>(); }
   // Lists the replies of one type; returns where the next one's go.
   template <class Actor, class... States>
   GYRE_DEVICE static uint64_t* list_replies(Awaits<States...>, uint32_t actor_type, uint64_t* reply) {
@@ -287,7 +289,8 @@ class Worker {
     return compares_packets && ((side_by_side<Types>() != SideBySide::none) || ...);
   }
   using SendsType = detail::Sends<any_sends<Actors...>(), any_asks<Actors...>(), any_tells_host<Actors...>(),
-                                  any_sets_timers<Actors...>(), any_sends_to_many<Actors...>()>;
+                                  any_sets_timers<Actors...>(), any_sends_to_many<Actors...>(),
+                                  any_sends_large<Actors...>()>;
   using HandlerContext = typename SendsType::HandlerContext;
   using MailType = typename SendsType::MailType;
 

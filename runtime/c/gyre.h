@@ -314,8 +314,8 @@ typedef struct gyre_options {
   int64_t stall_after_ms;
   /** Bytes, at most, for messages between actors that wait to be handled; actors that do not send take none. */
   uint64_t spill_bytes;
-  /** Bytes for the bodies of messages between actors that do not fit a slot, body_bytes each; actors that do
-     not send take none. 0: messages between actors must fit a slot. */
+  /** Bytes for the bodies of messages between actors that do not fit a slot, body_bytes each; actors that send
+     no such messages (gyre::LargeMessages) take none. 0: messages between actors must fit a slot. */
   uint64_t body_pool_bytes;
   uint32_t body_bytes; /**< bytes of the largest such body, a multiple of 128 */
   uint32_t reserved_2; /**< 0 */

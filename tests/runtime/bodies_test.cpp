@@ -18,7 +18,7 @@ using namespace gyre_bodies;
 
 namespace {
 
-ActorSet carriers() { return ActorSet::of<Sender, Store, Porter>(gyre_bodies_actors::sources); }
+ActorSet carriers() { return ActorSet::of<Sender, Store, Porter, Modest>(gyre_bodies_actors::sources); }
 // On CUDA by one warp, which has paths of its own, and by several.
 std::vector<uint32_t> carrier_blocks() {
   return engine_under_test == EngineKind::cuda ? std::vector<uint32_t>{32, 128} : std::vector<uint32_t>{32};
@@ -335,5 +335,44 @@ TEST_CASE("without a pool of bodies a message must fit its slot, and the handler
     REQUIRE(asked);
     CHECK(asked.value()->getCount() == 30);
     CHECK(chunks_of_all(runtime) == 0);
+  }
+}
+
+TEST_CASE("a handler without gyre::LargeMessages fails by name where its message does not fit a slot",
+          "[gpu][unified][sending][asking][bodies]") {
+  for (const uint32_t block : carrier_blocks()) {
+    for (const bool others_may : {false, true}) {
+      INFO("others of its set may send large messages: " << others_may);
+      const ActorSet modest = ActorSet::of<Modest, Store>(gyre_bodies_actors::sources);
+      Runtime runtime = Runtime::launch(others_may ? carriers() : modest, carrier_options(block));
+      Client client = runtime.client();
+      const auto order = [&](uint32_t words) {
+        return client.ask<Order>(Address<Modest>{1}, ordering({.to = 0, .words = words})).get();
+      };
+      const auto pass_on = [&](uint64_t number, uint32_t words) {
+        return client.tell_with_receipt<Load>(Address<Modest>{4}, loading(number, words)).get();
+      };
+      for (int round = 0; round < 5; ++round) {
+        REQUIRE(order(20));
+        const auto told = order(200);
+        REQUIRE_FALSE(told);
+        CHECK(told.error().status == Status::check_failed);
+        CHECK(told.error().message().find("device/sending.hpp") != std::string::npos);
+        REQUIRE(pass_on(uint64_t(round), 10));
+        const auto forwarded = pass_on(uint64_t(round), 200);
+        REQUIRE_FALSE(forwarded);
+        CHECK(forwarded.error().status == Status::check_failed);
+        CHECK(forwarded.error().message().find("device/asking.hpp") != std::string::npos);
+      }
+      CHECK(await_loads(client, 0, 5).words == 5 * 20);
+      CHECK(await_loads(client, 4, 5).words == 5 * 10);
+      // Where no handler has the right, a response to an actor fits its slot, whatever the actor declares.
+      const auto asked =
+          client.ask<Ask>(Address<Modest>{2}, asking_sender(3, 5, 300, false, false, true)).get();
+      REQUIRE(asked);
+      CHECK(asked.value()->getCount() == (others_may ? 300 : 0));
+      CHECK(asked.value()->getStatus() == uint32_t(others_may ? Status::ok : Status::reply_too_large));
+      CHECK(chunks_of_all(runtime) == (others_may ? 1 : 0));
+    }
   }
 }

@@ -42,7 +42,7 @@ struct Lifter {
   static constexpr uint32_t most = 8;
   GYRE_DEVICE static uint32_t size_of(uint64_t n) { return uint32_t(100 + 37 * n); }
 
-  void on(Sending<most>& ctx, Letter::Reader in, Letter::Builder out) {
+  void on(Sending<most, LargeMessages>& ctx, Letter::Reader in, Letter::Builder out) {
     const auto fill = [](Letter::Builder letter, uint64_t n, uint32_t rank, uint32_t size) {
       letter.fields.set<uint64_t>(0, n % 2);
       letter.fields.set<uint64_t>(1, n);

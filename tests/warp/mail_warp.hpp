@@ -54,7 +54,7 @@ class MailWarp {
               any_asks<Actors...>(),
               any_sets_timers<Actors...>(),
               any_sends_to_many<Actors...>(),
-              body_chunks,
+              any_sends_large<Actors...>() ? body_chunks : 0,
               body_bytes} {
     warp::fibers = {};
     RegionLayout layout;

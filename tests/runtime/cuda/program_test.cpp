@@ -8,6 +8,7 @@
 #include <gyre/runtime/cuda/nvrtc.hpp>
 #include <gyre/runtime/cuda/program.hpp>
 #include <gyre_asking_actors_sources.hpp>
+#include <gyre_bodies_actors_sources.hpp>
 #include <gyre_clock_actors_sources.hpp>
 #include <gyre_crowd_actors_sources.hpp>
 #include <gyre_handlers_actors_sources.hpp>
@@ -27,6 +28,7 @@
 
 #include "support/abacus.hpp"
 #include "support/actors/asking.hpp"
+#include "support/actors/bodies.hpp"
 #include "support/actors/clock.hpp"
 #include "support/actors/crowd.hpp"
 #include "support/actors/handlers.hpp"
@@ -466,6 +468,9 @@ TEST_CASE("a launch reserves as much shared memory for messages as a worker lays
   check_message_bytes<gyre_clock::Clock, gyre_clock::Bell, gyre_clock::Metronome>(gyre_clock_actors::sources);
   check_message_bytes<gyre_clock::Bell, gyre_clock::ClockThatAsks>(gyre_clock_actors::sources);
   check_message_bytes<gyre_crowd::Caller, gyre_crowd::Hearer, gyre_crowd::Other>(gyre_crowd_actors::sources);
+  check_message_bytes<gyre_bodies::Sender, gyre_bodies::Store, gyre_bodies::Porter, gyre_bodies::Modest>(
+      gyre_bodies_actors::sources);
+  check_message_bytes<gyre_bodies::Modest, gyre_bodies::Store>(gyre_bodies_actors::sources);
 }
 
 TEST_CASE("actors that set timers compile, and the module says so", "[.slow]") {
@@ -504,6 +509,18 @@ TEST_CASE("actors that send to many compile, and the module says so", "[.slow]")
   const uint64_t tables = ActorTables<Chatter, Other>::bytes(room, true);
   CHECK(actors.actor_bytes(room) == tables);
   CHECK(tables >= ActorTables<Chatter, Other>::bytes(room) + 2 * room * sizeof(uint64_t) - 2 * 256);
+}
+
+TEST_CASE("actors that send large messages compile, and the module says so", "[.slow]") {
+  if (gyre_test::without_nvrtc()) return;
+  using namespace gyre_bodies;
+  const auto actors = ActorSet::of<Porter, Store>(gyre_bodies_actors::sources);
+  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 32);
+  CHECK(kernel.log.empty());
+  check_description(kernel, actors.description());
+  CHECK(actors.sends_large());
+  CHECK(actors.description()[0].sends_large());
+  CHECK_FALSE(actors.description()[1].sends_large());
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {

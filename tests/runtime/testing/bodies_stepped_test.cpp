@@ -20,7 +20,9 @@ namespace {
 
 constexpr uint32_t chunk_bytes = 4096;
 
-ActorSet stepped_carriers() { return ActorSet::of<Sender, Store, Porter>(gyre_bodies_actors::sources); }
+ActorSet stepped_carriers() {
+  return ActorSet::of<Sender, Store, Porter, Modest>(gyre_bodies_actors::sources);
+}
 
 // Workers with so many chunks for bodies.
 struct Carriers {
@@ -76,7 +78,7 @@ struct Carriers {
                              ask.setTells(tells);
                              ask.setTwice(twice);
                            },
-                           {.max_reply_bytes = chunk_bytes});
+                           {.timeout = {}, .max_reply_bytes = chunk_bytes});
   }
   // Asks a porter as the host.
   auto mirror(uint64_t porter, uint64_t seed, uint32_t words, std::chrono::nanoseconds timeout) {
@@ -313,6 +315,62 @@ TEST_CASE("a reply to an actor that was stopped, and one that finds no chunk, le
   }
   carriers.runtime.run_until_idle();
   CHECK(carriers.in_use() == 0);
+}
+
+TEST_CASE("a large message that its receiver may not forward ends there, with its body") {
+  Carriers carriers(2, 6);
+  REQUIRE(carriers.ordered(0, {.how = How::TELL_MODEST, .to = 1}) == Status::ok);
+  CHECK(carriers.in_use() == 1);
+  REQUIRE(carriers.ordered(0, {.how = How::TELL_MODEST, .to = 1, .words = 20}) == Status::ok);
+  carriers.runtime.run_until_idle();
+  CHECK(carriers.books().failed == 1);
+  CHECK(carriers.loads_at_the_end() == 1);
+}
+
+TEST_CASE("an answer that does not fit a slot needs its handler's right, and fails it without") {
+  Carriers carriers(2, 6);
+  const auto ask = [&](uint32_t words, bool tells) {
+    return carriers.client.ask<Ask>(Address<Modest>{0},
+                                    [&](Ask::Builder ask) {
+                                      ask.setStore(1);
+                                      ask.setSeed(7);
+                                      ask.setWords(words);
+                                      ask.setTells(tells);
+                                    },
+                                    {.timeout = std::chrono::seconds(1), .max_reply_bytes = chunk_bytes});
+  };
+  // The reply that it gets needs no right of its own.
+  auto told = ask(300, true);
+  const auto count = carriers.runtime.get(told);
+  REQUIRE(count);
+  CHECK(count.value()->getCount() == 300);
+  auto fits = ask(20, false);
+  const auto few = carriers.runtime.get(fits);
+  REQUIRE(few);
+  CHECK(few.value()->getWords().size() == 20);
+  CHECK(carriers.books().failed == 0);
+  auto fails = ask(300, false);
+  carriers.runtime.run_until_idle();
+  carriers.runtime.advance(std::chrono::seconds(2));  // the promise stays open: the host's ask times out
+  const auto none = carriers.runtime.get(fails);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().status == Status::timed_out);
+  CHECK(carriers.books().failed == 1);
+  CHECK(carriers.in_use() == 0);
+}
+
+TEST_CASE("a set without a handler that sends large messages reserves no pool for them") {
+  const ActorSet with = stepped_carriers(),
+                 without = ActorSet::of<Modest, Store>(gyre_bodies_actors::sources);
+  CHECK(with.sends_large());
+  CHECK_FALSE(without.sends_large());
+  for (const uint32_t workers : {1u, 2u, 132u}) {
+    Options none{.workers = workers}, some = none;
+    none.body_pool_bytes = 0;
+    some.body_pool_bytes = uint64_t(64) << 20;
+    CHECK(without.mail_bytes(some) == without.mail_bytes(none));
+    CHECK(with.mail_bytes(some) >= with.mail_bytes(none) + some.body_pool_bytes);
+  }
 }
 
 TEST_CASE("bodies are given back once and arrive whole, in any order of steps and with few chunks") {

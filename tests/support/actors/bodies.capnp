@@ -23,6 +23,7 @@ enum How {
   cancelled @4; # timers that the same handler cancels
   cancelAll @5; # the timers that the sender has set
   tellPorter @6;
+  tellModest @7;  # once
 }
 enum End {
   well @0;

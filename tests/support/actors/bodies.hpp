@@ -103,15 +103,17 @@ struct Store {
 /// Passes on what it gets to the store of its key: loads twice, to the store and to the one behind it.
 struct Porter {
   using Handles = gyre::Handles<view::Load, view::Mirror, view::Fetch>;
-  GYRE_DEVICE void on(gyre::Asking<2>& ctx, view::Load::Reader in) {
+  GYRE_DEVICE void on(gyre::Asking<2, gyre::LargeMessages>& ctx, view::Load::Reader in) {
     ctx.forward(gyre::Address<Store>{ctx.key()}, in);
     ctx.forward(gyre::Address<Store>{ctx.key() + 1}, in);
   }
-  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Mirror::Reader in, view::Mirrored::Builder) {
+  GYRE_DEVICE void on(gyre::Asking<1, gyre::LargeMessages>& ctx, view::Mirror::Reader in,
+                      view::Mirrored::Builder) {
     ctx.forward(gyre::Address<Store>{ctx.key()}, in);
     if (in.getSeed() == 0) ctx.fail(9);
   }
-  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Fetch::Reader in, view::Fetched::Builder) {
+  GYRE_DEVICE void on(gyre::Asking<1, gyre::LargeMessages>& ctx, view::Fetch::Reader in,
+                      view::Fetched::Builder) {
     ctx.forward(gyre::Address<Store>{ctx.key()}, in);
   }
 };
@@ -123,9 +125,49 @@ struct Pending {
   uint64_t seed;
   uint64_t flags;
 };
+
+/// Sends, forwards, asks and answers as others here, but may send nothing that does not fit a slot.
+struct Modest {
+  using Handles = gyre::Handles<view::Order, view::Load, view::Ask>;
+  GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Order::Reader in, view::Done::Builder out) {
+    ctx.tell<view::Load>(gyre::Address<Store>{in.getTo()}, [&](view::Load::Builder load) {
+      load.setRepeats(true);
+      fill_load(load, ctx.key(), 0, in.getWords(), ctx.rank(), ctx.size());
+    });
+    out.setCount(1);
+  }
+  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Load::Reader in) {
+    ctx.forward(gyre::Address<Store>{ctx.key()}, in);
+  }
+  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Ask::Reader in, view::Answer::Builder) {
+    const Pending<view::Fetched> state{ctx.later<view::Answer>(), in.getSeed(),
+                                       in.getTells() ? uint64_t(Pending<view::Fetched>::tells) : 0};
+    ctx.ask<view::Fetch>(
+        gyre::Address<Store>{in.getStore()},
+        [&](view::Fetch::Builder fetch) {
+          fetch.setSeed(in.getSeed());
+          fetch.setWords(in.getWords());
+        },
+        state);
+  }
+  GYRE_DEVICE void on_reply(gyre::Asking<1>& ctx, Pending<view::Fetched> state, view::Fetched::Reader in) {
+    const auto words = in.getWords();
+    ctx.answer(state.promise, [&](view::Answer::Builder out) {
+      out.setSeed(in.getSeed());
+      out.setCount(words.size());
+      const auto list = out.initWords((state.flags & state.tells) != 0 ? 0 : words.size());
+      for (uint32_t i = ctx.rank(); i < list.size(); i += ctx.size()) list.set(i, words[i]);
+    });
+  }
+  GYRE_DEVICE void on_failure(gyre::Asking<1>& ctx, Pending<view::Fetched> state, gyre::ErrorBody error) {
+    ctx.answer(state.promise, [&](view::Answer::Builder out) { out.setStatus(uint32_t(error.status)); });
+  }
+};
+
 /// Sends loads, and asks.
 struct Sender {
   using Handles = gyre::Handles<view::Order, view::Ask>;
+  using Answering = gyre::Asking<2, gyre::LargeMessages>;
   static constexpr bool rollback_on_error = true;
   static constexpr uint32_t most = 8, most_sent = 32, most_keys = 8, too_large = 100'000;
 
@@ -133,7 +175,7 @@ struct Sender {
   gyre::Timer timers[most] = {};
   uint32_t bad = 0;
 
-  GYRE_DEVICE void on(gyre::Asking<most_sent, gyre::Timers>& ctx, view::Order::Reader in,
+  GYRE_DEVICE void on(gyre::Asking<most_sent, gyre::Timers, gyre::LargeMessages>& ctx, view::Order::Reader in,
                       view::Done::Builder out) {
     const uint32_t count = in.getCount();
     switch (in.getHow()) {
@@ -163,6 +205,12 @@ struct Sender {
             fill_load(load, ctx.key(), number, in.getWords() + n * in.getMore(), ctx.rank(), ctx.size());
           });
         }
+        break;
+      case view::How::TELL_MODEST:
+        ctx.tell<view::Load>(gyre::Address<Modest>{in.getTo()}, [&](view::Load::Builder load) {
+          load.setRepeats(true);
+          fill_load(load, ctx.key(), 0, in.getWords(), ctx.rank(), ctx.size());
+        });
         break;
       case view::How::CANCEL_ALL:
         for (uint32_t n = 0; n < most; ++n) ctx.cancel(timers[n]);
@@ -200,7 +248,8 @@ struct Sender {
     }
   }
 
-  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Ask::Reader in, view::Answer::Builder) {
+  GYRE_DEVICE void on(gyre::Asking<1, gyre::LargeMessages>& ctx, view::Ask::Reader in,
+                      view::Answer::Builder) {
     const auto promise = ctx.later<view::Answer>();
     const uint64_t flags = (in.getTells() ? uint64_t(Pending<view::Fetched>::tells) : 0) |
                            (in.getTwice() ? uint64_t(Pending<view::Fetched>::twice) : 0);
@@ -226,10 +275,10 @@ struct Sender {
           Pending<view::Fetched>{promise, in.getSeed(), flags});
     }
   }
-  GYRE_DEVICE void on_reply(gyre::Asking<2>& ctx, Pending<view::Fetched> state, view::Fetched::Reader in) {
+  GYRE_DEVICE void on_reply(Answering& ctx, Pending<view::Fetched> state, view::Fetched::Reader in) {
     answer(ctx, state, in.getSeed(), in.getWords());
   }
-  GYRE_DEVICE void on_reply(gyre::Asking<2>& ctx, Pending<view::Mirrored> state, view::Mirrored::Reader in) {
+  GYRE_DEVICE void on_reply(Answering& ctx, Pending<view::Mirrored> state, view::Mirrored::Reader in) {
     answer(ctx, state, in.getSeed(), in.getWords());
   }
   GYRE_DEVICE void on_failure(gyre::Asking<1>& ctx, Pending<view::Fetched> state, gyre::ErrorBody error) {
@@ -251,7 +300,7 @@ struct Sender {
   }
   // Answers with the words of a reply, or with their number; says whether they are right.
   template <class State, class Words>
-  GYRE_DEVICE void answer(gyre::Asking<2>& ctx, const State& state, uint64_t seed, Words words) {
+  GYRE_DEVICE void answer(Answering& ctx, const State& state, uint64_t seed, Words words) {
     if (ctx.rank() == 0) bad = 0;
     ctx.sync();
     bool right = seed == state.seed;
