@@ -3,6 +3,7 @@
 #include <gyre/bridge/errors/error.hpp>
 #include <gyre/bridge/fork.hpp>
 #include <gyre/device/worker/mail_memory.hpp>
+#include <gyre/device/worker/staging.hpp>
 #include <gyre/runtime/actor_set.hpp>
 #include <gyre/runtime/actors/actor_schemas.hpp>
 #include <gyre/runtime/options.hpp>
@@ -373,6 +374,12 @@ std::string ActorSet::problems(const Options& options) const {
         "(max_reply_bytes), and those larger than a slot lie in the arena; ask for a larger arena, and for "
         "slots of 128 bytes at least\n",
         options.arena_bytes, options.slot_bytes, types_[handler.actor_type], handler.message_type, room);
+  }
+  if (most_sent() != 0 && options.workers > MailHead::most_workers) {
+    problems += fmt::format(
+        "  --workers {}: a handler of these actors sends, and messages between actors can name {} workers; "
+        "ask for no more than those\n",
+        options.workers, uint32_t(MailHead::most_workers));
   }
   if (tells_host() && told_slots(options.ring_shape()) == 0) {
     problems += fmt::format(

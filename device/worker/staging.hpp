@@ -19,9 +19,10 @@ struct MailHead {
   enum : uint32_t {
     size_mask = 0xffff,
     origin_mask = 0xffff,
-    waited = 0x8000,  ///< of an origin; workers have smaller numbers
-    size_word = 2,    ///< of the envelope; a packet has three words
-    origin_word = 7   ///< as size_word
+    waited = 0x8000,            ///< of an origin; workers have smaller numbers
+    most_workers = waited - 1,  ///< of an engine whose actors send
+    size_word = 2,              ///< of the envelope; a packet has three words
+    origin_word = 7             ///< as size_word
   };
 
   GYRE_DEVICE static void mark(Envelope& envelope, uint32_t worker, uint32_t actor_type) {

@@ -229,3 +229,11 @@ TEST_CASE("actors that send more than they receive come to an end, on workers th
     }
   }
 }
+
+TEST_CASE("more workers than messages between actors can name are refused with the numbers", "[sending]") {
+  CHECK(relays().problems({.workers = 32'767}).empty());
+  const std::string refused = relays().problems({.workers = 32'768});
+  CHECK(refused.find("--workers 32768") != refused.npos);
+  CHECK(refused.find("can name 32767 workers") != refused.npos);
+  CHECK(ActorSet::of<Sink>(gyre_relay_actors::sources).problems({.workers = 65'535}).empty());
+}
