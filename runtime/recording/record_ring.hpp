@@ -38,8 +38,10 @@ class RecordRing {
     do {
       const uint64_t left = bytes_ - begin % bytes_;
       skipped = left < size ? left : 0;
-      // Pairs with the store in take(): the memory is zero again.
-      if (begin + skipped + size - taken_.load(std::memory_order_acquire) > bytes_) return false;
+      // Pairs with the store in take(): the memory is zero again. Signed: `begin` may be stale, and more is
+      // taken since; then the exchange fails.
+      const uint64_t taken = taken_.load(std::memory_order_acquire);
+      if (int64_t(begin + skipped + size - taken) > int64_t(bytes_)) return false;
     } while (!claimed_.compare_exchange_weak(begin, begin + skipped + size, std::memory_order_relaxed));
     if (skipped != 0) commit(begin, skipped | filler);
     std::byte* to = at(begin + skipped) + word;

@@ -2,6 +2,7 @@
 #include <gyre/runtime/recording/record_ring.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -86,4 +87,37 @@ TEST_CASE("each thread's records come out in its order") {
   }
   for (std::thread& producer : producers) producer.join();
   CHECK(wrong == 0);
+}
+
+// A thread that is interrupted while it looks for room finds others' records put and taken since.
+TEST_CASE("no record is refused while there is room, whatever other threads put meanwhile") {
+  constexpr uint64_t threads = 4, each = 1'000'000, most_waiting = 32;
+  RecordRing ring(64 * 1024);  // room for all that wait, 32 bytes each
+  std::array<std::atomic<uint64_t>, threads> taken{};
+  std::array<uint64_t, threads> refused{};
+  std::vector<std::thread> producers;
+  for (uint64_t thread = 0; thread < threads; ++thread) {
+    producers.emplace_back([&, thread] {
+      for (uint64_t n = 0; n < each;) {
+        const std::array<uint64_t, 2> record{thread, n};
+        if (n - taken[thread].load(std::memory_order_relaxed) >= most_waiting) {
+          std::this_thread::yield();
+        } else if (ring.put({std::as_bytes(std::span(record))})) {
+          ++n;
+        } else {
+          ++refused[thread];
+        }
+      }
+    });
+  }
+  for (uint64_t left = threads * each; left != 0;) {
+    ring.take([&](std::span<const std::byte> bytes) {
+      uint64_t thread = 0;
+      std::memcpy(&thread, bytes.data(), sizeof thread);
+      taken[thread].fetch_add(1, std::memory_order_relaxed);
+      --left;
+    });
+  }
+  for (std::thread& producer : producers) producer.join();
+  CHECK(refused == std::array<uint64_t, threads>{});
 }
