@@ -327,20 +327,19 @@ class FanOutbox : public Outbox {
     GYRE_ROLLED
     for (uint32_t i = PollGroup::rank(); i < wait_words_; i += PollGroup::size()) waits_[i] = 0;
     PollGroup::sync();
-    uint32_t kept = 0, gone = 0, sent = 0;
-    const uint32_t below = (1u << PollGroup::rank()) - 1;
+    Pass pass;
+    uint32_t sent = 0;
     GYRE_ROLLED
     for (uint32_t first = 0, n = 0; first < count_; first += n) {
       n = count_ - first < PollGroup::size() ? count_ - first : PollGroup::size();
       const uint16_t place = order()[first + (PollGroup::rank() < n ? PollGroup::rank() : 0)];
       const uint32_t copies =
           PollGroup::ballot(PollGroup::rank() < n && FanOutHead::is_copy(messages() + place * stride_));
-      bool stays = false;
       if (assert_warp_uniform((copies & 1) != 0)) {
         n = 1;
         bool all = true;
         sent += send_copies(PollGroup::broadcast(place), send, all);
-        stays = PollGroup::rank() == 0 && !all;
+        sort(pass, PollGroup::rank() == 0, all ? 0 : 1, all ? 1 : 0, place);
       } else {
         if (copies != 0) n = detail::lowest_bit(copies);
         const bool has_one = PollGroup::rank() < n;
@@ -350,26 +349,10 @@ class FanOutbox : public Outbox {
         if (PollGroup::any(may_go))
           sent_now = send(may_go, to, MessageOf{{messages(), order() + first, stride_}, nullptr});
         sent += detail::count_bits(sent_now);
-        stays = has_one && (sent_now >> PollGroup::rank() & 1) == 0;
-        PollGroup::sync();  // every thread has read whether it may go
-        if (stays) detail::set_bits_in_group(waits_[to / 32], 1u << to % 32);
+        end_row(pass, has_one, sent_now, place, to);
       }
-      const uint32_t staying = PollGroup::ballot(stays);
-      const uint32_t going = PollGroup::ballot(PollGroup::rank() < n) & ~staying;
-      PollGroup::sync();  // every thread has read its place
-      if (stays) {
-        order()[kept + detail::count_bits(staying & below)] = place;
-      } else if (PollGroup::rank() < n) {
-        freed()[gone + detail::count_bits(going & below)] = place;
-      }
-      kept += detail::count_bits(staying);
-      gone += detail::count_bits(going);
-      PollGroup::sync();
     }
-    GYRE_ROLLED
-    for (uint32_t i = PollGroup::rank(); i < gone; i += PollGroup::size()) order()[kept + i] = freed()[i];
-    count_ = kept;
-    PollGroup::sync();
+    end_pass(pass);
     return sent;
   }
 

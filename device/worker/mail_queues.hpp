@@ -170,7 +170,7 @@ class Outbox {
     GYRE_ROLLED
     for (uint32_t i = PollGroup::rank(); i < wait_words_; i += PollGroup::size()) waits_[i] = 0;
     PollGroup::sync();
-    uint32_t kept = 0, sent = 0;
+    Pass pass;
     GYRE_ROLLED
     for (uint32_t first = 0; first < count_; first += PollGroup::size()) {
       const bool has_one = first + PollGroup::rank() < count_;
@@ -181,27 +181,48 @@ class Outbox {
       if (PollGroup::any(may_go)) {
         sent_now = send(may_go, to, MessageOf{messages(), order() + first, stride_});
       }
-      const bool stays = has_one && (sent_now >> PollGroup::rank() & 1) == 0;
-      const uint32_t staying = PollGroup::ballot(stays), below = (1u << PollGroup::rank()) - 1;
-      PollGroup::sync();  // every thread has read its place, and whether it may go
-      if (stays) {
-        detail::set_bits_in_group(waits_[to / 32], 1u << to % 32);
-        order()[kept + detail::count_bits(staying & below)] = place;
-      } else if (has_one) {
-        freed()[sent + detail::count_bits(sent_now & below)] = place;
-      }
-      kept += detail::count_bits(staying);
-      sent += detail::count_bits(sent_now);
-      PollGroup::sync();
+      end_row(pass, has_one, sent_now, place, to);
     }
-    GYRE_ROLLED
-    for (uint32_t i = PollGroup::rank(); i < sent; i += PollGroup::size()) order()[kept + i] = freed()[i];
-    count_ = kept;
-    PollGroup::sync();
-    return sent;
+    end_pass(pass);
+    return pass.gone;
   }
 
  protected:
+  // What a pass over the messages has found so far: how many stay, and how many have left.
+  struct Pass {
+    uint32_t kept = 0, gone = 0;
+  };
+  // Ends a row of a pass, of a message a thread: those that stay keep their order, and later messages to
+  // their workers wait.
+  // @param sent  a mask of the threads whose message was sent
+  GYRE_DEVICE_INLINE void end_row(Pass& pass, bool has_one, uint32_t sent, uint16_t place, uint32_t to) {
+    const bool stays = has_one && (sent >> PollGroup::rank() & 1) == 0;
+    const uint32_t staying = PollGroup::ballot(stays);
+    PollGroup::sync();  // every thread has read its place, and whether it may go
+    if (stays) detail::set_bits_in_group(waits_[to / 32], 1u << to % 32);
+    sort(pass, has_one, staying, sent, place);
+  }
+  // Keeps the places of those that stay, in their order, and frees the others. After a barrier.
+  // @param staying, gone  masks of threads
+  GYRE_DEVICE_INLINE void sort(Pass& pass, bool has_one, uint32_t staying, uint32_t gone, uint16_t place) {
+    const uint32_t below = (1u << PollGroup::rank()) - 1;
+    if ((staying >> PollGroup::rank() & 1) != 0) {
+      order()[pass.kept + detail::count_bits(staying & below)] = place;
+    } else if (has_one) {
+      freed()[pass.gone + detail::count_bits(gone & below)] = place;
+    }
+    pass.kept += detail::count_bits(staying);
+    pass.gone += detail::count_bits(gone);
+    PollGroup::sync();
+  }
+  GYRE_DEVICE_INLINE void end_pass(const Pass& pass) {
+    GYRE_ROLLED
+    for (uint32_t i = PollGroup::rank(); i < pass.gone; i += PollGroup::size())
+      order()[pass.kept + i] = freed()[i];
+    count_ = pass.kept;
+    PollGroup::sync();
+  }
+
   // A permutation of the places: of the messages in their order, then the free ones.
   GYRE_DEVICE uint16_t* order() const { return reinterpret_cast<uint16_t*>(memory_); }
   // Places that a pass over the messages freed.
