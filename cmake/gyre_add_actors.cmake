@@ -54,7 +54,7 @@ set(GYRE_DEVICE_HEADERS
   device/read/match.hpp device/read/poll_delay.hpp device/read/poll_window.hpp device/read/request_head.hpp
   device/read/request_reader.hpp
   device/worker/batch.hpp device/worker/body_pool.hpp device/worker/engine_memory.hpp device/worker/fan_out.hpp device/worker/fast_path.hpp device/worker/gathered.hpp device/worker/handler_log.hpp device/worker/handler_meter.hpp
-  device/worker/kernel.hpp device/worker/mail.hpp device/worker/mail_memory.hpp device/worker/mail_path.hpp device/worker/mail_queues.hpp device/worker/message_memory.hpp device/worker/open_calls.hpp device/worker/reply_writer.hpp device/worker/report.hpp
+  device/worker/kernel.hpp device/worker/mail.hpp device/worker/mail_in.hpp device/worker/mail_memory.hpp device/worker/mail_out.hpp device/worker/mail_path.hpp device/worker/mail_queues.hpp device/worker/message_memory.hpp device/worker/open_calls.hpp device/worker/reply_writer.hpp device/worker/report.hpp
   device/worker/shared.hpp device/worker/special_path.hpp device/worker/staging.hpp device/worker/timer_table.hpp device/worker/worker.hpp
   CACHE INTERNAL "What a kernel includes of Gyre itself")
 

@@ -83,20 +83,21 @@ GYRE_DEVICE constexpr ActorRecord record_of() {
                       shared_scratch_bytes<Actor>() == 0,
                   "keys_side_by_side is for actors without on_start(), rollback_on_error and scratch memory");
   }
+  constexpr Rights rights = rights_of<Actor>();
   return {state_bytes<Actor>(),
           capacity_of<Actor>(~0u),
           gyre::HandlesOf<Actor>::count,
           uint8_t(side_by_side<Actor>()),
-          uint8_t((tells_host<Actor>() ? uint32_t(ActorRecord::may_tell_host) : 0) |
-                  (sets_timers<Actor>() ? uint32_t(ActorRecord::may_set_timers) : 0) |
-                  (sends_to_many<Actor>() ? uint32_t(ActorRecord::may_send_to_many) : 0) |
-                  (sends_large<Actor>() ? uint32_t(ActorRecord::may_send_large) : 0)),
+          uint8_t((rights.tells_host ? uint32_t(ActorRecord::may_tell_host) : 0) |
+                  (rights.sets_timers ? uint32_t(ActorRecord::may_set_timers) : 0) |
+                  (rights.sends_to_many ? uint32_t(ActorRecord::may_send_to_many) : 0) |
+                  (rights.sends_large ? uint32_t(ActorRecord::may_send_large) : 0)),
           uint8_t(most_sent<Actor>()),
           uint8_t(gyre::AwaitsOf<Actor>::count),
           rollback_bytes<Actor>(),
           scratch_bytes<Actor>(),
           CudaOnly<Actor> ? uint8_t(1) : uint8_t(0),
-          asks<Actor>() ? uint8_t(1) : uint8_t(0),
+          rights.asks ? uint8_t(1) : uint8_t(0),
           uint16_t(most_in_batch<Actor>()),
           shared_scratch_bytes<Actor>()};
 }

@@ -202,7 +202,8 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
   if constexpr (state_bytes<Actor>() == 0) {
     if (is_lifecycle(message_type)) {
       // Promises, timers and subscriptions end.
-      if constexpr (is_asking<ContextType>() || sets_timers<Actor>() || sends_to_many<Actor>()) {
+      if constexpr (is_asking<ContextType>() || rights_of<Actor>().sets_timers ||
+                    rights_of<Actor>().sends_to_many) {
         if (message_type == lifecycle_message::stop && HandlerGroup::rank() == 0) verdict.remove_actor = 1;
       }
       return {Status::ok, 0, 0, 0};

@@ -22,6 +22,27 @@ struct ToMany {};
 /// Lets a handler send messages to actors that do not fit a slot, asks and answers too: listed as ToHost is.
 struct LargeMessages {};
 
+/// What a handler may do, as its context says; of several handlers what any of them may. What no handler of a
+/// set may do is not compiled into its workers, which have no memory for it either.
+struct Rights {
+  bool sends = false;          ///< messages to other actors: workers have mailboxes
+  bool asks = false;           ///< asks other actors, answers later, forwards: workers have reply rings
+  bool tells_host = false;     ///< ToHost: a part of the workers' rings is kept for it
+  bool sets_timers = false;    ///< Timers: workers have tables of them
+  bool sends_to_many = false;  ///< ToMany: workers have subscriptions
+  bool sends_large = false;    ///< LargeMessages: workers share a pool of bodies
+
+  /// Returns the rights of both.
+  GYRE_DEVICE constexpr Rights operator|(Rights other) const {
+    return {sends || other.sends,
+            asks || other.asks,
+            tells_host || other.tells_host,
+            sets_timers || other.sets_timers,
+            sends_to_many || other.sends_to_many,
+            sends_large || other.sends_large};
+  }
+};
+
 /// Lists the requests of an actor with several handlers: `using Handles = gyre::Handles<view::Get,
 /// view::Add>;`. An actor with one on(), and one with a protocol (ProtocolOf), needs no list.
 template <class... Requests>
@@ -44,36 +65,30 @@ GYRE_DEVICE constexpr bool is_listed() {
   return (Same<Type, Types>::value() || ...);
 }
 
-// What a handler may do, as the context that it takes says.
+// What the context that a handler takes allows.
 template <class ContextType>
 struct RightsOf;
 template <>
 struct RightsOf<Context> {
   GYRE_DEVICE static constexpr uint32_t most_sent() { return 0; }
-  GYRE_DEVICE static constexpr bool asks() { return false; }
-  GYRE_DEVICE static constexpr bool tells_host() { return false; }
-  GYRE_DEVICE static constexpr bool sets_timers() { return false; }
-  GYRE_DEVICE static constexpr bool sends_to_many() { return false; }
-  GYRE_DEVICE static constexpr bool sends_large() { return false; }
+  GYRE_DEVICE static constexpr Rights rights() { return {}; }
+};
+template <bool asks, uint32_t most, class... May>
+struct RightsOfSender {
+  GYRE_DEVICE static constexpr uint32_t most_sent() { return most; }
+  GYRE_DEVICE static constexpr Rights rights() {
+    return {true,
+            asks,
+            is_listed<ToHost, May...>(),
+            is_listed<Timers, May...>(),
+            is_listed<ToMany, May...>(),
+            is_listed<LargeMessages, May...>()};
+  }
 };
 template <uint32_t most, class... May>
-struct RightsOf<Sending<most, May...>> {
-  GYRE_DEVICE static constexpr uint32_t most_sent() { return most; }
-  GYRE_DEVICE static constexpr bool asks() { return false; }
-  GYRE_DEVICE static constexpr bool tells_host() { return is_listed<ToHost, May...>(); }
-  GYRE_DEVICE static constexpr bool sets_timers() { return is_listed<Timers, May...>(); }
-  GYRE_DEVICE static constexpr bool sends_to_many() { return is_listed<ToMany, May...>(); }
-  GYRE_DEVICE static constexpr bool sends_large() { return is_listed<LargeMessages, May...>(); }
-};
+struct RightsOf<Sending<most, May...>> : RightsOfSender<false, most, May...> {};
 template <uint32_t most, class... May>
-struct RightsOf<Asking<most, May...>> {
-  GYRE_DEVICE static constexpr uint32_t most_sent() { return most; }
-  GYRE_DEVICE static constexpr bool asks() { return true; }
-  GYRE_DEVICE static constexpr bool tells_host() { return is_listed<ToHost, May...>(); }
-  GYRE_DEVICE static constexpr bool sets_timers() { return is_listed<Timers, May...>(); }
-  GYRE_DEVICE static constexpr bool sends_to_many() { return is_listed<ToMany, May...>(); }
-  GYRE_DEVICE static constexpr bool sends_large() { return is_listed<LargeMessages, May...>(); }
-};
+struct RightsOf<Asking<most, May...>> : RightsOfSender<true, most, May...> {};
 template <class ContextType>
 concept IsHandlersContext = requires {
   detail::RightsOf<ContextType>::most_sent();
@@ -349,14 +364,10 @@ GYRE_DEVICE constexpr uint32_t largest(uint32_t first, Rest... rest) {
   return first > of_rest ? first : of_rest;
 }
 // The rights of several handlers together.
-template <class... Rights>
+template <class... Each>
 struct AllRights {
-  GYRE_DEVICE static constexpr uint32_t most_sent() { return largest(Rights::most_sent()...); }
-  GYRE_DEVICE static constexpr bool asks() { return (Rights::asks() || ...); }
-  GYRE_DEVICE static constexpr bool tells_host() { return (Rights::tells_host() || ...); }
-  GYRE_DEVICE static constexpr bool sets_timers() { return (Rights::sets_timers() || ...); }
-  GYRE_DEVICE static constexpr bool sends_to_many() { return (Rights::sends_to_many() || ...); }
-  GYRE_DEVICE static constexpr bool sends_large() { return (Rights::sends_large() || ...); }
+  GYRE_DEVICE static constexpr uint32_t most_sent() { return largest(Each::most_sent()...); }
+  GYRE_DEVICE static constexpr Rights rights() { return (Rights{} | ... | Each::rights()); }
 };
 template <class Actor, class... Requests, class... States>
 GYRE_DEVICE AllRights<RightsToHandle<Actor, Requests>...,
@@ -374,65 +385,20 @@ template <class Actor>
 GYRE_DEVICE constexpr uint32_t most_sent() {
   return detail::RightsOfActor<Actor>::most_sent();
 }
-/// Returns whether a handler of Actor may ask other actors, answer later, or forward what it is asked.
+/// Returns what the handlers of Actor may do, on_reply() and on_failure() included.
 template <class Actor>
-GYRE_DEVICE constexpr bool asks() {
-  return detail::RightsOfActor<Actor>::asks();
+GYRE_DEVICE constexpr Rights rights_of() {
+  return detail::RightsOfActor<Actor>::rights();
 }
-/// Returns whether a handler of Actor may tell the host.
-template <class Actor>
-GYRE_DEVICE constexpr bool tells_host() {
-  return detail::RightsOfActor<Actor>::tells_host();
-}
-/// Returns whether a handler of Actor may set timers.
-template <class Actor>
-GYRE_DEVICE constexpr bool sets_timers() {
-  return detail::RightsOfActor<Actor>::sets_timers();
-}
-/// Returns whether a handler of Actor may broadcast, publish and subscribe.
-template <class Actor>
-GYRE_DEVICE constexpr bool sends_to_many() {
-  return detail::RightsOfActor<Actor>::sends_to_many();
-}
-/// Returns whether a handler of Actor may send messages to actors that do not fit a slot.
-template <class Actor>
-GYRE_DEVICE constexpr bool sends_large() {
-  return detail::RightsOfActor<Actor>::sends_large();
-}
-/// Whether a handler of Actors may do so: then their workers share a pool of bodies.
+/// Returns what the handlers of any of Actors may do.
 template <class... Actors>
-GYRE_DEVICE constexpr bool any_sends_large() {
-  return (sends_large<Actors>() || ...);
-}
-/// Whether a handler of Actors may broadcast, publish and subscribe: then their workers have subscriptions.
-template <class... Actors>
-GYRE_DEVICE constexpr bool any_sends_to_many() {
-  return (sends_to_many<Actors>() || ...);
-}
-/// Whether a handler of Actors may set timers: then their workers have tables of them.
-template <class... Actors>
-GYRE_DEVICE constexpr bool any_sets_timers() {
-  return (sets_timers<Actors>() || ...);
-}
-/// Whether a handler of Actors may tell the host: then a part of their workers' rings is kept for it.
-template <class... Actors>
-GYRE_DEVICE constexpr bool any_tells_host() {
-  return (tells_host<Actors>() || ...);
-}
-/// Whether a handler of Actors may ask: then their workers have reply rings.
-template <class... Actors>
-GYRE_DEVICE constexpr bool any_asks() {
-  return (asks<Actors>() || ...);
+GYRE_DEVICE constexpr Rights rights_of_any() {
+  return (Rights{} | ... | rights_of<Actors>());
 }
 /// Counts the replies that Actors take: the states of their asks.
 template <class... Actors>
 GYRE_DEVICE constexpr uint32_t reply_handler_count() {
   return (0u + ... + AwaitsOf<Actors>::count);
-}
-/// Whether a handler of Actors may send to other actors: then their workers have mailboxes.
-template <class... Actors>
-GYRE_DEVICE constexpr bool any_sends() {
-  return ((most_sent<Actors>() != 0) || ...);
 }
 /// Returns the Cap'n Proto id of Actor's response to Request; 0 if the handler takes only tells.
 template <class Actor, class Request>

@@ -36,7 +36,7 @@ GYRE_DEVICE_INLINE void visit_tables(ActorList<Actors...>, const EngineMemory& m
                                      Visit&& visit) {
   uint32_t n = 0;
   ActorTableLayout layout{};
-  constexpr bool lists_keys = any_sends_to_many<Actors...>();
+  constexpr bool lists_keys = rights_of_any<Actors...>().sends_to_many;
   ((layout = ActorTables<Actors>::first(memory.actors_per_worker, lists_keys),
     visit(ActorType<Actors>{}, n++, layout, tables), tables += layout.bytes()),
    ...);
@@ -202,8 +202,8 @@ GYRE_DEVICE void find_or_create(ActorList<Actors...> actors, const EngineMemory&
     return;
   }
   visit_tables(actors, memory, tables,
-               detail::FindOrCreate<any_asks<Actors...>(), any_sets_timers<Actors...>(),
-                                    any_sends_to_many<Actors...>()>{envelope, verdict});
+               detail::FindOrCreate<rights_of_any<Actors...>().asks, rights_of_any<Actors...>().sets_timers,
+                                    rights_of_any<Actors...>().sends_to_many>{envelope, verdict});
 }
 
 /// Returns which incarnation of that actor there is: see ActorTable::incarnation_of(); 0 for a type without
@@ -257,8 +257,8 @@ template <class... Actors>
 GYRE_DEVICE void* find_or_create_each(ActorList<Actors...> actors, const EngineMemory& memory,
                                       uint8_t* tables, uint32_t actor_type, bool has_one,
                                       const Envelope& envelope, MessageVerdict& verdict) {
-  detail::FindOrCreateEach<any_asks<Actors...>(), any_sends_to_many<Actors...>()> visit{has_one, envelope,
-                                                                                        verdict, actor_type};
+  detail::FindOrCreateEach<rights_of_any<Actors...>().asks, rights_of_any<Actors...>().sends_to_many> visit{
+      has_one, envelope, verdict, actor_type};
   visit_tables(actors, memory, tables, visit);
   return visit.state;
 }

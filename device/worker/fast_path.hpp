@@ -49,7 +49,7 @@ GYRE_DEVICE void Worker<Actors...>::forget_expected() {
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::forget_all_expected() {
   forget_expected();
-  if constexpr (sends()) {
+  if constexpr (rights().sends) {
     mail_.other_expected.head.forget_actor();
     requests_.forget();
   }
@@ -60,7 +60,7 @@ GYRE_DEVICE void Worker<Actors...>::forget_all_expected() {
 template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::expect_actor() {
   actor_found_ = true;
-  if constexpr (sends()) mail_.named = mail_.in_hand();
+  if constexpr (rights().sends) mail_.named = mail_.in_hand();
   if (HandlerGroup::rank() == 0) find_or_create_actor(*reinterpret_cast<const Envelope*>(request()));
   HandlerGroup::sync();
   const MessageVerdict& verdict = shared_->verdict;
@@ -108,7 +108,7 @@ struct Worker<Actors...>::FastConclusion {
   const HandlerContext& context;
   NotedEnding& noted;
   GYRE_DEVICE_INLINE Handling operator()(const Ending& ending) const {
-    if constexpr (sends()) {
+    if constexpr (rights().sends) {
       worker.note_staged(context);
       noted = {ending.failure_bits(), ending.response_bytes()};
       if (noted.failure != 0) detail::note_failure(worker.shared_->verdict, ending.handled());
@@ -124,14 +124,14 @@ struct Worker<Actors...>::FastConclusion {
 template <class... Actors>
 GYRE_DEVICE_INLINE Handling Worker<Actors...>::handle_on_fast_path() {
   if constexpr (any_rolls_back<Actors...>) save_state(expected_.rollback_bytes, expected_.state);
-  if constexpr (sends()) name_last_words_if_stale();
+  if constexpr (rights().sends) name_last_words_if_stale();
   HandlerContext context = make_context(expected_.head.key(), head().flags() != 0, expected_.head.types());
   [[maybe_unused]] NotedEnding noted;
   const Handling handling =
       dispatch_fast(ActorList<Actors...>{}, expected_.head.types(), expected_.state, context, head(),
                     request() + envelope_words, expected_.head.body_bytes(), response_ + envelope_words,
                     bridge_.shape.body_capacity(), FastConclusion{*this, context, noted});
-  if constexpr (sends()) {
+  if constexpr (rights().sends) {
     if (handling == Handling::done) return conclude_fast(noted);
   }
   return handling;
@@ -157,16 +157,16 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const EndingType& e
   const uint32_t response_bytes = ending.response_bytes();
   const bool is_ask = head().flags() != 0;
   bool answers_host = is_ask;  // by the response that the handler built
-  if constexpr (asks()) answers_host = answers_now(is_ask) && !is_mail();
+  if constexpr (rights().asks) answers_host = answers_now(is_ask) && !is_mail();
   // What a reply needs is loaded beside what decides whether it is sent; a worker of one warp does not branch
   // before the reply's first packets are stored.
   Packet first = replies_.packet(place, response_bytes);
   const uint32_t exceptional_or_failed = load_here(&shared_->verdict.exceptional) | failed;
   const bool exceptional = exceptional_or_failed != 0;
-  if constexpr (sends()) {
+  if constexpr (rights().sends) {
     if (!assert_warp_uniform(exceptional)) send_staged(Status::ok);
     // A message to the host took the slot, and perhaps the lap, that the packet was made for.
-    if constexpr (tells_host()) first = replies_.packet(place, response_bytes);
+    if constexpr (rights().tells_host) first = replies_.packet(place, response_bytes);
   }
   if (polls()) {
     const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
@@ -186,7 +186,7 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const EndingType& e
     if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
     HandlerGroup::sync();
     return Handling::exceptional;
-  } else if (asks() && is_ask) {
+  } else if (rights().asks && is_ask) {
     end_ask_without_host_reply(response_bytes);
   } else {
     count_tell(true);
@@ -202,7 +202,7 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const EndingType& e
 // Of an ask that ended well: answers it if it is an actor's, unless that comes later.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::end_ask_without_host_reply([[maybe_unused]] uint32_t response_bytes) {
-  if constexpr (asks()) {
+  if constexpr (rights().asks) {
     if (answers_now(true)) {
       answer_actor(*reinterpret_cast<const Envelope*>(request()), response_bytes);
     } else {

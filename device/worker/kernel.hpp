@@ -25,7 +25,7 @@ template <class... Actors>
 __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wants: a block's latency counts
     worker_kernel(void* region, void* inbound, RegionLayout layout, EngineMemory memory) {
 #if defined(GYRE_GRID)
-  static_assert(!any_sends<Actors...>(),
+  static_assert(!rights_of_any<Actors...>().sends,
                 "a grid-scoped actor set cannot send: its handlers take gyre::Context");
   Grid::initialise();
   const uint32_t worker = 0;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wan
 
   Worker<Actors...> here(Bridge::of(region, inbound, layout, worker), memory.of_worker(worker), request,
                          response, worker_shared());
-  if constexpr (any_sends<Actors...>()) {
+  if constexpr (rights_of_any<Actors...>().sends) {
     here.run_with_mail(DevicePause{});
   } else {
     here.run(DevicePause{});

@@ -1,6 +1,10 @@
 // The mail of one worker: messages between actors, out and in. Compiled only into sets with a handler that
 // sends.
 //
+//   mail.hpp       what comes next; counts
+//   mail_in.hpp    taking a message: from the mailbox, the queue, the reply ring, or what is handed to many
+//   mail_out.hpp   sending: by a slot of a mailbox, or by the outbox
+//
 //   staging   what the handler in hand builds; sent when it has ended well
 //   mailbox   what other workers sent (bridge/mailbox.hpp)
 //   queue     messages to actors of this worker, and those that were moved out of the mailbox, in their order
@@ -48,12 +52,8 @@ struct MailLimits {
 
 /// One worker's mail. The polling threads' alone, each with an object of its own and equal members. Refers to
 /// memory of the engine and of the group; stays where it is.
-/// @tparam asks        a handler of the set takes gyre::Asking
-/// @tparam tells_host  a handler of the set may tell the host
-/// @tparam sets_timers a handler of the set may set timers
-/// @tparam sends_to_many a handler of the set may broadcast, publish and subscribe
-/// @tparam sends_large a handler of the set may send messages that do not fit a slot
-template <bool asks, bool tells_host, bool sets_timers, bool sends_to_many, bool sends_large>
+/// @tparam rights  what the handlers of the set may do
+template <Rights rights>
 class Mail : public MailLimits {
  public:
   /// Counts of messages; see WorkerLine.
@@ -75,7 +75,7 @@ class Mail : public MailLimits {
     producer_.start(PollGroup{});
     consumer_.start(PollGroup{});
     outbox_.start();
-    if constexpr (asks) calls_.start();
+    if constexpr (rights.asks) calls_.start();
   }
 
   // ---- Messages in
@@ -86,7 +86,7 @@ class Mail : public MailLimits {
     const uint32_t k = PollGroup::rank();
     const bool is_of_lap = k < next_slot_.left_of_lap() * shape_.packets();
     packet_ = WorkersMemory::load(next_slot_.slot()[is_of_lap ? k : 0]);
-    if constexpr (asks) reply_packet_ = WorkersMemory::load(replies_.next().slot()[0]);
+    if constexpr (rights.asks) reply_packet_ = WorkersMemory::load(replies_.next().slot()[0]);
   }
   /// Whether load() found the begin of a message.
   GYRE_DEVICE bool found() const { return PollGroup::any(has_begun()); }
@@ -131,10 +131,10 @@ class Mail : public MailLimits {
       load();  // while the host's ring is polled
       return none_taken();
     }
-    if constexpr (asks) {
+    if constexpr (rights.asks) {
       // In turns with what others sent.
       bool others_first = took_reply_ && (has_mail() || !queue_.empty());
-      if constexpr (sends_to_many) others_first |= took_reply_ && fan_out_.is_active();
+      if constexpr (rights.sends_to_many) others_first |= took_reply_ && fan_out_.is_active();
       took_reply_ = false;
       if (!held && !others_first && has_reply() && take_reply()) {
         took_reply_ = true;
@@ -142,7 +142,7 @@ class Mail : public MailLimits {
         return true;
       }
     }
-    if constexpr (sends_to_many) {
+    if constexpr (rights.sends_to_many) {
       if (assert_warp_uniform(fan_out_.is_active())) {
         const FanOut::Found found = hand_out(held, most_sent, find);
         if (found == FanOut::Found::message) {
@@ -199,7 +199,7 @@ class Mail : public MailLimits {
   }
   /// Whether the message that next() took is for several actors: begin_fan_out() is to hand it to them.
   GYRE_DEVICE bool is_for_many() const {
-    if constexpr (sends_to_many) return FanOutHead::is_copy(message());
+    if constexpr (rights.sends_to_many) return FanOutHead::is_copy(message());
     return false;
   }
   /// Hands the message that next() took to the actors that it is for, from the next call of next() on.
@@ -295,7 +295,7 @@ class Mail : public MailLimits {
   /// @param others  messages among them that are not for actors: for the host, for timers, or about topics
   GYRE_DEVICE_INLINE void send(uint32_t staged, uint32_t others) {
     staged = PollGroup::broadcast(staged);
-    if constexpr (sends_to_many) {
+    if constexpr (rights.sends_to_many) {
       GYRE_ROLLED
       for (uint32_t first = 0, n = 0; first < staged; first += n) {
         n = staged - first < PollGroup::size() ? staged - first : PollGroup::size();
@@ -313,19 +313,19 @@ class Mail : public MailLimits {
   }
   /// Whether a staged message is the host's.
   GYRE_DEVICE static bool is_to_host(const uint32_t* message) {
-    return tells_host && has_flag(message, envelope_flags::to_host);
+    return rights.tells_host && has_flag(message, envelope_flags::to_host);
   }
   /// Whether it is for a timer.
   GYRE_DEVICE static bool is_for_timer(const uint32_t* message) {
-    return sets_timers && has_flag(message, envelope_flags::timer);
+    return rights.sets_timers && has_flag(message, envelope_flags::timer);
   }
   /// Whether a staged message is what the handler asks of topics.
   GYRE_DEVICE static bool is_for_topics(const uint32_t* message) {
-    return sends_to_many && FanOutHead::is_request(message);
+    return rights.sends_to_many && FanOutHead::is_request(message);
   }
   /// Whether messages wait, for slots or to be handled: the worker must go on, for nobody wakes it.
   GYRE_DEVICE bool has_waiting() const {
-    if constexpr (sends_to_many) {
+    if constexpr (rights.sends_to_many) {
       if (fan_out_.is_active()) return true;
     }
     return outbox_.count() != 0 || !queue_.empty();
@@ -358,13 +358,16 @@ class Mail : public MailLimits {
     if (!assert_warp_uniform(timers_.any() && !is_held() && !queue_.is_long())) return;
     const uint32_t due = timers_.take_due(
         staging_.layout.most_sent,
-        [this](uint32_t n, const uint32_t* message, uint32_t body_bytes, [[maybe_unused]] bool ends) {
+        [&](uint32_t n, const uint32_t* message, uint32_t body_bytes, [[maybe_unused]] bool ends) {
           uint32_t* const staged = staging_.message(n);
           copy_message(staged, message, body_bytes);
-          if constexpr (sends_large) {
+          if constexpr (rights.sends_large) {
             if (!ends && assert_warp_uniform(BodyPool::is_place(staged)) && !bodies().copy(staged)) {
-              ++counts_.sent;  // its timer fires, and finds no chunk for another body
+              // Its timer fires, and finds no chunk for another body.
+              if (PollGroup::rank() == 0) count(MailHead::sender_type(staged[MailHead::size_word]));
+              ++counts_.sent;
               ++counts_.refused;
+              PollGroup::sync();  // that thread has read the message
               staging_.clear(n, 1);
               PollGroup::sync();
               return false;
@@ -399,7 +402,7 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE const OpenCalls& calls() const { return calls_; }
   /// Whether the message in hand came by the reply ring.
-  GYRE_DEVICE bool is_reply() const { return asks && from_ == from_reply_ring; }
+  GYRE_DEVICE bool is_reply() const { return rights.asks && from_ == from_reply_ring; }
   /// Opens the next `n` calls, which the handler in hand wrote; before send(). Every polling thread.
   /// @param incarnation  of its actor, in the thread of rank 0
   GYRE_DEVICE void open_calls(uint32_t n, uint32_t incarnation) {
@@ -487,17 +490,17 @@ class Mail : public MailLimits {
     Memory::store_relaxed(line_->mail_processed, counts_.processed);
     Memory::store_relaxed(line_->mail_failed, counts_.failed);
     Memory::store_relaxed(line_->mail_refused, counts_.refused);
-    if constexpr (sends_large) {
+    if constexpr (rights.sends_large) {
       const BodyCounts& bodies = staging_.body_counts();
       Memory::store_relaxed(line_->bodies_taken, bodies.taken);
       Memory::store_relaxed(line_->bodies_freed, bodies.freed);
       Memory::store_relaxed(line_->bodies_refused, bodies.refused);
     }
-    if constexpr (tells_host) {
+    if constexpr (rights.tells_host) {
       Memory::store_relaxed(line_->told_sent, counts_.told_sent);
       Memory::store_relaxed(line_->told_refused, counts_.told_refused);
     }
-    if constexpr (sets_timers) {
+    if constexpr (rights.sets_timers) {
       Memory::store_relaxed(line_->timers_set, timers_.counts().set);
       Memory::store_relaxed(line_->timers_done, timers_.counts().done);
       Memory::store_relaxed(line_->timers_cancelled, timers_.counts().cancelled);
@@ -505,7 +508,7 @@ class Mail : public MailLimits {
   }
 
  private:
-  using OutboxType = typename detail::OutboxOf<sends_to_many>::Type;
+  using OutboxType = typename detail::OutboxOf<rights.sends_to_many>::Type;
   enum : uint32_t {
     empty_polls_before_publication = 8,
     // log2 of the threads that load or store a message together, a packet each, at least.
@@ -531,10 +534,10 @@ class Mail : public MailLimits {
       : layout_{place.workers,
                 bridge.shape.slot_bytes,
                 place.chunks.spill,
-                asks,
-                sets_timers,
-                sends_to_many,
-                sends_large ? place.chunks.bodies : 0,
+                rights.asks,
+                rights.sets_timers,
+                rights.sends_to_many,
+                rights.sends_large ? place.chunks.bodies : 0,
                 place.chunks.body_bytes},
         begin_(MailLayout::begin(memory, place.worker, place.workers)),
         own_(begin_ + layout_.own(place.worker)),
@@ -574,10 +577,10 @@ class Mail : public MailLimits {
     return (reinterpret_cast<const Envelope*>(message)->flags & flag) != 0;
   }
   GYRE_DEVICE static bool is_to_actor(const uint32_t* message) {
-    if constexpr (sends_to_many) {
+    if constexpr (rights.sends_to_many) {
       if (FanOutHead::is_request(message)) return false;
     }
-    if constexpr (!tells_host && !sets_timers) return true;
+    if constexpr (!rights.tells_host && !rights.sets_timers) return true;
     return !has_flag(message, envelope_flags::to_host | envelope_flags::timer);
   }
   // Of what all workers share.
@@ -586,7 +589,7 @@ class Mail : public MailLimits {
     return reinterpret_cast<T*>(begin_ + offset);
   }
   GYRE_DEVICE uint32_t worker_of(const uint32_t* message) const {
-    if constexpr (asks) {
+    if constexpr (rights.asks) {
       if (types_in(message) >> 16 == call_message::answer) {
         const uint32_t worker = OpenCalls::worker_of(message[0] | uint64_t(message[1]) << 32);
         return worker < layout_.workers ? worker : me_;  // where no call is found
@@ -597,7 +600,7 @@ class Mail : public MailLimits {
   // Whether the calling thread's packets begin a message; the mailbox's, or a reply. Not collective.
   GYRE_DEVICE bool has_begun() const {
     bool is_there = packet_.stamp == next_slot_.stamp();
-    if constexpr (asks) is_there |= reply_packet_.stamp == replies_.next().stamp();
+    if constexpr (rights.asks) is_there |= reply_packet_.stamp == replies_.next().stamp();
     return PollGroup::rank() == 0 && is_there;
   }
   GYRE_DEVICE bool has_mail() const {
@@ -617,11 +620,11 @@ class Mail : public MailLimits {
   // A message finds no memory to wait in. Who asked is told.
   GYRE_DEVICE void refuse(const uint32_t* message) {
     ++counts_.refused;
-    if constexpr (sends_to_many) {
+    if constexpr (rights.sends_to_many) {
       if (FanOutHead::is_copy(message)) return;
     }
-    if constexpr (sends_large) bodies().end(message);
-    if constexpr (asks) {
+    if constexpr (rights.sends_large) bodies().end(message);
+    if constexpr (rights.asks) {
       const Envelope envelope = *reinterpret_cast<const Envelope*>(message);
       if (envelope.message_type == call_message::answer) return fail(calls_.find(envelope.correlation));
       if ((envelope.flags & envelope_flags::ask) == 0) return;
@@ -633,127 +636,11 @@ class Mail : public MailLimits {
       reply(envelope.correlation, envelope_flags::error, error, sizeof(ErrorBody));
     }
   }
-  // Takes the next reply, if it is whole, and begins to load what lies behind it. A reply that on_reply() or
-  // on_failure() takes becomes a message to the actor that asked; another, to a forwarded ask, is the
-  // worker's.
-  GYRE_DEVICE_INLINE bool take_reply() {
-    uint32_t* const message = staging_.mail(0);
-    if constexpr (sends_to_many) fan_out_.forget_message_in_hand();  // also where the reply is not whole yet
-    PollGroup::sync();
-    if (PollGroup::rank() == 0) unpack(reply_packet_, message, 0);
-    PollGroup::sync();
-    const RingCursor<WorkersMemory>& next = replies_.next();
-    const ReceiveOutcome outcome =
-        receive_rest<WorkersMemory>(PollGroup{}, next.slot(), next.stamp(), reply_rings_.shape, 1, message);
-    if (outcome == ReceiveOutcome::nothing) {
-      reply_packet_.stamp = 0;  // the next poll loads it again
-      return false;
-    }
-    replies_.advance();
-    load();
-    const Envelope reply = *reinterpret_cast<const Envelope*>(message);
-    OpenCall* const call = calls_.find(reply.correlation);
-    if (outcome == ReceiveOutcome::corrupt || call == nullptr) {  // memory was overwritten
-      ++counts_.failed;
-      if constexpr (sends_large) {
-        if (outcome != ReceiveOutcome::corrupt) bodies().end(message);
-      }
-      return false;
-    }
-    PollGroup::sync();
-    const bool is_for_actor = call->kind == OpenCall::Kind::ask;
-    if (PollGroup::rank() == 0) {
-      auto& envelope = *reinterpret_cast<Envelope*>(message);
-      envelope.message_type = is_for_actor ? call_message::reply : call_message::answer;
-      if (is_for_actor) {
-        CallInHand& in_hand = staging_.call();
-        for (uint32_t i = 0; i < OpenCall::content_words; ++i) in_hand.state[i] = call->content[i];
-        in_hand.state_type = call->state_type;
-        envelope.correlation = call->incarnation;
-        envelope.key = call->key;
-        envelope.actor_type = call->actor_type;
-        envelope.flags |= envelope_flags::to_asker;
-        calls_.close(*call);
-      }
-    }
-    PollGroup::sync();
-    from_ = from_reply_ring;
-    note_taken();
-    return true;
-  }
-  // Takes the message for the next actor that it is for.
+  GYRE_DEVICE_INLINE bool take_reply();
   template <class MostSent, class Find>
-  GYRE_DEVICE_INLINE FanOut::Found hand_out(bool held, MostSent& most_sent, Find& find) {
-    const Envelope copy = fan_out_.envelope();
-    const bool is_to_topic = copy.priority == fan_out::to_topic;
-    const uint32_t types = copy.actor_type | uint32_t(copy.message_type) << 16;
-    const FanOut::Found found = fan_out_.next(
-        [&](uint32_t place, FanOut::Receiver& receiver) {
-          if (is_to_topic) return fan_out_.find_subscriber(subscriptions_, place, receiver);
-          receiver.types = types;
-          return find(uint32_t(copy.actor_type), place, receiver.key);
-        },
-        [&](uint32_t of_receiver) { return !held || may_send(most_sent(of_receiver)); });
-    if (found == FanOut::Found::message) {
-      if (held) left_while_held_ -= most_sent(types_in(message()));
-      ++counts_.sent;  // processed or failed as any message to one actor
-      from_ = me_;
-      note_taken();
-    } else if (found == FanOut::Found::none) {
-      ++counts_.processed;  // the copy
-    }
-    return found;
-  }
-  // Sends the staged messages from number `first` to `end`, of which none is for several actors.
-  GYRE_DEVICE_INLINE void send_range(uint32_t first, uint32_t end, uint32_t others) {
-    GYRE_ROLLED
-    for (; first < end; first += PollGroup::size()) {
-      const uint32_t left = end - first, n = left < PollGroup::size() ? left : PollGroup::size();
-      const bool has_one =
-          PollGroup::rank() < n && (others == 0 || is_to_actor(staging_.message(first + PollGroup::rank())));
-      const uint32_t to = has_one ? worker_of(staging_.message(first + PollGroup::rank())) : me_;
-      const bool may_go = has_one && to != me_ && !outbox_.has_one_for(to);
-      const Claims claims = claim(may_go, to);
-      publish(claims, to, n, [&](uint32_t k) { return staging_.message(first + k); });
-      const uint32_t to_itself = PollGroup::ballot(has_one && to == me_);
-      GYRE_ROLLED
-      for (uint32_t left = PollGroup::ballot(has_one) & ~claims.claimed; left != 0; left &= left - 1) {
-        const uint32_t k = detail::lowest_bit(left);
-        const uint32_t* const message = staging_.message(first + k);
-        const uint32_t body_bytes = MailHead::body_bytes(body_bytes_in(message));
-        if ((to_itself >> k & 1) == 0) {
-          outbox_.push(PollGroup::broadcast_from(to, k), message, body_bytes);
-        } else if (!queue_.push(message, body_bytes)) {
-          refuse(message);
-        }
-      }
-    }
-  }
-  // Sends the first of the next staged messages if it is for several actors.
-  // @param n  staged messages that are left, up to a row; set to how many come before the next one that is
-  //           for several actors
-  // @returns 1 if the first one was sent; else 0
-  GYRE_DEVICE_INLINE uint32_t send_copies_of_first(uint32_t first, uint32_t& n) {
-    const uint32_t rank = PollGroup::rank();
-    const uint32_t copies =
-        PollGroup::ballot(rank < n && FanOutHead::is_copy(staging_.message(first + rank)));
-    if (copies == 0) return 0;
-    n = detail::lowest_bit(copies);
-    if (n != 0) return 0;
-    const uint32_t* const message = staging_.message(first);
-    const uint32_t body_bytes = MailHead::body_bytes(body_bytes_in(message));
-    if (!queue_.push(message, body_bytes)) refuse(message);
-    if (assert_warp_uniform(layout_.workers != 1)) {
-      outbox_.send_to_others(me_, message, body_bytes,
-                             [&](bool has_one, uint32_t to, typename OutboxType::MessageOf message_of) {
-                               const Claims claims = claim(has_one, to);
-                               publish(claims, to, PollGroup::size(), message_of);
-                               return claims.claimed;
-                             });
-    }
-    counts_.sent += layout_.workers - 1;
-    return 1;
-  }
+  GYRE_DEVICE_INLINE FanOut::Found hand_out(bool held, MostSent& most_sent, Find& find);
+  GYRE_DEVICE_INLINE void send_range(uint32_t first, uint32_t end, uint32_t others);
+  GYRE_DEVICE_INLINE uint32_t send_copies_of_first(uint32_t first, uint32_t& n);
   // Returns false.
   GYRE_DEVICE bool none_taken() {
     note_quiet();
@@ -777,7 +664,7 @@ class Mail : public MailLimits {
   // a copy for many, for each of which it sends when it hands the copy out.
   template <class MostSent>
   GYRE_DEVICE static uint32_t most_sent_by_mail(MostSent&& most_sent, const uint32_t* words) {
-    if constexpr (sends_to_many) {
+    if constexpr (rights.sends_to_many) {
       if (FanOutHead::is_copy_by(words[1])) return 0;
     }
     return most_sent(words[0]);
@@ -802,45 +689,8 @@ class Mail : public MailLimits {
     const EachClaim claim = claim_each(PollGroup{}, producer_, has_one, to);
     return {PollGroup::ballot(claim.claimed), claim.ticket};
   }
-  // Publishes the messages that slots were claimed for, as gyre::publish() does; several at once if they are
-  // short. Nothing in it fails or waits.
-  // @param count    threads that have a message: the first ones
-  // @param message  as a function of the thread that claimed
   template <class MessageOf>
-  GYRE_DEVICE_INLINE void publish(const Claims& claims, uint32_t to, uint32_t count, MessageOf&& message) {
-    if (claims.claimed == 0) return;
-    const uint32_t rank = PollGroup::rank();
-    const bool claimed = (claims.claimed >> rank & 1) != 0;
-    const RingCursor<WorkersMemory> at(mailboxes_.rings.ring(claimed ? to : me_), shape_, claims.ticket);
-    const uint32_t packets =
-        claimed ? packets_for(MailHead::body_bytes(body_bytes_in(message(rank)))) : uint32_t(0);
-    if (PollGroup::any(claimed && at.stamps_whole_slot())) {
-      GYRE_ROLLED
-      for (uint32_t p = packets; claimed && at.stamps_whole_slot() && p < shape_.packets(); ++p) {
-        WorkersMemory::store(at.slot()[p], Packet{{0, 0, 0}, at.stamp()});
-      }
-      PollGroup::sync();
-    }
-    uint32_t log_width = log_least_width;  // threads that store one message
-    while (1u << log_width < PollGroup::size() && PollGroup::any(packets > 1u << log_width)) ++log_width;
-    const auto slot = reinterpret_cast<uint64_t>(at.slot());
-    GYRE_ROLLED
-    for (uint32_t first = 0; first < count; first += PollGroup::size() >> log_width) {
-      const uint32_t k = first + (rank >> log_width);
-      const uint64_t low = PollGroup::broadcast_from(uint32_t(slot), k);
-      const uint64_t high = PollGroup::broadcast_from(uint32_t(slot >> 32), k);
-      const uint32_t stamp = PollGroup::broadcast_from(at.stamp(), k);
-      const uint32_t needed = PollGroup::broadcast_from(packets, k);
-      const uint32_t* const words = message(k);
-      GYRE_ROLLED
-      for (uint32_t p = rank & ((1u << log_width) - 1); p < needed; p += 1u << log_width) {
-        const uint32_t* const data = words + p * words_a_packet;
-        WorkersMemory::store(reinterpret_cast<Packet*>(low | high << 32)[p],
-                             Packet{{data[0], data[1], data[2]}, stamp});
-      }
-    }
-    if (claimed) note_reached(to);
-  }
+  GYRE_DEVICE_INLINE void publish(const Claims& claims, uint32_t to, uint32_t count, MessageOf&& message);
   GYRE_DEVICE void note_reached(uint32_t worker) {
 #if defined(__CUDACC_RTC__)
     (void)worker;
@@ -849,91 +699,11 @@ class Mail : public MailLimits {
     staging_.at<uint32_t>(staging_.layout.reached())[worker / 32] |= 1u << worker % 32;
 #endif
   }
-  // Sends of the outbox what can be sent now; returns how many messages.
-  GYRE_DEVICE_INLINE uint32_t send_waiting() {
-    return outbox_.send_each([&](const uint32_t* message) { return worker_of(message); },
-                             [&](bool has_one, uint32_t to, typename OutboxType::MessageOf message_of) {
-                               const Claims claims = claim(has_one, to);
-                               publish(claims, to, PollGroup::size(), message_of);
-                               return claims.claimed;
-                             });
-  }
-  // Moves up to a row of messages from the mailbox to the queue, so that others can send. Where there is no
-  // memory for them they are refused: without that two workers might wait for each other for ever.
-  GYRE_DEVICE_INLINE void empty_mailbox() {
-    if constexpr (sends_to_many) fan_out_.forget_message_in_hand();
-    GYRE_ROLLED
-    for (uint32_t n = 0; n < most_in_a_row && has_mail() && take_from_mailbox(); ++n) {
-      const uint32_t body_bytes = body_bytes_in(message());
-      PollGroup::sync();
-      // take_from_queue() unmarks the message again.
-      if (PollGroup::rank() == 0) message()[MailHead::size_word] |= staging_.sender_type() << 16;
-      PollGroup::sync();
-      if (queue_.push(message(), body_bytes)) {
-        ++moved_;
-        ++counts_.spilled;
-      } else {
-        refuse(message());
-      }
-      finish();
-    }
-    give_back();
-  }
+  GYRE_DEVICE_INLINE uint32_t send_waiting();
+  GYRE_DEVICE_INLINE void empty_mailbox();
 
-  GYRE_DEVICE_INLINE bool take_from_queue() {
-    uint32_t* const message = staging_.mail(0);
-    const uint32_t* const front = queue_.front();
-    PollGroup::sync();
-    copy_message(message, front, MailHead::body_bytes(body_bytes_in(front)));
-    // Those that were moved have no sender any more.
-    if ((message[MailHead::origin_word] & MailHead::origin_mask) == 0) --moved_;
-    PollGroup::sync();
-    if (PollGroup::rank() == 0) {
-      staging_.sender_type() = MailHead::sender_type(message[MailHead::size_word]);
-      MailHead::unmark(message);
-    }
-    PollGroup::sync();
-    queue_.pop();
-    from_ = me_;
-    note_taken();
-    return true;
-  }
-  // Takes the message whose begin found() saw, if it is whole, and begins to load the one behind it.
-  GYRE_DEVICE_INLINE bool take_from_mailbox() {
-    const uint32_t k = PollGroup::rank();
-    const uint32_t size = PollGroup::broadcast(packet_.data[MailHead::size_word]);
-    const uint32_t needed = packets_for(MailHead::body_bytes(size));
-    if (needed > shape_.packets()) return skip_slot();
-    uint32_t* const message = staging_.mail(0);
-    bool whole = k >= needed || packet_.stamp == next_slot_.stamp();
-    uint32_t origin = 0;
-    Packet packet = packet_;
-    PollGroup::sync();
-    staging_.sender_type() = MailHead::sender_type(size);  // all threads store the same: no branch
-    GYRE_ROLLED
-    for (uint32_t p = k; p < needed; p += PollGroup::size()) {
-      if (p != k) packet = WorkersMemory::load(next_slot_.slot()[p]);
-      whole = whole && packet.stamp == next_slot_.stamp();
-      if (p == MailHead::origin_word / words_a_packet)
-        origin = packet.data[MailHead::origin_word % words_a_packet] & MailHead::origin_mask;
-      MailHead::unmark(packet, p);
-      unpack(packet, message, p);
-    }
-    if (!PollGroup::all(whole)) {
-      packet_.stamp = 0;  // the next poll loads it again
-      return false;
-    }
-    origin = PollGroup::broadcast_from(origin, MailHead::origin_word / words_a_packet % PollGroup::size());
-    from_ = MailHead::worker_of(origin);
-    waited_ = (origin & MailHead::waited) != 0;
-    if (from_ >= layout_.workers) return skip_slot();
-    follows_ = k == shape_.packets() && packet_.stamp == next_slot_.stamp() && next_slot_.left_of_lap() > 1;
-    PollGroup::sync();
-    next_slot_.advance(shape_);
-    load();
-    note_taken();
-    return true;
-  }
+  GYRE_DEVICE_INLINE bool take_from_queue();
+  GYRE_DEVICE_INLINE bool take_from_mailbox();
   // Passes over a slot that holds no message, which happens only where memory was overwritten. Its sender is
   // not known: it gets no slot back.
   GYRE_DEVICE bool skip_slot() {
@@ -1002,3 +772,6 @@ class Mail : public MailLimits {
 };
 
 }  // namespace gyre
+
+#include <gyre/device/worker/mail_in.hpp>
+#include <gyre/device/worker/mail_out.hpp>

@@ -9,10 +9,10 @@ namespace gyre {
 template <class... Actors>
 GYRE_DEVICE auto Worker<Actors...>::make_context(uint64_t key, bool is_ask,
                                                  [[maybe_unused]] uint32_t types) const -> HandlerContext {
-  if constexpr (asks()) {
+  if constexpr (rights().asks) {
     return HandlerContext(key, is_ask, *shared_, staging(), types & 0xffff, is_mail(), request(),
                           mail_.calls());
-  } else if constexpr (sends()) {
+  } else if constexpr (rights().sends) {
     return HandlerContext(key, is_ask, *shared_, staging(), types & 0xffff, is_mail());
   } else {
     return HandlerContext(key, is_ask, *shared_);
@@ -124,10 +124,10 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::next_mail_for_handlers() {
 // Takes a message of an actor, if it is its turn. Polling threads.
 template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::take_mail() {
-  if constexpr (asks()) {
+  if constexpr (rights().asks) {
     if (assert_warp_uniform(mail_.take_failing())) end_failing_calls();
   }
-  if constexpr (sets_timers()) mail_.send_due([this](uint32_t type) { count_sent(type, 1, true); });
+  if constexpr (rights().sets_timers) mail_.send_due([this](uint32_t type) { count_sent(type, 1, true); });
   if (mail_.is_quiet()) {
     mail_.note_quiet();
     return false;
@@ -160,7 +160,7 @@ template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_mail() {
   expect_of(detail::Named::of_actor);
   if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
-  if constexpr (asks() && sends_large() && any_max_reply_bytes<Actors...>()) {
+  if constexpr (rights().asks && rights().sends_large && any_max_reply_bytes<Actors...>()) {
     if (needs_reply_chunk(head().types(), head().flags() >> 24)) return false;
   }
   const bool same_actor = head().types() == expected_.head.types() && head().key() == expected_.head.key();
@@ -186,7 +186,8 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::handle_mail_together() {
     const uint32_t count = mail_.gather([&](const uint32_t* message) {
       const RequestHead other = RequestHead::load(message);
       // An ask, whose receipt is a reply, is handled alone.
-      return other.types() == types && (!asks() || other.flags() == 0) && fast_path_blockers(other) == 0 &&
+      return other.types() == types && (!rights().asks || other.flags() == 0) &&
+             fast_path_blockers(other) == 0 &&
              fast_path_mask(ActorList<Actors...>{}, other, message + envelope_words,
                             bridge_.shape.body_capacity()) != 0;
     });
@@ -285,17 +286,17 @@ GYRE_DEVICE void Worker<Actors...>::name_several_if_stale(uint32_t types) {
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
   mail_.staged = context.staged();
-  if constexpr (tells_host()) {
+  if constexpr (rights().tells_host) {
     mail_.staged_to_host = context.staged_to_host();
     mail_.count_told(0, context.refused_by_host());
   }
-  if constexpr (sets_timers()) {
+  if constexpr (rights().sets_timers) {
     mail_.staged_for_timers = context.staged_for_timers();
     mail_.timers_set = context.timers_set();
   }
-  if constexpr (sends_to_many()) mail_.staged_for_topics = context.staged_for_topics();
+  if constexpr (rights().sends_to_many) mail_.staged_for_topics = context.staged_for_topics();
   mail_.spawned = context.spawned();
-  if constexpr (asks()) {
+  if constexpr (rights().asks) {
     mail_.opened = context.opened();
     mail_.deferred = context.is_deferred();
   }
@@ -307,11 +308,11 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
   // Not before the barrier: other threads of the handler read these numbers.
   if (mail_.spawned != 0 && HandlerGroup::rank() == 0) staging().spawned() += mail_.spawned;
   mail_.spawned = 0;
-  if constexpr (sets_timers()) {
+  if constexpr (rights().sets_timers) {
     if (mail_.timers_set != 0 && HandlerGroup::rank() == 0) staging().timers_ever() += mail_.timers_set;
     mail_.timers_set = 0;
   }
-  if constexpr (asks()) {
+  if constexpr (rights().asks) {
     if (status != Status::ok) {
       mail_.deferred = false;
       if (HandlerGroup::rank() == 0)
@@ -343,12 +344,12 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
   mail_.staged = 0;
   mail_.staged_to_host = 0;
   mail_.staged_for_timers = 0;
-  if constexpr (sends_to_many()) mail_.staged_for_topics = 0;
+  if constexpr (rights().sends_to_many) mail_.staged_for_topics = 0;
 }
 // Sets and cancels timers as the handler asked. Polling threads.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::obey_staged_for_timers() {
-  if constexpr (sets_timers()) {
+  if constexpr (rights().sets_timers) {
     if (!assert_warp_uniform(PollGroup::broadcast(mail_.staged_for_timers) != 0)) return;
     const uint32_t staged = PollGroup::broadcast(mail_.staged);
     const uint64_t now = TimerTable::now_for_all();
@@ -361,7 +362,7 @@ GYRE_DEVICE void Worker<Actors...>::obey_staged_for_timers() {
 // Subscribes to topics as the handler asked. Polling threads.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::obey_staged_for_topics() {
-  if constexpr (sends_to_many()) {
+  if constexpr (rights().sends_to_many) {
     if (!assert_warp_uniform(PollGroup::broadcast(mail_.staged_for_topics) != 0)) return;
     const uint32_t staged = PollGroup::broadcast(mail_.staged);
     GYRE_ROLLED
@@ -374,7 +375,7 @@ GYRE_DEVICE void Worker<Actors...>::obey_staged_for_topics() {
 // Sends the messages to the host that the handler staged. Polling threads.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::send_staged_to_host() {
-  if constexpr (tells_host()) {
+  if constexpr (rights().tells_host) {
     const uint32_t told = PollGroup::broadcast(mail_.staged_to_host);
     if (!assert_warp_uniform(told != 0)) return;
     const uint32_t staged = PollGroup::broadcast(mail_.staged);
@@ -394,7 +395,7 @@ GYRE_DEVICE void Worker<Actors...>::send_staged_to_host() {
 // little room for its own. Polling threads.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::update_host_room() {
-  if constexpr (tells_host()) {
+  if constexpr (rights().tells_host) {
     const uint32_t room = staging().host_room(), all = told_slots(bridge_.shape);
     // Nothing is under way, or there is enough: no need to read across the bus.
     if (!assert_warp_uniform(room != all && room < staging().layout.most_sent)) return;
@@ -409,14 +410,14 @@ GYRE_DEVICE void Worker<Actors...>::update_host_room() {
 // Whether the message in hand, which ended well, is answered by the response that its handler built.
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::answers_now(bool is_ask) const {
-  if constexpr (asks()) return is_ask && !mail_.deferred;
+  if constexpr (rights().asks) return is_ask && !mail_.deferred;
   return is_ask;
 }
 
 // The message in hand, an ask, has ended well and is answered later. The host's counts as answered then.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::count_deferred() {
-  if constexpr (asks()) {
+  if constexpr (rights().asks) {
     if (mail_.is_in_hand) count_mail_processed(head().types() & 0xffff, 1);
   }
 }
@@ -426,7 +427,7 @@ GYRE_DEVICE void Worker<Actors...>::count_deferred() {
 // @returns false, with nothing done, if it is for an actor
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::handle_for_worker() {
-  if constexpr (sends_to_many()) {
+  if constexpr (rights().sends_to_many) {
     if (assert_warp_uniform(mail_.is_for_many())) {
       requests_.request_command();
       mail_.begin_fan_out([this](uint32_t actor_type) {
@@ -435,7 +436,7 @@ GYRE_DEVICE bool Worker<Actors...>::handle_for_worker() {
       return true;
     }
   }
-  if constexpr (asks()) {
+  if constexpr (rights().asks) {
     uint32_t* const message = mail_.message();
     const Envelope answer = *reinterpret_cast<const Envelope*>(message);
     if (!assert_warp_uniform(answer.message_type == call_message::answer)) return false;
@@ -444,11 +445,11 @@ GYRE_DEVICE bool Worker<Actors...>::handle_for_worker() {
     // Each reply by the ring was reserved by its ask, and what comes by mail never takes its place.
     const auto kind = mail_.is_reply() ? OpenCall::Kind::forwarded : OpenCall::Kind::promise;
     if (call == nullptr || call->kind != kind) {  // it was answered before
-      if constexpr (sends_large()) mail_.bodies().end(message);
+      if constexpr (rights().sends_large) mail_.bodies().end(message);
       mail_.count_failed();
     } else {
       constexpr uint8_t of_answers =
-          envelope_flags::error | (sends_large() ? envelope_flags::out_of_line : uint8_t(0));
+          envelope_flags::error | (rights().sends_large ? envelope_flags::out_of_line : uint8_t(0));
       const uint32_t answering = call->actor_type;
       answer_call(*call, answer.flags & of_answers, message, answer.body_bytes);
       count_mail_processed(answering, 1);
@@ -476,7 +477,7 @@ GYRE_DEVICE void Worker<Actors...>::answer_call(OpenCall& call, uint8_t flags, u
     count_sent(actor_type, 1, PollGroup::rank() == 0);
     return mail_.reply(envelope.correlation, flags, message, body_bytes);
   }
-  if constexpr (sends_large()) {
+  if constexpr (rights().sends_large) {
     if (assert_warp_uniform((flags & envelope_flags::out_of_line) != 0)) {
       body_bytes = bring_answer(ask, message, flags);
     }
@@ -564,7 +565,7 @@ GYRE_DEVICE void Worker<Actors...>::settle_bodies(Status status, const uint32_t*
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::end_bodies_in_hand() {
   if (!is_mail() || !polls()) return;
-  if constexpr (asks()) mail_.bodies().end_response();
+  if constexpr (rights().asks) mail_.bodies().end_response();
   if (!assert_warp_uniform(mail_.passed_on)) mail_.bodies().end(request());
 }
 
@@ -598,7 +599,7 @@ GYRE_DEVICE void Worker<Actors...>::count_sent(uint32_t actor_type, uint64_t n, 
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::count_mail_processed([[maybe_unused]] uint32_t actor_type,
                                                          [[maybe_unused]] uint32_t n) {
-  if constexpr (sends()) {
+  if constexpr (rights().sends) {
     mail_.count_processed(n);
     if (polls() && PollGroup::rank() == 0)
       report_.meter().add(actor_type, &HandlerCounts::Actors::mail_processed, n);
@@ -607,7 +608,7 @@ GYRE_DEVICE void Worker<Actors...>::count_mail_processed([[maybe_unused]] uint32
 
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::count_tell(bool processed) {
-  if constexpr (sends()) {
+  if constexpr (rights().sends) {
     if (mail_.is_in_hand)
       return processed ? count_mail_processed(head().types() & 0xffff, 1) : mail_.count_failed();
   }

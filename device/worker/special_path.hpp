@@ -27,13 +27,13 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
   }
   if (HandlerGroup::rank() == 0) {
     shared_->verdict.exceptional = 1;
-    if constexpr (asks() && sends_large()) {
+    if constexpr (rights().asks && rights().sends_large) {
       if (!is_control && !actor_found_ && take_reply_chunk(envelope)) refuse_or_find_actor(envelope);
     } else {
       if (!is_control && !actor_found_) refuse_or_find_actor(envelope);
     }
   }
-  if constexpr (sends()) mail_.named = mail_.in_hand();
+  if constexpr (rights().sends) mail_.named = mail_.in_hand();
   if (!actor_found_)
     forget_expected();  // the last-words record may name another actor, and the fast path does not write it
   HandlerGroup::sync();
@@ -41,7 +41,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
                 bridge_.shape.body_capacity(), false};
   const bool out_of_line = (envelope.flags & envelope_flags::out_of_line) != 0;
   const bool found = !out_of_line || find_bodies(envelope, bodies);
-  if constexpr (asks() && sends_large()) {
+  if constexpr (rights().asks && rights().sends_large) {
     if (const BodyRecord room = mail_.bodies().response(); room.has_chunk()) {
       bodies.response = staging().body_pool().at(room.number());
       bodies.response_capacity = staging().body_pool().body_bytes();
@@ -71,8 +71,8 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
                        envelope.message_type, bodies.request, bodies.request_bytes, bodies.response,
                        bodies.response_capacity);
     detail::note_failure(shared_->verdict, handled);
-    if constexpr (sends()) note_staged(context);
-    if constexpr (asks() && sends_large()) {
+    if constexpr (rights().sends) note_staged(context);
+    if constexpr (rights().asks && rights().sends_large) {
       if (bodies.response_in_block && is_mail())
         detail::raise_in_group(mail_.bodies().response().bytes, handled.response_bytes);
     }
@@ -89,14 +89,14 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
     if (bytes_to_roll_back != 0 && verdict.status != Status::ok) roll_back(bytes_to_roll_back);
   }
   conclude(request(), shared_->response_bytes, bodies.response_in_block);
-  if constexpr (sends_large()) end_bodies_in_hand();
+  if constexpr (rights().sends_large) end_bodies_in_hand();
 }
 
 // Decides whether the message gets a handler, and of which actor. One thread.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::refuse_or_find_actor(const Envelope& envelope) {
   MessageVerdict& verdict = shared_->verdict;
-  if (asks() && (envelope.flags & envelope_flags::to_asker) != 0) {
+  if (rights().asks && (envelope.flags & envelope_flags::to_asker) != 0) {
     // The ask is over: whoever waits for its actor would wait for ever if the reply were refused.
     if (is_mail()) return find_or_create_actor(envelope);
     verdict.refused = Status::unknown_message;  // no host sends one
@@ -131,7 +131,7 @@ GYRE_DEVICE uint32_t Worker<Actors...>::lateness_us(const Envelope& envelope) co
 // Finds the bodies that the slot's OutOfLine names; false where they do not lie in the arena.
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::find_bodies(const Envelope& envelope, Bodies& bodies) {
-  if constexpr (sends_large()) {
+  if constexpr (rights().sends_large) {
     if (is_mail()) return find_pooled_body(bodies);
   }
   const OutOfLine head = *reinterpret_cast<const OutOfLine*>(request() + envelope_words);
@@ -229,8 +229,8 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
   [[maybe_unused]] const bool is_gone = verdict.remove_actor != 0;
   const Status status = verdict.status;
   const bool is_ask = (envelope.flags & envelope_flags::ask) != 0;
-  if constexpr (sends()) {
-    if constexpr (sends_large()) settle_bodies(status, request);
+  if constexpr (rights().sends) {
+    if constexpr (rights().sends_large) settle_bodies(status, request);
     send_staged(status);
   }
   if (HandlerGroup::rank() == 0) {
@@ -242,10 +242,10 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
     }
   }
   bool answers = is_ask;  // by the response that the handler built
-  if constexpr (asks()) answers = answers_now(is_ask);
+  if constexpr (rights().asks) answers = answers_now(is_ask);
   if (assert_warp_uniform(answers)) {
     answer(envelope, response_bytes, response_in_block);
-  } else if (asks() && is_ask) {
+  } else if (rights().asks && is_ask) {
     count_deferred();
   } else {
     count_tell(status == Status::ok);
@@ -263,13 +263,13 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
   const uint32_t dirty_words = envelope_words + dirty_bytes / sizeof(uint32_t);
   for (uint32_t i = HandlerGroup::rank(); i < dirty_words; i += HandlerGroup::size()) response_[i] = 0;
   HandlerGroup::sync();
-  if constexpr (asks()) {
+  if constexpr (rights().asks) {
     if (is_gone && polls()) mail_.fail_promises_of(envelope.actor_type, envelope.key);
   }
-  if constexpr (sets_timers()) {
+  if constexpr (rights().sets_timers) {
     if (is_gone && polls()) mail_.timers().cancel_of(envelope.actor_type, envelope.key);
   }
-  if constexpr (sends_to_many()) {
+  if constexpr (rights().sends_to_many) {
     if (is_gone && polls()) mail_.forget_receiver(envelope.actor_type, envelope.key);
   }
 }
@@ -279,7 +279,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::answer(const Envelope& envelope, uint
                                                   bool response_in_block) {
   const MessageVerdict& verdict = shared_->verdict;
   void* const body = response_ + envelope_words;
-  if constexpr (sends()) {
+  if constexpr (rights().sends) {
     if (is_mail()) return answer_actor(envelope, response_bytes);
   }
   if (verdict.status != Status::ok) {
@@ -302,7 +302,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::answer(const Envelope& envelope, uint
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::answer_actor([[maybe_unused]] const Envelope& asked,
                                                  [[maybe_unused]] uint32_t response_bytes) {
-  if constexpr (asks()) {
+  if constexpr (rights().asks) {
     const MessageVerdict& verdict = shared_->verdict;
     const bool ok = verdict.status == Status::ok;
     count_tell(ok);
@@ -312,7 +312,7 @@ GYRE_DEVICE void Worker<Actors...>::answer_actor([[maybe_unused]] const Envelope
                                                                    verdict.where};
     }
     count_sent(asked.actor_type, 1, PollGroup::rank() == 0);
-    if constexpr (sends_large()) {
+    if constexpr (rights().sends_large) {
       if (assert_warp_uniform(ok && mail_.bodies().response().has_chunk())) {
         mail_.bodies().move_response(response_, response_bytes);
         return mail_.reply(asked.correlation, envelope_flags::out_of_line, response_, sizeof(BodyPlace));
@@ -328,10 +328,10 @@ GYRE_DEVICE void Worker<Actors...>::answer_actor([[maybe_unused]] const Envelope
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::answer_control(const Envelope& envelope) {
   if (polls()) report_.publish_counts(*shared_, counted());
-  if constexpr (sets_timers()) {
+  if constexpr (rights().sets_timers) {
     if (polls()) mail_.timers().drain();
   }
-  if constexpr (sends()) {
+  if constexpr (rights().sends) {
     if (polls()) mail_.publish_counts();
   }
   if (HandlerGroup::rank() == 0) report_.publish_credit(requests_.ticket());

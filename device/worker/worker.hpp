@@ -50,9 +50,9 @@ enum class Named : uint32_t {
   several    // several of actors, of one type
 };
 // What a worker that has mail remembers of the message in hand.
-template <bool asks, bool tells_host, bool sets_timers, bool sends_to_many, bool sends_large>
-struct MailInHand : Mail<asks, tells_host, sets_timers, sends_to_many, sends_large> {
-  using Mail<asks, tells_host, sets_timers, sends_to_many, sends_large>::Mail;
+template <Rights rights>
+struct MailInHand : Mail<rights> {
+  using Mail<rights>::Mail;
   GYRE_DEVICE Named in_hand() const { return is_in_hand ? Named::of_actor : Named::of_host; }
   bool is_in_hand = false;  // the message in hand is of another actor, not of the host
   Named named = Named::of_host;
@@ -73,20 +73,20 @@ struct MailInHand : Mail<asks, tells_host, sets_timers, sends_to_many, sends_lar
 struct NoMail {
   GYRE_DEVICE NoMail(const Bridge&, const EngineMemory&, const Staging&) {}
 };
-template <bool sends, bool asks, bool tells_host, bool sets_timers, bool sends_to_many, bool sends_large>
+template <Rights rights, bool sends, bool asks>
 struct Sends {
+  using HandlerContext = SendingContext;
+  using MailType = MailInHand<rights>;
+};
+template <Rights rights>
+struct Sends<rights, true, true> {
+  using HandlerContext = AskingContext;
+  using MailType = MailInHand<rights>;
+};
+template <Rights rights>
+struct Sends<rights, false, false> {
   using HandlerContext = Context;
   using MailType = NoMail;
-};
-template <bool tells_host, bool sets_timers, bool sends_to_many, bool sends_large>
-struct Sends<true, false, tells_host, sets_timers, sends_to_many, sends_large> {
-  using HandlerContext = SendingContext;
-  using MailType = MailInHand<false, tells_host, sets_timers, sends_to_many, sends_large>;
-};
-template <bool tells_host, bool sets_timers, bool sends_to_many, bool sends_large>
-struct Sends<true, true, tells_host, sets_timers, sends_to_many, sends_large> {
-  using HandlerContext = AskingContext;
-  using MailType = MailInHand<true, tells_host, sets_timers, sends_to_many, sends_large>;
 };
 
 }  // namespace detail
@@ -123,13 +123,13 @@ class Worker {
       shared.team_log_size = log_warp_size;
       shared.reports.clocks = HandlerMeter::ClockPair::now();
       shared.tick = report_.meter().tick();
-      if constexpr (sends()) {
+      if constexpr (rights().sends) {
         uint32_t n = 0;
         staging().worker() = mail_.worker();
         staging().host_room() = told_slots(bridge_.shape);
-        if constexpr (sends_large()) staging().body_pool() = mail_.body_pool();
+        if constexpr (rights().sends_large) staging().body_pool() = mail_.body_pool();
         ((staging().types()[n++] = detail::type_hash<Actors>()), ...);
-        if constexpr (asks()) {
+        if constexpr (rights().asks) {
           uint64_t* reply = staging().replies();
           n = 0;
           ((reply = list_replies<Actors>(AwaitsOf<Actors>{}, n++, reply)), ...);
@@ -150,10 +150,10 @@ class Worker {
             detail::largest(most_sent<Actors>()...),
             mail_side_by_side<Actors...>(),
             workers,
-            any_asks<Actors...>(),
-            any_asks<Actors...>() ? reply_handler_count<Actors...>() : 0,
-            any_sets_timers<Actors...>(),
-            any_sends_large<Actors...>()};
+            rights().asks,
+            rights().asks ? reply_handler_count<Actors...>() : 0,
+            rights().sets_timers,
+            rights().sends_large};
   }
 
   /// Works until commanded to stop. Calls `pause(n)` after the n-th empty poll in a row.
@@ -195,17 +195,17 @@ class Worker {
   /// sleeps, it must be woken. One thread.
   template <class Visit>
   void take_reached(Visit&& visit) {
-    if constexpr (sends()) mail_.take_reached(visit);
+    if constexpr (rights().sends) mail_.take_reached(visit);
   }
   /// Whether messages wait until other workers take theirs: the worker must not sleep. One thread.
   GYRE_DEVICE bool has_waiting() const {
-    if constexpr (sends()) return mail_.has_waiting();
+    if constexpr (rights().sends) return mail_.has_waiting();
     return false;
   }
   /// Nanoseconds until the next timer may be due; ~0 if none is set: how long the worker may sleep. One
   /// thread.
   GYRE_DEVICE uint64_t ns_to_next_timer() {
-    if constexpr (sets_timers()) {
+    if constexpr (rights().sets_timers) {
       if (mail_.timers().any()) return mail_.timers().ns_to_next(deadline_clock_ns());
     }
     return ~uint64_t(0);
@@ -221,7 +221,7 @@ class Worker {
   /// them at any time. One thread.
   void publish() {
     report_.publish_counts_again(*shared_, counted());
-    if constexpr (sends()) mail_.publish_counts();
+    if constexpr (rights().sends) mail_.publish_counts();
     report_.publish_credit(requests_.ticket());
   }
 #endif
@@ -235,7 +235,7 @@ class Worker {
   GYRE_DEVICE bool start() {
     const uint32_t mismatch = first_mismatched_handler<Actors...>(bridge_.handler_types, bridge_.handlers);
     const bool agreed = mismatch == bridge_.handlers;
-    if constexpr (sends()) {
+    if constexpr (rights().sends) {
       if (polls()) mail_.start();
     }
     if (agreed && polls() && !bridge_.inbound_in_region && SlotPages::pages(bridge_.shape) != 0) {
@@ -256,7 +256,7 @@ class Worker {
     for_each_to_stop(ActorList<Actors...>{}, shared_->memory, actors_, StopActor{*this});
     // Also of a worker that handled messages of actors alone.
     if (polls()) report_.publish_counts_again(*shared_, counted());
-    if constexpr (sends()) {
+    if constexpr (rights().sends) {
       if (polls()) mail_.publish_counts();
     }
     if (HandlerGroup::rank() != 0) return;
@@ -267,12 +267,7 @@ class Worker {
  private:
   using Ending = detail::Ending;
   static constexpr uint32_t envelope_words = sizeof(Envelope) / sizeof(uint32_t);
-  GYRE_DEVICE static constexpr bool sends() { return any_sends<Actors...>(); }
-  GYRE_DEVICE static constexpr bool asks() { return any_asks<Actors...>(); }
-  GYRE_DEVICE static constexpr bool tells_host() { return any_tells_host<Actors...>(); }
-  GYRE_DEVICE static constexpr bool sets_timers() { return any_sets_timers<Actors...>(); }
-  GYRE_DEVICE static constexpr bool sends_to_many() { return any_sends_to_many<Actors...>(); }
-  GYRE_DEVICE static constexpr bool sends_large() { return any_sends_large<Actors...>(); }
+  GYRE_DEVICE static constexpr Rights rights() { return rights_of_any<Actors...>(); }
   // Lists the replies of one type; returns where the next one's go.
   template <class Actor, class... States>
   GYRE_DEVICE static uint64_t* list_replies(Awaits<States...>, uint32_t actor_type, uint64_t* reply) {
@@ -288,9 +283,8 @@ class Worker {
   GYRE_DEVICE static constexpr bool mail_side_by_side() {
     return compares_packets && ((side_by_side<Types>() != SideBySide::none) || ...);
   }
-  using SendsType = detail::Sends<any_sends<Actors...>(), any_asks<Actors...>(), any_tells_host<Actors...>(),
-                                  any_sets_timers<Actors...>(), any_sends_to_many<Actors...>(),
-                                  any_sends_large<Actors...>()>;
+  using SendsType = detail::Sends<rights_of_any<Actors...>(), rights_of_any<Actors...>().sends,
+                                  rights_of_any<Actors...>().asks>;
   using HandlerContext = typename SendsType::HandlerContext;
   using MailType = typename SendsType::MailType;
 
@@ -315,7 +309,7 @@ class Worker {
 
   template <class Pause>
   GYRE_DEVICE_INLINE PollOutcome turn(Pause pause) {
-    if constexpr (sends()) return turn_with_mail(pause);
+    if constexpr (rights().sends) return turn_with_mail(pause);
     if constexpr (compares_packets) return warp_turn(pause);
     PollOutcome outcome = PollOutcome::nothing;
     if constexpr (HandlerGroup::all_threads_poll()) {
@@ -394,7 +388,7 @@ class Worker {
   }
   // Polls the ring, and the mailbox beside it.
   GYRE_DEVICE_INLINE uint32_t poll_ring() {
-    if constexpr (sends()) {
+    if constexpr (rights().sends) {
       if (is_mail()) return 0;
       const uint32_t mismatch = requests_.poll(replies_.has_room() && !mail_.is_held(), mail_);
       take_request();
@@ -404,14 +398,14 @@ class Worker {
   }
   // In a set that sends: makes the request reader's message the one in hand.
   GYRE_DEVICE void take_request() {
-    if constexpr (sends() && HandlerGroup::all_threads_poll()) {
+    if constexpr (rights().sends && HandlerGroup::all_threads_poll()) {
       request_ = requests_.request();
       head_ = requests_.head();
     }
   }
   // Polls since the last message from anywhere.
   GYRE_DEVICE uint32_t empty_polls() const {
-    if constexpr (sends()) {
+    if constexpr (rights().sends) {
       return requests_.empty_polls() < mail_.empty_polls() ? requests_.empty_polls() : mail_.empty_polls();
     }
     return requests_.empty_polls();
@@ -436,7 +430,7 @@ class Worker {
       const bool other = command_.word != watch.command().word;
       command_ = watch.command();
       if (command_.command() != Command::run) requests_.forget();
-      if constexpr (sends()) {
+      if constexpr (rights().sends) {
         // All counts are there once the host sees the acknowledgement: a drain is a row of commands.
         if (report_.publish_if_due(*shared_, watch.now_us(), counted(), other)) mail_.publish_counts();
         if (other && PollGroup::rank() == 0) report_.acknowledge_command(command_);
@@ -452,7 +446,7 @@ class Worker {
 
   // Grows with every message that is counted: while it stays, no count does.
   GYRE_DEVICE uint64_t counted() const {
-    if constexpr (sends()) return requests_.ticket() + mail_.taken() + mail_.sent();
+    if constexpr (rights().sends) return requests_.ticket() + mail_.taken() + mail_.sent();
     return requests_.ticket();
   }
 
@@ -465,13 +459,13 @@ class Worker {
       shared_->command = command_.word;
       shared_->now_us = requests_.command_watch().now_us();
       shared_->request = requests_.request();
-      if constexpr (sends()) {
+      if constexpr (rights().sends) {
         if (from_mail) shared_->request = mail_.message();
         staging().from_mail() = from_mail;
       }
     }
     HandlerGroup::sync();
-    if constexpr (sends()) mail_.is_in_hand = staging().from_mail() != 0;
+    if constexpr (rights().sends) mail_.is_in_hand = staging().from_mail() != 0;
     command_.word = shared_->command;
     now_us_ = shared_->now_us;
     request_ = shared_->request;
@@ -481,12 +475,12 @@ class Worker {
 
   // The message in hand. Called by every thread, as all functions below unless they say otherwise.
   GYRE_DEVICE const uint32_t* request() const {
-    if constexpr (HandlerGroup::all_threads_poll() && !sends()) return requests_.request();
+    if constexpr (HandlerGroup::all_threads_poll() && !rights().sends) return requests_.request();
     return request_;
   }
   GYRE_DEVICE const RequestHead& head() const {
     // Not a choice between two: the compiler would keep both in memory.
-    if constexpr (HandlerGroup::all_threads_poll() && !sends()) return requests_.head();
+    if constexpr (HandlerGroup::all_threads_poll() && !rights().sends) return requests_.head();
     return head_;
   }
   // CommandWatch::now_us().
@@ -505,7 +499,7 @@ class Worker {
   }
   GYRE_DEVICE void advance(uint32_t n = 1) {
     if (!polls()) return;
-    if constexpr (sends()) {
+    if constexpr (rights().sends) {
       if (mail_.is_in_hand) return mail_.finish();
     }
     requests_.advance(n);
@@ -528,7 +522,7 @@ class Worker {
       conclude(request(), shared_->response_bytes, false);
     }
     actor_found_ = false;
-    if constexpr (asks()) mail_.deferred = false;
+    if constexpr (rights().asks) mail_.deferred = false;
     advance();
   }
 
@@ -545,7 +539,7 @@ class Worker {
   }
   GYRE_DEVICE HandlerContext make_context(uint64_t key, bool is_ask, uint32_t types) const;
   GYRE_DEVICE bool is_mail() const {
-    if constexpr (sends()) return mail_.is_in_hand;
+    if constexpr (rights().sends) return mail_.is_in_hand;
     return false;
   }
   GYRE_DEVICE_INLINE bool next_mail();

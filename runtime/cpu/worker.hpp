@@ -123,7 +123,7 @@ class CpuWorkerOf final : public CpuWorker {
   uint64_t correlation(uint64_t reply) const {
     const Packet* const slot = bridge_.d2h + bridge_.shape.first_packet(reply);
     const Packet first = Memory::load(slot[0]);
-    if constexpr (any_tells_host<Actors...>()) {
+    if constexpr (rights_of_any<Actors...>().tells_host) {
       // Envelope::flags
       if ((Memory::load(slot[2]).data[1] >> 24 & envelope_flags::to_host) != 0) return 0;
     }

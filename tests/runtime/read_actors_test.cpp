@@ -60,12 +60,7 @@ std::vector<uint64_t> list_all(const Client& client, ActorName type, size_t most
   }
   return keys;
 }
-const ActorStats& stats_of(const std::vector<ActorStats>& actors, std::string_view type) {
-  const auto found =
-      std::find_if(actors.begin(), actors.end(), [&](const auto& a) { return a.actor == type; });
-  REQUIRE(found != actors.end());
-  return *found;
-}
+using gyre_test::stats_of;
 
 }  // namespace
 

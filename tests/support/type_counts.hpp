@@ -3,9 +3,20 @@
 
 #include <gyre/runtime/stats.hpp>
 
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
 #include "support/catch.hpp"
 
 namespace gyre_test {
+
+inline const gyre::ActorStats& stats_of(const std::vector<gyre::ActorStats>& actors, std::string_view type) {
+  const auto found =
+      std::find_if(actors.begin(), actors.end(), [&](const auto& a) { return a.actor == type; });
+  REQUIRE(found != actors.end());
+  return *found;
+}
 
 /// Checks that in each worker the types' counts add up to the worker's, where no message was refused.
 inline void check_types_add_up(const gyre::Stats& stats) {

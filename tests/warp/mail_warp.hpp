@@ -51,10 +51,10 @@ class MailWarp {
         mail_{2,
               shape.slot_bytes,
               spill_chunks,
-              any_asks<Actors...>(),
-              any_sets_timers<Actors...>(),
-              any_sends_to_many<Actors...>(),
-              any_sends_large<Actors...>() ? body_chunks : 0,
+              rights_of_any<Actors...>().asks,
+              rights_of_any<Actors...>().sets_timers,
+              rights_of_any<Actors...>().sends_to_many,
+              rights_of_any<Actors...>().sends_large ? body_chunks : 0,
               body_bytes} {
     warp::fibers = {};
     RegionLayout layout;

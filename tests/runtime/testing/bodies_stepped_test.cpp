@@ -11,6 +11,7 @@
 #include "support/actors/bodies.hpp"
 #include "support/catch.hpp"
 #include "support/rounds.hpp"
+#include "support/type_counts.hpp"
 
 using namespace gyre;
 using namespace gyre_test;
@@ -312,6 +313,8 @@ TEST_CASE("a reply to an actor that was stopped, and one that finds no chunk, le
     }
     REQUIRE(carriers.ordered(0, {.how = How::CANCEL_ALL, .count = 0}) == Status::ok);
     CHECK(carriers.loads_at_the_end() == 2 + 4);
+    const WorkerStats worker = carriers.runtime.stats().workers[0];
+    CHECK(gyre_test::stats_of(worker.actors, "gyre_bodies::Sender").mail_sent == worker.mail.sent);
   }
   carriers.runtime.run_until_idle();
   CHECK(carriers.in_use() == 0);

@@ -1,0 +1,166 @@
+// How a worker takes messages between actors: from its mailbox, from its queue of those that wait, from its
+// reply ring, and from what it hands to many.
+#pragma once
+
+#include <gyre/device/worker/mail.hpp>
+
+namespace gyre {
+
+// Takes the next reply, if it is whole, and begins to load what lies behind it. A reply that on_reply() or
+// on_failure() takes becomes a message to the actor that asked; another, to a forwarded ask, is the
+// worker's.
+template <Rights rights>
+GYRE_DEVICE_INLINE bool Mail<rights>::take_reply() {
+  uint32_t* const message = staging_.mail(0);
+  // Also where the reply is not whole yet.
+  if constexpr (rights.sends_to_many) fan_out_.forget_message_in_hand();
+  PollGroup::sync();
+  if (PollGroup::rank() == 0) unpack(reply_packet_, message, 0);
+  PollGroup::sync();
+  const RingCursor<WorkersMemory>& next = replies_.next();
+  const ReceiveOutcome outcome =
+      receive_rest<WorkersMemory>(PollGroup{}, next.slot(), next.stamp(), reply_rings_.shape, 1, message);
+  if (outcome == ReceiveOutcome::nothing) {
+    reply_packet_.stamp = 0;  // the next poll loads it again
+    return false;
+  }
+  replies_.advance();
+  load();
+  const Envelope reply = *reinterpret_cast<const Envelope*>(message);
+  OpenCall* const call = calls_.find(reply.correlation);
+  if (outcome == ReceiveOutcome::corrupt || call == nullptr) {  // memory was overwritten
+    ++counts_.failed;
+    if constexpr (rights.sends_large) {
+      if (outcome != ReceiveOutcome::corrupt) bodies().end(message);
+    }
+    return false;
+  }
+  PollGroup::sync();
+  const bool is_for_actor = call->kind == OpenCall::Kind::ask;
+  if (PollGroup::rank() == 0) {
+    auto& envelope = *reinterpret_cast<Envelope*>(message);
+    envelope.message_type = is_for_actor ? call_message::reply : call_message::answer;
+    if (is_for_actor) {
+      CallInHand& in_hand = staging_.call();
+      for (uint32_t i = 0; i < OpenCall::content_words; ++i) in_hand.state[i] = call->content[i];
+      in_hand.state_type = call->state_type;
+      envelope.correlation = call->incarnation;
+      envelope.key = call->key;
+      envelope.actor_type = call->actor_type;
+      envelope.flags |= envelope_flags::to_asker;
+      calls_.close(*call);
+    }
+  }
+  PollGroup::sync();
+  from_ = from_reply_ring;
+  note_taken();
+  return true;
+}
+
+// Takes the message for the next actor that it is for.
+template <Rights rights>
+template <class MostSent, class Find>
+GYRE_DEVICE_INLINE FanOut::Found Mail<rights>::hand_out(bool held, MostSent& most_sent, Find& find) {
+  const Envelope copy = fan_out_.envelope();
+  const bool is_to_topic = copy.priority == fan_out::to_topic;
+  const uint32_t types = copy.actor_type | uint32_t(copy.message_type) << 16;
+  const FanOut::Found found = fan_out_.next(
+      [&](uint32_t place, FanOut::Receiver& receiver) {
+        if (is_to_topic) return fan_out_.find_subscriber(subscriptions_, place, receiver);
+        receiver.types = types;
+        return find(uint32_t(copy.actor_type), place, receiver.key);
+      },
+      [&](uint32_t of_receiver) { return !held || may_send(most_sent(of_receiver)); });
+  if (found == FanOut::Found::message) {
+    if (held) left_while_held_ -= most_sent(types_in(message()));
+    ++counts_.sent;  // processed or failed as any message to one actor
+    from_ = me_;
+    note_taken();
+  } else if (found == FanOut::Found::none) {
+    ++counts_.processed;  // the copy
+  }
+  return found;
+}
+
+// Moves up to a row of messages from the mailbox to the queue, so that others can send. Where there is no
+// memory for them they are refused: without that two workers might wait for each other for ever.
+template <Rights rights>
+GYRE_DEVICE_INLINE void Mail<rights>::empty_mailbox() {
+  if constexpr (rights.sends_to_many) fan_out_.forget_message_in_hand();
+  GYRE_ROLLED
+  for (uint32_t n = 0; n < most_in_a_row && has_mail() && take_from_mailbox(); ++n) {
+    const uint32_t body_bytes = body_bytes_in(message());
+    PollGroup::sync();
+    // take_from_queue() unmarks the message again.
+    if (PollGroup::rank() == 0) message()[MailHead::size_word] |= staging_.sender_type() << 16;
+    PollGroup::sync();
+    if (queue_.push(message(), body_bytes)) {
+      ++moved_;
+      ++counts_.spilled;
+    } else {
+      refuse(message());
+    }
+    finish();
+  }
+  give_back();
+}
+
+template <Rights rights>
+GYRE_DEVICE_INLINE bool Mail<rights>::take_from_queue() {
+  uint32_t* const message = staging_.mail(0);
+  const uint32_t* const front = queue_.front();
+  PollGroup::sync();
+  copy_message(message, front, MailHead::body_bytes(body_bytes_in(front)));
+  // Those that were moved have no sender any more.
+  if ((message[MailHead::origin_word] & MailHead::origin_mask) == 0) --moved_;
+  PollGroup::sync();
+  if (PollGroup::rank() == 0) {
+    staging_.sender_type() = MailHead::sender_type(message[MailHead::size_word]);
+    MailHead::unmark(message);
+  }
+  PollGroup::sync();
+  queue_.pop();
+  from_ = me_;
+  note_taken();
+  return true;
+}
+
+// Takes the message whose begin found() saw, if it is whole, and begins to load the one behind it.
+template <Rights rights>
+GYRE_DEVICE_INLINE bool Mail<rights>::take_from_mailbox() {
+  const uint32_t k = PollGroup::rank();
+  const uint32_t size = PollGroup::broadcast(packet_.data[MailHead::size_word]);
+  const uint32_t needed = packets_for(MailHead::body_bytes(size));
+  if (needed > shape_.packets()) return skip_slot();
+  uint32_t* const message = staging_.mail(0);
+  bool whole = k >= needed || packet_.stamp == next_slot_.stamp();
+  uint32_t origin = 0;
+  Packet packet = packet_;
+  PollGroup::sync();
+  staging_.sender_type() = MailHead::sender_type(size);  // all threads store the same: no branch
+  GYRE_ROLLED
+  for (uint32_t p = k; p < needed; p += PollGroup::size()) {
+    if (p != k) packet = WorkersMemory::load(next_slot_.slot()[p]);
+    whole = whole && packet.stamp == next_slot_.stamp();
+    if (p == MailHead::origin_word / words_a_packet)
+      origin = packet.data[MailHead::origin_word % words_a_packet] & MailHead::origin_mask;
+    MailHead::unmark(packet, p);
+    unpack(packet, message, p);
+  }
+  if (!PollGroup::all(whole)) {
+    packet_.stamp = 0;  // the next poll loads it again
+    return false;
+  }
+  origin = PollGroup::broadcast_from(origin, MailHead::origin_word / words_a_packet % PollGroup::size());
+  from_ = MailHead::worker_of(origin);
+  waited_ = (origin & MailHead::waited) != 0;
+  if (from_ >= layout_.workers) return skip_slot();
+  follows_ = k == shape_.packets() && packet_.stamp == next_slot_.stamp() && next_slot_.left_of_lap() > 1;
+  PollGroup::sync();
+  next_slot_.advance(shape_);
+  load();
+  note_taken();
+  return true;
+}
+
+}  // namespace gyre
