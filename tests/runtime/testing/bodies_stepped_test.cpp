@@ -25,6 +25,20 @@ ActorSet stepped_carriers() {
   return ActorSet::of<Sender, Store, Porter, Modest>(gyre_bodies_actors::sources);
 }
 
+// Of its handlers on_failure() alone may send large messages.
+struct Complains {
+  using Handles = gyre::Handles<view::Ask>;
+  struct Asked {
+    uint64_t seed;
+  };
+  using Awaits = gyre::Awaits<Asked>;
+  void on(gyre::Asking<1>&, view::Ask::Reader, view::Answer::Builder) {}
+  void on_reply(gyre::Context&, Asked, view::Fetched::Reader) {}
+  void on_failure(gyre::Sending<1, gyre::LargeMessages>&, Asked, gyre::ErrorBody) {}
+};
+static_assert(sends_large<Complains>() && !sends_large<Modest>() && !sends_large<Store>());
+static_assert(any_sends_large<Modest, Complains>() && !any_sends_large<Modest, Store>());
+
 // Workers with so many chunks for bodies.
 struct Carriers {
   Carriers(uint32_t workers, uint64_t chunks, Options options = {},
@@ -360,6 +374,66 @@ TEST_CASE("an answer that does not fit a slot needs its handler's right, and fai
   CHECK(none.error().status == Status::timed_out);
   CHECK(carriers.books().failed == 1);
   CHECK(carriers.in_use() == 0);
+}
+
+TEST_CASE("a large ask whose answer is promised leaves no body behind, also where its actor may send none") {
+  Carriers carriers(2, 2);  // a chunk for the request, and one in case the response does not fit a slot
+  for (const uint64_t modest : {2, 3}) {
+    for (uint64_t seed = 1; seed < 8; ++seed) {
+      auto asked = carriers.client.ask<Ask>(Address<Sender>{seed}, [&](Ask::Builder ask) {
+        ask.setStore(modest);
+        ask.setSeed(seed);
+        ask.setWords(uint32_t(40 * seed));
+        ask.setMirrors(true);
+        ask.setModest(true);
+      });
+      const auto reply = carriers.runtime.get(asked);
+      REQUIRE(reply);
+      CHECK(reply.value()->getStatus() == 0);
+      CHECK(reply.value()->getCount() == 40 * seed / Modest::shortens);
+      CHECK(reply.value()->getWrong() == 0);
+      carriers.runtime.run_until_idle();
+      CHECK(carriers.in_use() == 0);
+    }
+  }
+  CHECK(carriers.mail().bodies_taken != 0);
+  CHECK(carriers.books().failed == 0);
+}
+
+TEST_CASE("a host's large asks are answered, and promised answers, where no handler sends large messages") {
+  testing::SteppedRuntime runtime(
+      ActorSet::of<Modest, Store>(gyre_bodies_actors::sources),
+      {.workers = 2, .slots = 64, .timeout = std::chrono::hours(1), .arena_bytes = 16384});
+  Client client = runtime.client();
+  const auto mirror = [](uint64_t seed, uint32_t words) {
+    return [=](Mirror::Builder mirror) {
+      mirror.setSeed(seed);
+      auto list = mirror.initWords(words);
+      for (uint32_t i = 0; i < words; ++i) list.set(i, element(1, seed, i));
+    };
+  };
+  const auto check = [](const auto& reply, uint64_t seed, uint32_t words) {
+    REQUIRE(reply);
+    CHECK(reply.value()->getSeed() == seed);
+    const auto list = reply.value()->getWords();
+    REQUIRE(list.size() == words);
+    for (uint32_t i = 0; i < words; ++i) REQUIRE(list[i] == element(2, seed, i));
+  };
+  // Many times as many as the arena has room for: each block is free again.
+  for (uint64_t seed = 1; seed < 40; ++seed) {
+    const auto words = uint32_t(seed * 8);
+    check(runtime.get(client.ask<Mirror>(Address<Modest>{seed % 4}, mirror(seed, words))), seed,
+          words / Modest::shortens);
+    check(runtime.get(client.ask<Mirror>(Address<Store>{seed % 4}, mirror(seed, words))), seed, words);
+    check(runtime.get(client.ask<Fetch>(Address<Store>{seed % 4},
+                                        [&](Fetch::Builder fetch) {
+                                          fetch.setSeed(seed);
+                                          fetch.setWords(words);
+                                        },
+                                        {.timeout = {}, .max_reply_bytes = 4096})),
+          seed, words);
+  }
+  CHECK(runtime.books().mail.failed == 0);
 }
 
 TEST_CASE("a set without a handler that sends large messages reserves no pool for them") {

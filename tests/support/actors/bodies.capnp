@@ -84,6 +84,7 @@ struct Ask {
   fails @4 :Bool;
   tells @5 :Bool;    # answers with the number of words alone
   twice @6 :Bool;    # answers twice
+  modest @7 :Bool;   # with `mirrors`: asks a modest actor
 }
 struct Answer {
   seed @0 :UInt64;

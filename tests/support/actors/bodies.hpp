@@ -128,7 +128,13 @@ struct Pending {
 
 /// Sends, forwards, asks and answers as others here, but may send nothing that does not fit a slot.
 struct Modest {
-  using Handles = gyre::Handles<view::Order, view::Load, view::Ask>;
+  using Handles = gyre::Handles<view::Order, view::Load, view::Ask, view::Mirror>;
+  struct Shortened {
+    gyre::Promise<view::Mirrored> promise;
+    uint64_t seed;
+  };
+  using Awaits = gyre::Awaits<Pending<view::Fetched>, Shortened>;
+  static constexpr uint32_t shortens = 10;
   GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Order::Reader in, view::Done::Builder out) {
     ctx.tell<view::Load>(gyre::Address<Store>{in.getTo()}, [&](view::Load::Builder load) {
       load.setRepeats(true);
@@ -161,6 +167,27 @@ struct Modest {
   }
   GYRE_DEVICE void on_failure(gyre::Asking<1>& ctx, Pending<view::Fetched> state, gyre::ErrorBody error) {
     ctx.answer(state.promise, [&](view::Answer::Builder out) { out.setStatus(uint32_t(error.status)); });
+  }
+  // Promises an answer that is a tenth of the request.
+  GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Mirror::Reader in, view::Mirrored::Builder) {
+    ctx.ask<view::Fetch>(
+        gyre::Address<Store>{ctx.key()},
+        [&](view::Fetch::Builder fetch) {
+          fetch.setSeed(in.getSeed());
+          fetch.setWords(in.getWords().size() / shortens);
+        },
+        Shortened{ctx.later<view::Mirrored>(), in.getSeed()});
+  }
+  GYRE_DEVICE void on_reply(gyre::Asking<1>& ctx, Shortened state, view::Fetched::Reader in) {
+    const auto words = in.getWords();
+    ctx.answer(state.promise, [&](view::Mirrored::Builder out) {
+      out.setSeed(state.seed);
+      const auto list = out.initWords(words.size());
+      for (uint32_t i = ctx.rank(); i < list.size(); i += ctx.size()) list.set(i, words[i]);
+    });
+  }
+  GYRE_DEVICE void on_failure(gyre::Asking<1>& ctx, Shortened state, gyre::ErrorBody error) {
+    ctx.fail(state.promise, error.detail);
   }
 };
 
@@ -254,16 +281,19 @@ struct Sender {
     const uint64_t flags = (in.getTells() ? uint64_t(Pending<view::Fetched>::tells) : 0) |
                            (in.getTwice() ? uint64_t(Pending<view::Fetched>::twice) : 0);
     if (in.getMirrors()) {
-      ctx.ask<view::Mirror>(
-          gyre::Address<Store>{in.getStore()},
-          [&](view::Mirror::Builder mirror) {
-            mirror.setSeed(in.getSeed());
-            mirror.setFails(in.getFails());
-            const auto words = mirror.initWords(in.getWords());
-            for (uint32_t i = ctx.rank(); i < words.size(); i += ctx.size())
-              words.set(i, element(1, in.getSeed(), i));
-          },
-          Pending<view::Mirrored>{promise, in.getSeed(), flags});
+      const auto fill = [&](view::Mirror::Builder mirror) {
+        mirror.setSeed(in.getSeed());
+        mirror.setFails(in.getFails());
+        const auto words = mirror.initWords(in.getWords());
+        for (uint32_t i = ctx.rank(); i < words.size(); i += ctx.size())
+          words.set(i, element(1, in.getSeed(), i));
+      };
+      const Pending<view::Mirrored> pending{promise, in.getSeed(), flags};
+      if (in.getModest()) {
+        ctx.ask<view::Mirror>(gyre::Address<Modest>{in.getStore()}, fill, pending);
+      } else {
+        ctx.ask<view::Mirror>(gyre::Address<Store>{in.getStore()}, fill, pending);
+      }
     } else {
       ctx.ask<view::Fetch>(
           gyre::Address<Store>{in.getStore()},
