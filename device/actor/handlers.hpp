@@ -19,7 +19,7 @@ struct ToHost {};
 struct Timers {};
 /// Lets a handler broadcast(), publish() and subscribe(): listed as ToHost is.
 struct ToMany {};
-/// Lets a handler send messages to actors that do not fit a slot, asks and answers too: listed as ToHost is.
+/// Lets a handler send messages, asks and answers to actors that do not fit a slot: listed as ToHost is.
 struct LargeMessages {};
 
 /// What a handler may do, as its context says; of several handlers what any of them may. What no handler of a

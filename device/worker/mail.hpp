@@ -392,6 +392,7 @@ class Mail : public MailLimits {
     subscriptions_.remove_of(actor_type, key);
     fan_out_.note_gone();
   }
+
   // ---- Bodies
 
   GYRE_DEVICE PooledBodies bodies() const { return PooledBodies(staging_); }

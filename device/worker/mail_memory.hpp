@@ -80,7 +80,7 @@ struct MailLayout {
   }
   /// Of the pool of chunks: its state, a list of the free ones, the links of queues, and the chunks.
   GYRE_DEVICE constexpr uint64_t pool_state() const {
-    if (body_chunks == 0) return body_states();  // known when compiled in sets without a pool
+    if (body_chunks == 0) return body_states();  // a constant in sets without a pool: the rest is dropped
     return rounded(bodies() + uint64_t(body_chunks) * body_bytes);
   }
   GYRE_DEVICE constexpr uint64_t pool_links() const { return pool_state() + alignment; }
