@@ -36,8 +36,9 @@ struct Complains {
   void on_reply(gyre::Context&, Asked, view::Fetched::Reader) {}
   void on_failure(gyre::Sending<1, gyre::LargeMessages>&, Asked, gyre::ErrorBody) {}
 };
-static_assert(sends_large<Complains>() && !sends_large<Modest>() && !sends_large<Store>());
-static_assert(any_sends_large<Modest, Complains>() && !any_sends_large<Modest, Store>());
+static_assert(rights_of<Complains>().sends_large && !rights_of<Modest>().sends_large &&
+              !rights_of<Store>().sends_large);
+static_assert(rights_of_any<Modest, Complains>().sends_large && !rights_of_any<Modest, Store>().sends_large);
 
 // Workers with so many chunks for bodies.
 struct Carriers {
