@@ -168,7 +168,7 @@ class ActorSet {
   /// Returns whether a handler of the set may broadcast, publish and subscribe; false if the handlers are not
   /// known yet.
   bool sends_to_many() const;
-  /// Returns whether a handler of the set may send messages to actors that do not fit a slot; false if the
+  /// Returns whether a handler of the set may send actors messages that do not fit a slot; false if the
   /// handlers are not known yet.
   bool sends_large() const;
   /// Returns the bytes of all workers' mailboxes; 0 if no handler sends.

@@ -19,13 +19,13 @@ struct ToHost {};
 struct Timers {};
 /// Lets a handler broadcast(), publish() and subscribe(): listed as ToHost is.
 struct ToMany {};
-/// Lets a handler send messages, asks and answers to actors that do not fit a slot: listed as ToHost is.
+/// Lets a handler send actors messages, asks and answers that do not fit a slot: listed as ToHost is.
 struct LargeMessages {};
 
-/// What a handler may do, as its context says; of several handlers what any of them may. What no handler of a
-/// set may do is not compiled into its workers, which have no memory for it either.
+/// What a handler may do, as its context says; of several handlers what any of them may. Workers of a set
+/// have no code and no memory for what none of its handlers may do.
 struct Rights {
-  bool sends = false;          ///< messages to other actors: workers have mailboxes
+  bool sends = false;          ///< sends to other actors: workers have mailboxes
   bool asks = false;           ///< asks other actors, answers later, forwards: workers have reply rings
   bool tells_host = false;     ///< ToHost: a part of the workers' rings is kept for it
   bool sets_timers = false;    ///< Timers: workers have tables of them

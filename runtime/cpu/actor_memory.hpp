@@ -28,8 +28,10 @@ class ActorMemory {
       throw BadOptions("allocating memory for the messages between actors of " + std::to_string(workers_) +
                        " workers: there are no " + std::to_string(mail_bytes_) +
                        " bytes; launch with fewer --workers, or less --spill-bytes (" +
-                       std::to_string(options.spill_bytes) + ") and --body-pool-bytes (" +
-                       std::to_string(options.body_pool_bytes) + ")");
+                       std::to_string(options.spill_bytes) + ")" +
+                       (actors.sends_large()
+                            ? " and --body-pool-bytes (" + std::to_string(options.body_pool_bytes) + ")"
+                            : ""));
     }
     if (!memory_) {
       throw BadOptions("allocating memory for the actors of " + std::to_string(options.workers) +

@@ -60,6 +60,7 @@ void check_description(const cuda::CompiledKernel& kernel, const std::vector<Act
     CHECK(seen[n].max_per_worker == expected[n].max_per_worker);
     CHECK(seen[n].most_sent == expected[n].most_sent);
     CHECK(seen[n].asks == expected[n].asks);
+    CHECK(seen[n].rights == expected[n].rights);
     CHECK(seen[n].reply_handlers == expected[n].reply_handlers);
     CHECK(seen[n].rollback_bytes == expected[n].rollback_bytes);
     CHECK(seen[n].scratch_bytes == expected[n].scratch_bytes);
@@ -67,6 +68,13 @@ void check_description(const cuda::CompiledKernel& kernel, const std::vector<Act
     CHECK(gyre_test::types_of(seen[n].types) == gyre_test::types_of(expected[n].types));
     CHECK(seen[n].max_reply_bytes == expected[n].max_reply_bytes);
   }
+}
+
+// By NVRTC, without a warning, and the module describes them.
+void check_that_they_compile(const ActorSet& actors, uint32_t block) {
+  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, block);
+  CHECK(kernel.log.empty());
+  check_description(kernel, actors.description());
 }
 
 // The built-in actors, for those of `architectures` that NVRTC knows. 12.3, the oldest that Gyre takes, knows
@@ -406,22 +414,18 @@ TEST_CASE("actors that send compile, and the module says how many messages a han
   const auto actors = ActorSet::of<gyre_relay::Relay, gyre_relay::Sink>(gyre_relay_actors::sources);
   CHECK(actors.most_sent() == gyre_relay::Relay::most);
   // By several warps; sending_on_fake_cuda_tests compiles them by one, too.
-  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 128);
-  CHECK(kernel.log.empty());
-  check_description(kernel, actors.description());
+  check_that_they_compile(actors, 128);
   const std::string problem = cuda::grid_problem(actors.grid_scoped(), {});
   CHECK(problem.find("gyre::Sending") != problem.npos);
 }
 
-TEST_CASE("actors that ask compile, and the module says so and how many replies they take") {
+TEST_CASE("actors that ask compile, and the module says so and how many replies they take", "[asking]") {
   if (gyre_test::without_nvrtc()) return;
   const auto actors = ActorSet::of<gyre_asking::Bank, gyre_asking::Cell>(gyre_asking_actors::sources);
   CHECK(actors.asks());
   CHECK(actors.description()[0].reply_handlers == 2);
   CHECK(actors.description()[1].asks == 0);
-  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 128);
-  CHECK(kernel.log.empty());
-  check_description(kernel, actors.description());
+  check_that_they_compile(actors, 128);
   Options few{.workers = 2}, many{.workers = 3};
   // Each worker has a reply ring, and a table of calls.
   const auto silent = ActorSet::of<gyre_relay::Relay, gyre_relay::Sink>(gyre_relay_actors::sources);
@@ -434,9 +438,7 @@ TEST_CASE("actors that tell the host compile, and the module says so", "[.slow]"
   if (gyre_test::without_nvrtc()) return;
   using namespace gyre_telling;
   const auto actors = ActorSet::of<Asker, Silent>(gyre_telling_actors::sources);
-  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 32);
-  CHECK(kernel.log.empty());
-  check_description(kernel, actors.description());
+  check_that_they_compile(actors, 32);
   const auto speakers = ActorSet::of<Speaker, Chorus>(gyre_telling_actors::sources);
   CHECK(speakers.tells_host());
   CHECK(speakers.description()[0].tells_host());
@@ -477,9 +479,7 @@ TEST_CASE("actors that set timers compile, and the module says so", "[.slow]") {
   if (gyre_test::without_nvrtc()) return;
   using namespace gyre_clock;
   const auto actors = ActorSet::of<Bell, Metronome>(gyre_clock_actors::sources);
-  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 32);
-  CHECK(kernel.log.empty());
-  check_description(kernel, actors.description());
+  check_that_they_compile(actors, 32);
   CHECK(actors.sets_timers());
   CHECK(actors.description()[1].sets_timers());
   CHECK_FALSE(actors.description()[0].sets_timers());
@@ -493,9 +493,7 @@ TEST_CASE("actors that send to many compile, and the module says so", "[.slow]")
   if (gyre_test::without_nvrtc()) return;
   using namespace gyre_crowd;
   const auto actors = ActorSet::of<Chatter, Other>(gyre_crowd_actors::sources);
-  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 32);
-  CHECK(kernel.log.empty());
-  check_description(kernel, actors.description());
+  check_that_they_compile(actors, 32);
   CHECK(actors.sends_to_many());
   CHECK(actors.description()[0].sends_to_many());
   CHECK_FALSE(actors.description()[1].sends_to_many());
@@ -515,9 +513,7 @@ TEST_CASE("actors that send large messages compile, and the module says so", "[.
   if (gyre_test::without_nvrtc()) return;
   using namespace gyre_bodies;
   const auto actors = ActorSet::of<Porter, Store>(gyre_bodies_actors::sources);
-  const cuda::CompiledKernel kernel = cuda::compile(actors, 90, 32);
-  CHECK(kernel.log.empty());
-  check_description(kernel, actors.description());
+  check_that_they_compile(actors, 32);
   CHECK(actors.sends_large());
   CHECK(actors.description()[0].sends_large());
   CHECK_FALSE(actors.description()[1].sends_large());
