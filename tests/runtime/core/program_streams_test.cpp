@@ -207,7 +207,7 @@ TEST_CASE("a program may capture streams while it launches, asks, copies and end
 
 TEST_CASE("a stream goes on whatever becomes of the ask that it waits for") {
   if (without_nvrtc()) return;
-  Streams streams(Isolation::in_process, std::chrono::milliseconds(200));
+  Streams streams(Isolation::in_process, std::chrono::seconds(2));  // of the launch, too
   FakeDriver& fake = streams.program.fake;
   const auto went_on = [&] { return streams.stream_went_on(); };
   fake.hold(true);
