@@ -115,7 +115,7 @@ GYRE_DEVICE void Worker<Actors...>::conclude_one_by_one(uint32_t count, uint32_t
       }
       PollGroup::sync();
       response_ = batch_response(k);
-      conclude(request(), bytes, false);
+      conclude<Concluded::with_others_of_host>(request(), bytes, false);
       response_ = responses_;
     } else {
       finish_batch_messages(1, is_ask);

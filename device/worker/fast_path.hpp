@@ -119,34 +119,72 @@ struct Worker<Actors...>::FastConclusion {
   }
 };
 
-// Runs the handler and sends the reply. The key, the types and the size are read from the expected message,
-// which is in registers before the message arrives.
+// Runs the handler and sends the reply. In a set that does not send.
 template <class... Actors>
 GYRE_DEVICE_INLINE Handling Worker<Actors...>::handle_on_fast_path() {
+  NotedEnding noted;
+  return call_on_fast_path(noted);
+}
+// Runs the handler, and FastConclusion. The key, the types and the size are read from the expected message,
+// which is in registers before the message arrives.
+template <class... Actors>
+GYRE_DEVICE_INLINE Handling Worker<Actors...>::call_on_fast_path(NotedEnding& noted) {
   if constexpr (any_rolls_back<Actors...>) save_state(expected_.rollback_bytes, expected_.state);
   if constexpr (rights().sends) name_last_words_if_stale();
   HandlerContext context = make_context(expected_.head.key(), head().flags() != 0, expected_.head.types());
-  [[maybe_unused]] NotedEnding noted;
-  const Handling handling =
-      dispatch_fast(ActorList<Actors...>{}, expected_.head.types(), expected_.state, context, head(),
-                    request() + envelope_words, expected_.head.body_bytes(), response_ + envelope_words,
-                    bridge_.shape.body_capacity(), FastConclusion{*this, context, noted});
-  if constexpr (rights().sends) {
-    if (handling == Handling::done) return conclude_fast(noted);
-  }
-  return handling;
+  return dispatch_fast(ActorList<Actors...>{}, expected_.head.types(), expected_.state, context, head(),
+                       request() + envelope_words, expected_.head.body_bytes(), response_ + envelope_words,
+                       bridge_.shape.body_capacity(), FastConclusion{*this, context, noted});
+}
+
+template <class... Actors>
+GYRE_DEVICE_INLINE ReplyPlace Worker<Actors...>::reply_place() const {
+  ReplyPlace place(PollGroup::rank(), pin_shared_address(request()), pin_shared_address(response_));
+  place.words_0_1 = pin_shared_address(place.words_0_1);
+  place.word_2 = pin_shared_address(place.word_2);
+  return place;
 }
 
 // After the handler. A warp votes whether a thread failed; the reason is computed for exceptional messages
 // alone, off the path of replies.
 template <class... Actors>
+GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
+  // Where the reply's words lie is computed before the vote, which waits for the ending.
+  const ReplyPlace place = reply_place();
+  const uint32_t failed = vote(ending);
+  const uint32_t response_bytes = ending.response_bytes();
+  const bool is_ask = head().flags() != 0;
+  // What a reply needs is loaded beside what decides whether it is sent; a worker of one warp does not branch
+  // before the reply's first packets are stored.
+  const Packet first = replies_.packet(place, response_bytes);
+  const uint32_t exceptional_or_failed = load_here(&shared_->verdict.exceptional) | failed;
+  const bool exceptional = exceptional_or_failed != 0;
+  if (polls()) {
+    const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
+    const uint32_t sends_none = materialize(!(is_ask & (k * data_bytes_a_packet < bytes)));
+    Memory::store_if((sends_none | exceptional_or_failed) == 0, replies_.slot()[k], first);
+  }
+  if ((!exceptional) & is_ask) {
+    if (polls()) {
+      replies_.store_rest(request(), response_, response_bytes);
+      advance_replies();
+    }
+    ++report_.answered;
+  } else if (exceptional) {
+    note_exceptional(ending);
+    return Handling::exceptional;
+  } else {
+    count_tell(true);
+  }
+  finish_fast(response_bytes);
+  return Handling::done;
+}
+// Ends with a barrier. Where threads that do not poll run handlers, too, notes failures in the verdict.
+// @returns whether a thread failed, as not 0
+template <class... Actors>
 template <class EndingType>
-GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const EndingType& ending) {
+GYRE_DEVICE_INLINE uint32_t Worker<Actors...>::vote(const EndingType& ending) {
   const bool ok = ending.failure_bits() == 0;
-  // Where the reply's words lie is computed before the vote, which waits for `ok`.
-  ReplyPlace place(PollGroup::rank(), pin_shared_address(request()), pin_shared_address(response_));
-  place.words_0_1 = pin_shared_address(place.words_0_1);
-  place.word_2 = pin_shared_address(place.word_2);
   uint32_t failed = 0;
   if constexpr (HandlerGroup::all_threads_poll()) {
     failed = PollGroup::ballot(!ok);
@@ -154,49 +192,53 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const EndingType& e
     detail::note_failure(shared_->verdict, ending.handled());
   }
   HandlerGroup::sync();
-  const uint32_t response_bytes = ending.response_bytes();
-  const bool is_ask = head().flags() != 0;
-  bool answers_host = is_ask;  // by the response that the handler built
-  if constexpr (rights().asks) answers_host = answers_now(is_ask) && !is_mail();
-  // What a reply needs is loaded beside what decides whether it is sent; a worker of one warp does not branch
-  // before the reply's first packets are stored.
-  Packet first = replies_.packet(place, response_bytes);
-  const uint32_t exceptional_or_failed = load_here(&shared_->verdict.exceptional) | failed;
-  const bool exceptional = exceptional_or_failed != 0;
-  if constexpr (rights().sends) {
-    if (!assert_warp_uniform(exceptional)) send_staged(Status::ok);
-    // A message to the host took the slot, and perhaps the lap, that the packet was made for.
-    if constexpr (rights().tells_host) first = replies_.packet(place, response_bytes);
+  return failed;
+}
+// Of an exceptional message: completes its verdict, and rolls the actor back if it failed.
+template <class... Actors>
+template <class EndingType>
+GYRE_DEVICE_INLINE void Worker<Actors...>::note_exceptional(const EndingType& ending) {
+  if constexpr (HandlerGroup::all_threads_poll()) {
+    if (ending.failure_bits() != 0) detail::note_failure(shared_->verdict, ending.handled());
   }
-  if (polls()) {
-    const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
-    const uint32_t sends_none = materialize(!(answers_host & (k * data_bytes_a_packet < bytes)));
-    Memory::store_if((sends_none | exceptional_or_failed) == 0, replies_.slot()[k], first);
+  if (HandlerGroup::rank() == 0) shared_->response_bytes = ending.response_bytes();
+  HandlerGroup::sync();
+  if constexpr (any_rolls_back<Actors...>) {
+    if (shared_->verdict.status != Status::ok) restore_state(expected_.rollback_bytes, expected_.state);
   }
-  if ((!exceptional) & answers_host) {
-    if (polls()) {
-      replies_.store_rest(request(), response_, response_bytes);
-      advance_replies();
-    }
-    ++report_.answered;
-  } else if (exceptional) {
-    if constexpr (HandlerGroup::all_threads_poll()) {
-      if (!ok) detail::note_failure(shared_->verdict, ending.handled());
-    }
-    if (HandlerGroup::rank() == 0) shared_->response_bytes = response_bytes;
-    HandlerGroup::sync();
-    return Handling::exceptional;
-  } else if (rights().asks && is_ask) {
-    end_ask_without_host_reply(response_bytes);
-  } else {
-    count_tell(true);
-  }
+}
+// Counts the message as processed and clears its response.
+template <class... Actors>
+GYRE_DEVICE_INLINE void Worker<Actors...>::finish_fast(uint32_t response_bytes) {
   report_.meter().processed(expected_.counts, ticks_since_found(), HandlerGroup::rank() == 0);
   if (polls()) {
     clear(PollGroup{}, response_, response_bytes);
     PollGroup::sync();
   }
-  return Handling::done;
+}
+// In a set that sends, after what the handler staged was sent: answers a message that ended well.
+// @param first  the calling thread's first packet of the reply to the host
+template <class... Actors>
+GYRE_DEVICE_INLINE void Worker<Actors...>::answer_fast(const NotedEnding& noted, Packet first) {
+  const bool is_ask = head().flags() != 0;
+  bool answers_host = is_ask;  // by the response that the handler built
+  if constexpr (rights().asks) answers_host = answers_now(is_ask) && !is_mail();
+  if (answers_host) {
+    if (polls()) {
+      // A message to the host took the slot, and perhaps the lap, that the packet was made for.
+      if constexpr (rights().tells_host) first = replies_.packet(reply_place(), noted.bytes);
+      const uint32_t bytes = uint32_t(sizeof(Envelope)) + noted.bytes, k = PollGroup::rank();
+      Memory::store_if(k * data_bytes_a_packet < bytes, replies_.slot()[k], first);
+      replies_.store_rest(request(), response_, noted.bytes);
+      advance_replies();
+    }
+    ++report_.answered;
+  } else if (rights().asks && is_ask) {
+    end_ask_without_host_reply(noted.bytes);
+  } else {
+    count_tell(true);
+  }
+  finish_fast(noted.bytes);
 }
 
 // Of an ask that ended well: answers it if it is an actor's, unless that comes later.

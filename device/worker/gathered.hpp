@@ -93,7 +93,7 @@ GYRE_DEVICE void Worker<Actors...>::conclude_gathered(const Gathered& gathered, 
       }
       HandlerGroup::sync();
       response_ = gathered.reply(n);
-      conclude(gathered.request(n), bytes, false);
+      conclude<Concluded::with_others_of_host>(gathered.request(n), bytes, false);
       response_ = responses_;
     }
     advance();

@@ -243,7 +243,7 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::handle_mail_together() {
         shared_->batch_verdicts[n] = MessageVerdict{};
       }
       PollGroup::sync();
-      conclude(mail_.message(n), 0, false);
+      conclude<Concluded::with_others_of_actors>(mail_.message(n), 0, false);
     }
     if (any_created) forget_all_expected();
     mail_.finish_gathered(count);
@@ -299,6 +299,42 @@ GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
   if constexpr (rights().asks) {
     mail_.opened = context.opened();
     mail_.deferred = context.is_deferred();
+  }
+}
+// handle_message(), but for the first and the last step. What handlers staged is sent in one place: that is
+// much of the machine code.
+template <class... Actors>
+GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
+  NotedEnding noted;
+  Packet first{};
+  bool response_in_block = false;
+  Handling handling = Handling::none;
+  if (may_be_fast) handling = call_on_fast_path(noted);
+  const bool on_fast_path = handling == Handling::done;
+  if (on_fast_path) {
+    const ReplyPlace place = reply_place();
+    const uint32_t failed = vote(noted);
+    first = replies_.packet(place, noted.bytes);  // beside what decides whether it is sent
+    if (assert_warp_uniform((load_here(&shared_->verdict.exceptional) | failed) != 0)) {
+      note_exceptional(noted);
+      handling = Handling::exceptional;
+    }
+  } else {
+    handling = handle_special(response_in_block);
+  }
+  const bool exceptional = handling == Handling::exceptional;
+  Status status = Status::ok;
+  if (exceptional) {
+    begin_conclusion(request(), response_in_block);
+    status = shared_->verdict.status;
+    if constexpr (rights().sends_large) settle_bodies(status, request());
+  }
+  send_staged(status);
+  if (exceptional) {
+    end_conclusion<Concluded::alone>(request(), shared_->response_bytes, response_in_block);
+    if constexpr (rights().sends_large) end_bodies_in_hand();
+  } else if (on_fast_path) {
+    answer_fast(noted, first);
   }
 }
 // Sends what the handler staged, or discards it where its message ends in an error. After a barrier; every

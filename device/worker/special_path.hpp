@@ -16,14 +16,16 @@ struct Worker<Actors...>::Bodies {
   bool response_in_block;
 };
 
+// @param response_in_block  set to whether the response lies in a block of the arena or in the pool
+// @returns exceptional: conclude() ends the message; or done
 template <class... Actors>
-GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
+GYRE_DEVICE_INLINE Handling Worker<Actors...>::handle_special(bool& response_in_block) {
   const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
   const bool is_control = (envelope.flags & envelope_flags::control) != 0;
   if (is_control && !reads_actors(envelope.message_type)) {
     answer_control(envelope);
     HandlerGroup::sync();
-    return;
+    return Handling::done;
   }
   if (HandlerGroup::rank() == 0) {
     shared_->verdict.exceptional = 1;
@@ -88,8 +90,8 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_special() {
   if constexpr (any_rolls_back<Actors...>) {
     if (bytes_to_roll_back != 0 && verdict.status != Status::ok) roll_back(bytes_to_roll_back);
   }
-  conclude(request(), shared_->response_bytes, bodies.response_in_block);
-  if constexpr (rights().sends_large) end_bodies_in_hand();
+  response_in_block = bodies.response_in_block;
+  return Handling::exceptional;
 }
 
 // Decides whether the message gets a handler, and of which actor. One thread.
@@ -200,13 +202,19 @@ GYRE_DEVICE void Worker<Actors...>::roll_back(uint32_t bytes) const {
   HandlerGroup::sync();
 }
 
-// Ends a message by its verdict: counts it, answers it or logs it, and clears what it used. Call after a
-// barrier.
+// Ends a message by its verdict, which is ended with it. Call after a barrier.
 // @param request  the message in hand, or one of its batch
 template <class... Actors>
+template <typename Worker<Actors...>::Concluded handled>
 GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uint32_t response_bytes,
                                                     bool response_in_block) {
-  const Envelope envelope = *reinterpret_cast<const Envelope*>(request);
+  begin_conclusion(request, response_in_block);
+  end_conclusion<handled>(request, response_bytes, response_in_block);
+}
+// Orders what the handler did before what is sent; counts and removes actors.
+template <class... Actors>
+GYRE_DEVICE_INLINE void Worker<Actors...>::begin_conclusion(const uint32_t* request, bool response_in_block) {
+  const Envelope& envelope = *reinterpret_cast<const Envelope*>(request);
   const MessageVerdict& verdict = shared_->verdict;
   // Orders what any thread wrote to the arena or to buffers, and what it read of the arena, before the
   // packets and the credit that the polling threads store: once the host sees these it may use that memory
@@ -226,30 +234,42 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
   }
   if (verdict.new_actor != 0 && HandlerGroup::rank() == 0)
     report_.meter().add(envelope.actor_type, &HandlerCounts::Actors::created, 1);
+}
+// Counts the message, answers or logs it, and clears what it used.
+template <class... Actors>
+template <typename Worker<Actors...>::Concluded handled>
+GYRE_DEVICE_INLINE void Worker<Actors...>::end_conclusion(const uint32_t* request, uint32_t response_bytes,
+                                                          bool response_in_block) {
+  constexpr bool alone = handled == Concluded::alone;
+  const bool of_actor = alone ? is_mail() : handled == Concluded::with_others_of_actors;
+  const Envelope envelope = *reinterpret_cast<const Envelope*>(request);
+  const MessageVerdict& verdict = shared_->verdict;
   [[maybe_unused]] const bool is_gone = verdict.remove_actor != 0;
   const Status status = verdict.status;
-  const bool is_ask = (envelope.flags & envelope_flags::ask) != 0;
-  if constexpr (rights().sends) {
-    if constexpr (rights().sends_large) settle_bodies(status, request);
-    send_staged(status);
-  }
+  // Asks of actors are handled alone.
+  const bool is_ask =
+      handled != Concluded::with_others_of_actors && (envelope.flags & envelope_flags::ask) != 0;
   if (HandlerGroup::rank() == 0) {
     HandlerCounts* const counts = counts_of(head().types());
     if (status == Status::ok) {
       report_.meter().processed(counts, ticks_since_found(), true);
     } else {
-      report_.meter().failed(counts, status, is_ask || is_mail());
+      report_.meter().failed(counts, status, is_ask || of_actor);
     }
   }
   bool answers = is_ask;  // by the response that the handler built
-  if constexpr (rights().asks) answers = answers_now(is_ask);
+  if constexpr (rights().asks && alone) answers = answers_now(is_ask);
   if (assert_warp_uniform(answers)) {
-    answer(envelope, response_bytes, response_in_block);
+    if (rights().sends && of_actor) {
+      answer_actor(envelope, response_bytes);
+    } else {
+      answer_host(envelope, response_bytes, response_in_block);
+    }
   } else if (rights().asks && is_ask) {
     count_deferred();
   } else {
     count_tell(status == Status::ok);
-    if (status != Status::ok && !is_mail() && HandlerGroup::rank() == 0) {
+    if (status != Status::ok && !of_actor && HandlerGroup::rank() == 0) {
       report_.log_failed_tell(verdict, envelope, request, requests_.ticket());
     }
   }
@@ -275,30 +295,27 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::conclude(const uint32_t* request, uin
 }
 
 template <class... Actors>
-GYRE_DEVICE_INLINE void Worker<Actors...>::answer(const Envelope& envelope, uint32_t response_bytes,
-                                                  bool response_in_block) {
+GYRE_DEVICE_INLINE void Worker<Actors...>::answer_host(const Envelope& envelope, uint32_t response_bytes,
+                                                       bool response_in_block) {
   const MessageVerdict& verdict = shared_->verdict;
   void* const body = response_ + envelope_words;
-  if constexpr (rights().sends) {
-    if (is_mail()) return answer_actor(envelope, response_bytes);
-  }
-  if (verdict.status != Status::ok) {
-    ++report_.error_replies;
+  const bool ok = verdict.status == Status::ok;
+  ++(ok ? report_.answered : report_.error_replies);
+  uint8_t flags = 0;
+  if (!ok) {
     if (HandlerGroup::rank() == 0) {
       *static_cast<ErrorBody*>(body) = {verdict.status, verdict.detail, verdict.where};
     }
-    reply(envelope, envelope_flags::error, sizeof(ErrorBody));
+    flags = envelope_flags::error;
+    response_bytes = sizeof(ErrorBody);
   } else if (response_in_block) {
-    ++report_.answered;
     if (HandlerGroup::rank() == 0) *static_cast<OutOfLineReply*>(body) = {response_bytes, 0};
-    reply(envelope, envelope_flags::reply_in_block, sizeof(OutOfLineReply));
-  } else {
-    ++report_.answered;
-    reply(envelope, 0, response_bytes);
+    flags = envelope_flags::reply_in_block;
+    response_bytes = sizeof(OutOfLineReply);
   }
+  reply(envelope, flags, response_bytes);
 }
 
-// answer() to an ask of an actor.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::answer_actor([[maybe_unused]] const Envelope& asked,
                                                  [[maybe_unused]] uint32_t response_bytes) {

@@ -512,14 +512,15 @@ class Worker {
   // @param may_be_fast  the message may take the fast path; after all it may still end in the special path
   GYRE_DEVICE_INLINE void handle_message(bool may_be_fast) {
     if (takes_batches() && !is_mail() && may_be_fast && handle_gathered()) return;
-    Handling handling = Handling::none;
-    if (may_be_fast) handling = handle_on_fast_path();
-    if (handling == Handling::none) handle_special();
-    if (handling == Handling::exceptional) {
-      if constexpr (any_rolls_back<Actors...>) {
-        if (shared_->verdict.status != Status::ok) restore_state(expected_.rollback_bytes, expected_.state);
-      }
-      conclude(request(), shared_->response_bytes, false);
+    if constexpr (rights().sends) {
+      handle_and_send(may_be_fast);
+    } else {
+      Handling handling = Handling::none;
+      bool response_in_block = false;
+      if (may_be_fast) handling = handle_on_fast_path();
+      if (handling == Handling::none) handling = handle_special(response_in_block);
+      if (handling == Handling::exceptional)
+        conclude<Concluded::alone>(request(), shared_->response_bytes, response_in_block);
     }
     actor_found_ = false;
     if constexpr (rights().asks) mail_.deferred = false;
@@ -553,6 +554,7 @@ class Worker {
   GYRE_DEVICE void name_last_words_if_stale();
   GYRE_DEVICE void name_several_if_stale(uint32_t types);
   GYRE_DEVICE void note_staged(const HandlerContext& context);
+  GYRE_DEVICE_INLINE void handle_and_send(bool may_be_fast);
   GYRE_DEVICE_INLINE void send_staged(Status status);
   GYRE_DEVICE void update_host_room();
   GYRE_DEVICE void send_staged_to_host();
@@ -584,8 +586,15 @@ class Worker {
   GYRE_DEVICE void forget_expected();
   GYRE_DEVICE void forget_all_expected();
   GYRE_DEVICE_INLINE Handling handle_on_fast_path();
+  GYRE_DEVICE_INLINE Handling call_on_fast_path(NotedEnding& noted);
+  GYRE_DEVICE_INLINE ReplyPlace reply_place() const;
+  GYRE_DEVICE_INLINE Handling conclude_fast(const Ending& ending);
   template <class EndingType>
-  GYRE_DEVICE_INLINE Handling conclude_fast(const EndingType& ending);
+  GYRE_DEVICE_INLINE uint32_t vote(const EndingType& ending);
+  template <class EndingType>
+  GYRE_DEVICE_INLINE void note_exceptional(const EndingType& ending);
+  GYRE_DEVICE_INLINE void answer_fast(const NotedEnding& noted, Packet first);
+  GYRE_DEVICE_INLINE void finish_fast(uint32_t response_bytes);
   GYRE_DEVICE void end_ask_without_host_reply(uint32_t response_bytes);
   template <class Group>
   GYRE_DEVICE static void clear(const Group& group, uint32_t* response, uint32_t body_bytes);
@@ -603,7 +612,9 @@ class Worker {
 
   // ---- special_path.hpp
   struct Bodies;
-  GYRE_DEVICE_INLINE void handle_special();
+  // How the message was handled that conclude() ends: alone, or with others, by handlers that cannot send.
+  enum class Concluded { alone, with_others_of_host, with_others_of_actors };
+  GYRE_DEVICE_INLINE Handling handle_special(bool& response_in_block);
   GYRE_DEVICE void refuse_or_find_actor(const Envelope& envelope);
   GYRE_DEVICE uint32_t lateness_us(const Envelope& envelope) const;
   GYRE_DEVICE bool find_bodies(const Envelope& envelope, Bodies& bodies);
@@ -611,8 +622,14 @@ class Worker {
   GYRE_DEVICE void save_state(uint32_t bytes, const void* state) const;
   GYRE_DEVICE void restore_state(uint32_t bytes, void* state) const;
   GYRE_DEVICE void roll_back(uint32_t bytes) const;
+  template <Concluded handled>
   GYRE_DEVICE_INLINE void conclude(const uint32_t* request, uint32_t response_bytes, bool response_in_block);
-  GYRE_DEVICE_INLINE void answer(const Envelope& envelope, uint32_t response_bytes, bool response_in_block);
+  GYRE_DEVICE_INLINE void begin_conclusion(const uint32_t* request, bool response_in_block);
+  template <Concluded handled>
+  GYRE_DEVICE_INLINE void end_conclusion(const uint32_t* request, uint32_t response_bytes,
+                                         bool response_in_block);
+  GYRE_DEVICE_INLINE void answer_host(const Envelope& envelope, uint32_t response_bytes,
+                                      bool response_in_block);
   GYRE_DEVICE void answer_actor(const Envelope& asked, uint32_t response_bytes);
   GYRE_DEVICE_INLINE void answer_control(const Envelope& envelope);
   GYRE_DEVICE_INLINE void reply(const Envelope& asked, uint8_t flags, uint32_t body_bytes);
