@@ -48,101 +48,40 @@ GYRE_DEVICE constexpr bool is_lifecycle(uint32_t message_type) {
   return message_type == lifecycle_message::start || message_type == lifecycle_message::stop;
 }
 
-// Finds the actor in its table or creates it; the actor's hooks are called later, by the group. One thread.
-// @tparam asks         an actor of the set asks: replies come, for the incarnation in Envelope::correlation
-// @tparam sets_timers  an actor of the set sets timers: messages come that create no actor
-// @tparam lists_keys   an actor of the set broadcasts: see ActorTableLayout
-template <class Actor, bool asks, bool sets_timers, bool lists_keys>
-GYRE_DEVICE void find_or_create_in(ActorTable table, uint32_t capacity, const Envelope& envelope,
-                                   MessageVerdict& verdict) {
-  const uint32_t message_type = envelope.message_type;
-  if constexpr (asks) {
-    if (message_type == call_message::reply && (envelope.flags & envelope_flags::to_asker) != 0) {
-      verdict.state = table.find(envelope.key);
-      if (verdict.state == nullptr || table.incarnation_of(envelope.key) != uint32_t(envelope.correlation))
-        verdict.refused = Status::no_such_actor;
-      return;
+// The table of one type, and what finding or creating an actor in it must know of the type.
+struct TableOfType {
+  uint32_t actor_type;
+  uint8_t* memory = nullptr;  // null: the type has no table, or there is no such type
+  ActorTableLayout layout{};
+  uint32_t bytes = 0;  // of an actor
+  uint32_t handled_messages = 0;
+  bool created_by_message = false;
+  GYRE_DEVICE explicit TableOfType(uint32_t type) : actor_type(type) {}
+  template <class Actor>
+  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& of_type, uint8_t* table) {
+    if constexpr (state_bytes<Actor>() != 0) {
+      if (n != actor_type) return;
+      memory = table;
+      layout = of_type;
+      bytes = sizeof(Actor);
+      handled_messages = count_of(gyre::HandlesOf<Actor>{});
+      created_by_message = detail::created_by_message<Actor>();
     }
   }
-  if (message_type >= count_of(gyre::HandlesOf<Actor>{}) && !is_lifecycle(message_type)) {
-    verdict.refused = Status::unknown_message;
-    return;
-  }
-  verdict.state = table.find(envelope.key);
-  if (verdict.state != nullptr) return;
-  bool creates = message_type == lifecycle_message::start ||
-                 (message_type != lifecycle_message::stop && created_by_message<Actor>());
-  if constexpr (sets_timers) creates = creates && (envelope.flags & envelope_flags::timer) == 0;
-  if (!creates) {
-    verdict.refused = Status::no_such_actor;
-    return;
-  }
-  verdict.state = table.insert<asks, lists_keys>(envelope.key);
-  if (verdict.state == nullptr) {
-    verdict.refused = Status::actor_table_full;
-    verdict.detail = capacity;
-    return;
-  }
-  new (verdict.state) Actor{};
-  verdict.new_actor = 1;
+  GYRE_DEVICE ActorTable table() const { return ActorTable(memory, layout); }
+};
+template <class... Actors>
+GYRE_DEVICE TableOfType table_of(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
+                                 uint32_t actor_type) {
+  TableOfType of_type(actor_type);
+  visit_tables(actors, memory, tables, of_type);
+  return of_type;
 }
-
-template <bool asks, bool sets_timers, bool lists_keys>
-struct FindOrCreate {
-  const Envelope& envelope;
-  MessageVerdict& verdict;
+struct ConstructActor {
+  void* state;
   template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0) {
-      if (n == envelope.actor_type) {
-        find_or_create_in<Actor, asks, sets_timers, lists_keys>(ActorTable(table, layout), layout.capacity,
-                                                                envelope, verdict);
-      }
-    }
-  }
-};
-struct IncarnationOf {
-  uint32_t actor_type;
-  uint64_t key;
-  uint32_t found = 0;
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0) {
-      if (n == actor_type) found = ActorTable(table, layout).incarnation_of(key);
-    }
-  }
-};
-// Of the places of one type's table: see ActorTable::find_at().
-struct PlacesOf {
-  uint32_t actor_type;
-  uint32_t places = 0;
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0) {
-      if (n == actor_type) places = ActorTable(table, layout).places();
-    }
-  }
-};
-struct FindAt {
-  uint32_t actor_type, place;
-  uint64_t& key;
-  bool found = false;
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0) {
-      if (n == actor_type) found = ActorTable(table, layout).find_at(place, key);
-    }
-  }
-};
-struct Remove {
-  uint32_t actor_type;
-  uint64_t key;
-  bool removed = false;
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0) {
-      if (n == actor_type) removed = ActorTable(table, layout).erase(key);
-    }
+  GYRE_DEVICE void operator()(ActorType<Actor>) const {
+    new (state) Actor{};
   }
 };
 template <class Visit>
@@ -164,46 +103,53 @@ struct VisitActorsToStop {
     }
   }
 };
-// Finds the actors of several messages, one a thread; those that are not there are created one after the
-// other.
-template <bool asks, bool lists_keys>
-struct FindOrCreateEach {
-  bool has_one;
-  const Envelope& envelope;
-  MessageVerdict& verdict;
-  uint32_t actor_type;  // of all
-  void* state = nullptr;
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& layout, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0 && side_by_side<Actor>() != SideBySide::none) {
-      if (n != actor_type) return;
-      const ActorTable actors(table, layout);
-      if (has_one) state = actors.find(envelope.key);
-      for (uint32_t left = PollGroup::ballot(has_one && state == nullptr); left != 0; left &= left - 1) {
-        if (PollGroup::rank() == lowest_bit(left)) {
-          find_or_create_in<Actor, asks, false, lists_keys>(actors, layout.capacity, envelope, verdict);
-          state = verdict.state;
-        }
-        PollGroup::sync();
-      }
-    }
-  }
-};
 }  // namespace detail
 
-/// Finds the actor that a message is for, or creates it: sets `verdict.state`, or `verdict.refused`. One
-/// thread.
+/// Finds the actor that a message is for, or creates it: sets `verdict.state`, or `verdict.refused`; the
+/// actor's hooks are called later, by the group. One thread.
 /// @param tables  the worker's
 template <class... Actors>
 GYRE_DEVICE void find_or_create(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
                                 const Envelope& envelope, MessageVerdict& verdict) {
+  constexpr Rights rights = rights_of_any<Actors...>();
+  const uint32_t message_type = envelope.message_type;
   if (envelope.actor_type >= sizeof...(Actors)) {
     verdict.refused = Status::unknown_actor;
     return;
   }
-  visit_tables(actors, memory, tables,
-               detail::FindOrCreate<rights_of_any<Actors...>().asks, rights_of_any<Actors...>().sets_timers,
-                                    rights_of_any<Actors...>().sends_to_many>{envelope, verdict});
+  const detail::TableOfType of_type = detail::table_of(actors, memory, tables, envelope.actor_type);
+  if (of_type.memory == nullptr) return;
+  ActorTable table = of_type.table();
+  if constexpr (rights.asks) {
+    if (message_type == call_message::reply && (envelope.flags & envelope_flags::to_asker) != 0) {
+      verdict.state = table.find(envelope.key, uint32_t(envelope.correlation));
+      if (verdict.state == nullptr) verdict.refused = Status::no_such_actor;
+      return;
+    }
+  }
+  if (message_type >= of_type.handled_messages && !detail::is_lifecycle(message_type)) {
+    verdict.refused = Status::unknown_message;
+    return;
+  }
+  verdict.state = table.find(envelope.key);
+  if (verdict.state != nullptr) return;
+  bool creates = message_type == lifecycle_message::start ||
+                 (message_type != lifecycle_message::stop && of_type.created_by_message);
+  // A timer's message creates none.
+  if constexpr (rights.sets_timers) creates = creates && (envelope.flags & envelope_flags::timer) == 0;
+  if (!creates) {
+    verdict.refused = Status::no_such_actor;
+    return;
+  }
+  // Replies come for an incarnation; messages to all actors of a type need its keys.
+  verdict.state = table.template insert<rights.asks, rights.sends_to_many>(envelope.key);
+  if (verdict.state == nullptr) {
+    verdict.refused = Status::actor_table_full;
+    verdict.detail = of_type.layout.capacity;
+    return;
+  }
+  visit_actor(actors, envelope.actor_type, detail::ConstructActor{verdict.state});
+  verdict.new_actor = 1;
 }
 
 /// Returns which incarnation of that actor there is: see ActorTable::incarnation_of(); 0 for a type without
@@ -211,36 +157,32 @@ GYRE_DEVICE void find_or_create(ActorList<Actors...> actors, const EngineMemory&
 template <class... Actors>
 GYRE_DEVICE uint32_t incarnation_of(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
                                     uint32_t actor_type, uint64_t key) {
-  detail::IncarnationOf visit{actor_type, key};
-  visit_tables(actors, memory, tables, visit);
-  return visit.found;
+  const detail::TableOfType of_type = detail::table_of(actors, memory, tables, actor_type);
+  return of_type.memory == nullptr ? 0 : of_type.table().incarnation_of(key);
 }
 
 /// Returns how many places the table of that type has for find_actor_at(); 0 for a type without a table.
 template <class... Actors>
 GYRE_DEVICE uint32_t places_of(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
                                uint32_t actor_type) {
-  detail::PlacesOf visit{actor_type};
-  visit_tables(actors, memory, tables, visit);
-  return visit.places;
+  const detail::TableOfType of_type = detail::table_of(actors, memory, tables, actor_type);
+  return of_type.memory == nullptr ? 0 : of_type.table().places();
 }
 /// Returns ActorTable::find_at() for the table of that type. Any thread; no other one changes the table.
 /// @param key  set to the actor's key
 template <class... Actors>
 GYRE_DEVICE bool find_actor_at(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
                                uint32_t actor_type, uint32_t place, uint64_t& key) {
-  detail::FindAt visit{actor_type, place, key};
-  visit_tables(actors, memory, tables, visit);
-  return visit.found;
+  const detail::TableOfType of_type = detail::table_of(actors, memory, tables, actor_type);
+  return of_type.memory != nullptr && of_type.table().find_at(place, key);
 }
 
 /// Removes an actor from its table; returns whether it was there. One thread.
 template <class... Actors>
 GYRE_DEVICE bool remove(ActorList<Actors...> actors, const EngineMemory& memory, uint8_t* tables,
                         uint32_t actor_type, uint64_t key) {
-  detail::Remove visit{actor_type, key};
-  visit_tables(actors, memory, tables, visit);
-  return visit.removed;
+  const detail::TableOfType of_type = detail::table_of(actors, memory, tables, actor_type);
+  return of_type.memory != nullptr && of_type.table().erase(key);
 }
 
 /// Calls `visit(actor, key, actor_type)` for each actor whose type has an on_stop. By the whole handler
@@ -251,15 +193,23 @@ GYRE_DEVICE void for_each_to_stop(ActorList<Actors...> actors, const EngineMemor
   visit_tables(actors, memory, tables, detail::VisitActorsToStop<Visit>{visit});
 }
 
-/// find_or_create() for one message of each thread that has one, all to actors of one type. By a warp.
+/// find_or_create() for one message of each thread that has one, all to actors of one type: those that are
+/// not there are created one after the other. By a warp.
 /// @returns the state of the thread's actor; null where its type has none, or `verdict` refuses it
 template <class... Actors>
 GYRE_DEVICE void* find_or_create_each(ActorList<Actors...> actors, const EngineMemory& memory,
                                       uint8_t* tables, uint32_t actor_type, bool has_one,
                                       const Envelope& envelope, MessageVerdict& verdict) {
-  detail::FindOrCreateEach<rights_of_any<Actors...>().asks, rights_of_any<Actors...>().sends_to_many> visit{
-      has_one, envelope, verdict, actor_type};
-  visit_tables(actors, memory, tables, visit);
-  return visit.state;
+  const detail::TableOfType of_type = detail::table_of(actors, memory, tables, actor_type);
+  if (of_type.memory == nullptr) return nullptr;
+  void* state = has_one ? of_type.table().find(envelope.key) : nullptr;
+  for (uint32_t left = PollGroup::ballot(has_one && state == nullptr); left != 0; left &= left - 1) {
+    if (PollGroup::rank() == detail::lowest_bit(left)) {
+      find_or_create(actors, memory, tables, envelope, verdict);
+      state = verdict.state;
+    }
+    PollGroup::sync();
+  }
+  return state;
 }
 }  // namespace gyre

@@ -6,22 +6,6 @@
 namespace gyre {
 
 namespace detail {
-// The table of one actor type in one worker.
-struct FindTable {
-  uint32_t actor_type;
-  uint8_t* memory = nullptr;  // null: there is no such type, or it has no table
-  ActorTableLayout layout{};
-  uint32_t bytes = 0;  // of the actor's C++ type: layout.state_bytes is that, rounded up
-  template <class Actor>
-  GYRE_DEVICE void operator()(ActorType<Actor>, uint32_t n, const ActorTableLayout& of_type, uint8_t* table) {
-    if constexpr (state_bytes<Actor>() != 0) {
-      if (n != actor_type) return;
-      memory = table;
-      layout = of_type;
-      bytes = sizeof(Actor);
-    }
-  }
-};
 // What states and slots are copied by.
 struct alignas(16) CopiedChunk {
   uint64_t words[2];
@@ -39,23 +23,22 @@ template <class... Actors>
 GYRE_DEVICE_NOINLINE Handled read_actors(ActorList<Actors...> actors, const EngineMemory& memory,
                                          uint8_t* tables, const Envelope& envelope, void*& found,
                                          void* response, uint32_t capacity) {
-  detail::FindTable table{envelope.actor_type};
-  visit_tables(actors, memory, tables, table);
-  const ActorTable of_type(table.memory, table.layout);
+  const detail::TableOfType of_type = detail::table_of(actors, memory, tables, envelope.actor_type);
+  const ActorTable table = of_type.table();
   const bool reads_state = envelope.message_type == uint16_t(Control::read_state);
   if (HandlerGroup::rank() == 0) {
-    void* from = table.memory;
+    void* from = of_type.memory;
     if (from != nullptr)
-      from = reads_state ? of_type.find(envelope.key) : table.memory + table.layout.slots_offset();
+      from = reads_state ? table.find(envelope.key) : of_type.memory + of_type.layout.slots_offset();
     found = from;
   }
   HandlerGroup::sync();
   const auto* const chunks = static_cast<const detail::CopiedChunk*>(found);
   constexpr uint32_t not_to_be_read = 1;  // see ErrorBody
   if (chunks == nullptr) return {Status::no_such_actor, not_to_be_read, 0, 0};
-  const uint32_t slots = table.layout.slots();
+  const uint32_t slots = of_type.layout.slots();
   const SlotRange range = SlotRange::of(envelope.key);
-  uint32_t first = 0, count = table.layout.state_bytes / uint32_t(sizeof(detail::CopiedChunk)), end = count;
+  uint32_t first = 0, count = of_type.layout.state_bytes / uint32_t(sizeof(detail::CopiedChunk)), end = count;
   if (!reads_state) {
     first = range.first < slots ? range.first : 0;
     count = range.count < slots ? range.count : slots;
@@ -71,7 +54,7 @@ GYRE_DEVICE_NOINLINE Handled read_actors(ActorList<Actors...> actors, const Engi
   }
   const uint32_t bytes = count * uint32_t(sizeof(detail::CopiedChunk));
   if (HandlerGroup::rank() == 0) {
-    *static_cast<ActorsRead*>(response) = {reads_state ? table.bytes : bytes, slots, of_type.living(), 0};
+    *static_cast<ActorsRead*>(response) = {reads_state ? of_type.bytes : bytes, slots, table.living(), 0};
   }
   return {Status::ok, 0, 0, uint32_t(sizeof(ActorsRead)) + bytes};
 }

@@ -113,8 +113,13 @@ class ActorTable {
 
   /// The state of the actor with that key; null if there is none.
   GYRE_DEVICE void* find(uint64_t key) const {
-    const uint32_t at = slot_of(key);
-    return slots()[at].state == 0 ? nullptr : state(slots()[at].state - 1);
+    const Slot& slot = slots()[slot_of(key)];
+    return slot.state == 0 ? nullptr : state(slot.state - 1);
+  }
+  /// The same of that incarnation of the actor alone.
+  GYRE_DEVICE void* find(uint64_t key, uint32_t incarnation) const {
+    const Slot& slot = slots()[slot_of(key)];
+    return slot.state == 0 || slot.incarnation != incarnation ? nullptr : state(slot.state - 1);
   }
   /// Room for the state of an actor that find does not find, of any content; null if there is no more.
   /// @tparam counts_incarnations  incarnation_of() is used
