@@ -122,9 +122,10 @@ struct Mailboxes {
   using Word32 = typename Memory::Word32;
 
   WorkerRings<Memory> rings;
-  Word32* limits;      ///< limits[producer * workers + consumer]; 0 until it is raised for the first time
-  uint32_t workers;    ///< how many there are
-  uint32_t allowance;  ///< what each producer is granted at first, at least 1: workers * allowance <= slots
+  Word32* limits;    ///< limits[producer * workers + consumer]; 0 until it is raised for the first time
+  uint32_t workers;  ///< how many there are
+  /// What each producer is granted at first, from 1 to 1,024: workers * allowance <= slots.
+  uint32_t allowance;
 
   GYRE_DEVICE Word32& limit(uint32_t producer, uint32_t consumer) const {
     return limits[uint64_t(producer) * workers + consumer];
@@ -222,8 +223,8 @@ class MailboxConsumer {
   /// What it knows of one worker that sends to it. Counts wrap.
   struct Peer {
     uint32_t taken;  ///< messages taken
-    uint32_t given;  ///< the limit that it was given; at most taken + grant
-    uint32_t grant;  ///< slots that it holds
+    uint16_t left;   ///< messages that may come before its limit is raised again; at most `grant`
+    uint16_t grant;  ///< slots that it holds
   };
   /// No grant is larger than this: one pair shall not have all that is spare.
   enum : uint32_t { most_granted = 1024 };
@@ -240,7 +241,8 @@ class MailboxConsumer {
   template <class Group>
   GYRE_DEVICE void start(Group group) {
     const uint32_t workers = mailboxes_.workers, allowance = mailboxes_.allowance;
-    for (uint32_t k = group.rank(); k < workers; k += group.size()) peers_[k] = {0, allowance, allowance};
+    for (uint32_t k = group.rank(); k < workers; k += group.size())
+      peers_[k] = {0, uint16_t(allowance), uint16_t(allowance)};
     for (uint32_t k = group.rank(); k < owed_words(workers); k += group.size()) owed_[k] = 0;
     if (group.rank() == 0) *spare_ = mailboxes_.rings.shape.slots - workers * allowance;
     group.sync();
@@ -251,24 +253,25 @@ class MailboxConsumer {
   GYRE_DEVICE bool take(uint32_t from, uint32_t n) {
     Peer& peer = peers_[from];
     peer.taken += n;
-    return (peer.given - peer.taken) * 2 <= peer.grant;
+    peer.left -= uint16_t(n);
+    return peer.left * 2 <= peer.grant;
   }
   /// A message of `from` had to wait for room, and no other lies behind it: its grant grows, if there is
   /// something to spare. Not where others lie behind it: the consumer is the slower one then, and a larger
   /// grant would only let one producer take more of its time than others. Before take().
   GYRE_DEVICE void grow(uint32_t from) {
     Peer& peer = peers_[from];
-    if (peer.grant < most_granted) peer.grant += granted_more(peer.grant);
+    if (peer.grant < most_granted) peer.grant += uint16_t(granted_more(peer.grant));
   }
   GYRE_DEVICE void owe(uint32_t from) { detail::set_bits_in_group(owed_[from / 32], 1u << (from % 32)); }
   /// Raises the limit of `from`. All threads of the group have read the slots of what was taken, and met at a
   /// barrier since.
   GYRE_DEVICE void raise(uint32_t from) {
     Peer& peer = peers_[from];
-    if (peer.given == peer.taken) grow(from);
-    peer.given = peer.taken + peer.grant;
+    if (peer.left == 0) grow(from);
+    peer.left = peer.grant;
     // Pairs with the load in MailboxProducer::read_limit().
-    Memory::store_release(mailboxes_.limit(from, me_), peer.given);
+    Memory::store_release(mailboxes_.limit(from, me_), peer.taken + peer.grant);
   }
   /// Raises the limits of all that are owed one. Collective over `group`.
   template <class Group>

@@ -68,7 +68,7 @@ struct StagingLayout {
     return (shape.packets() * words_a_packet + 3) / 4 * 4;
   }
 
-  enum : uint32_t { flags_words = 12, most_mail_words = 4096, producer_words = 2, consumer_words = 3 };
+  enum : uint32_t { flags_words = 12, most_mail_words = 4096, producer_words = 2, consumer_words = 2 };
   enum : uint32_t {
     reply_words = 16,       ///< CallInHand
     error_words = 12,       ///< an error reply to an actor

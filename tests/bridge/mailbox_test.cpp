@@ -169,7 +169,7 @@ TEST_CASE("counts of messages pass 2^32") {
   BothSides producer(memories.mailboxes, 1), consumer(memories.mailboxes, 0);
   const uint32_t before = 0u - 3;
   producer.to[0] = {before, before + 2};
-  consumer.from[1] = {before, before + 2, 2};
+  consumer.from[1] = {before, 2, 2};
   memories.limits[2] = before + 2;
   pass(producer, consumer, 1, 0, 10);
   CHECK(producer.to[0].sent == 7);

@@ -102,7 +102,7 @@ struct MailboxModel : rl::test_suite<MailboxModel<deferred>, 3> {
       if (consumer.take(from, 1)) deferred ? consumer.owe(from) : consumer.raise(from);
       uint32_t held = spare;
       for (const auto& peer : peers) {
-        RL_ASSERT(peer.given - peer.taken <= peer.grant);
+        RL_ASSERT(peer.left <= peer.grant);
         held += peer.grant;
       }
       RL_ASSERT(held == slots && spare <= slots);
