@@ -22,6 +22,7 @@ class MessageMemory {
   GYRE_DEVICE constexpr MessageMemory(const RingShape& shape, bool is_warp, bool side_by_side,
                                       uint32_t most_gathered)
       : message_words_(message_words(shape)),
+        slot_words_((shape.packets() * words_a_packet + 3) / 4 * 4),
         side_by_side_(is_warp && side_by_side && shape.packets() <= most_packets),
         gathered_(shape.packets() <= most_packets && most_gathered != 0 ? most_gathered : 1),
         replies_(side_by_side_ ? most_side_by_side : gathered_) {}
@@ -39,10 +40,13 @@ class MessageMemory {
   GYRE_DEVICE constexpr uint32_t request_words() const {
     return polled_words() + (gathered_ - 1) * request_stride();
   }
-  /// From one reply to the next. With most slot sizes, eight threads that write 16 bytes each to replies of
+  /// From one reply to the next: what a slot holds. Eight threads that write 16 bytes each to replies of
   /// their own use different banks of shared memory.
-  GYRE_DEVICE constexpr uint32_t reply_stride() const { return message_words_ + (replies_ == 1 ? 0 : 4); }
-  GYRE_DEVICE constexpr uint32_t reply_words() const { return replies_ * reply_stride(); }
+  GYRE_DEVICE constexpr uint32_t reply_stride() const { return slot_words_ | 4; }
+  /// A warp reads as many words from the begin of the last one as from any message.
+  GYRE_DEVICE constexpr uint32_t reply_words() const {
+    return (replies_ - 1) * reply_stride() + message_words_;
+  }
   GYRE_DEVICE constexpr uint32_t words() const { return request_words() + reply_words(); }
 
  private:
@@ -51,6 +55,7 @@ class MessageMemory {
   static constexpr uint32_t side_by_side_words = PollWindow::most_loads * 32 * words_a_packet + 4;
 
   uint32_t message_words_;
+  uint32_t slot_words_;
   bool side_by_side_;
   uint32_t gathered_;
   uint32_t replies_;

@@ -61,9 +61,9 @@ slow=(--actors slow.hpp --types debugging::Slow --schema smooth.capnp --arch sm_
 sed 's/^struct Good {/&\n  static constexpr bool side_by_side = true;/' good.hpp >beside.hpp
 beside=(--actors beside.hpp --types debugging::Good --schema smooth.capnp --arch sm_90)
 run inspect "${beside[@]}" --keep kept_beside
-expect_in out '^  shared memory .* 14352 dynamic a block$'
+expect_in out '^  shared memory .* 14336 dynamic a block$'
 run inspect --program kept_beside
-expect_in out '^  shared memory .* 14352 dynamic a block$'
+expect_in out '^  shared memory .* 14336 dynamic a block$'
 run inspect --program kept_beside --slot-bytes 1024
 expect_in out '^  shared memory .* 26640 dynamic a block$'
 
