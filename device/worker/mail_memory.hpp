@@ -39,10 +39,10 @@ struct MailLayout {
   uint32_t body_chunks = 0;    ///< that all workers share: see BodyPool
   uint32_t body_bytes = 0;     ///< of each of those; a multiple of 128
 
-  /// A mailbox: slots for all that workers are granted, and as many again or fewer to spare.
+  /// A mailbox: slots for all that workers are granted, and half as many to spare, or more.
   GYRE_DEVICE constexpr RingShape shape() const {
     uint32_t slots = least_slots;
-    while (slots <= workers * allowance) slots *= 2;
+    while (slots < workers * allowance * 3 / 2) slots *= 2;
     return {slots, slot_bytes, 1};
   }
   GYRE_DEVICE static constexpr uint64_t rounded(uint64_t bytes) {
