@@ -24,8 +24,8 @@ namespace {
 
 using namespace savina;
 
-// Four blocks a multiprocessor.
-constexpr uint32_t workers_of_h100 = 4 * 132;
+// Eight blocks a multiprocessor: as many as its registers are enough for.
+constexpr uint32_t workers_of_h100 = 8 * 132;
 
 struct SavinaSettings {
   Options options;
@@ -312,7 +312,7 @@ void add_savina(tools::ProgramCommand app, std::function<int()>& chosen) {
   command.remove_option("--workers");
   command
       .add_option("--workers", settings->workers,
-                  fmt::format("workers of the CUDA engine (default: {}, four a multiprocessor of an H100); "
+                  fmt::format("workers of the CUDA engine (default: {}, eight a multiprocessor of an H100); "
                               "without a GPU as --cpu-workers",
                               workers_of_h100))
       .range(1u, 65535u)
