@@ -48,7 +48,7 @@ set(GYRE_DEVICE_HEADERS
   messages/wire.hpp messages/reader.hpp messages/builder.hpp messages/view.hpp
   bridge/chunk_pool.hpp bridge/group.hpp bridge/mailbox.hpp bridge/packet.hpp bridge/placement.hpp bridge/ring.hpp bridge/slot_pages.hpp bridge/handler_counts.hpp bridge/region.hpp
   device/address.hpp device/asking.hpp device/buffer.hpp device/context.hpp device/group_of_one.hpp device/matrix.hpp device/parallel.hpp device/platform.hpp device/pool.hpp device/protocol.hpp device/sending.hpp device/team_group.hpp device/timer.hpp device/topic.hpp
-  device/actor/call_handler.hpp device/actor/check.hpp device/actor/description.hpp device/actor/dispatch.hpp device/actor/ending.hpp device/actor/handlers.hpp device/actor/lookup.hpp device/actor/on_batch.hpp device/actor/on_reply.hpp device/actor/read_actors.hpp device/actor/receiver.hpp
+  device/actor/call_handler.hpp device/actor/check.hpp device/actor/description.hpp device/actor/dispatch.hpp device/actor/ending.hpp device/actor/handlers.hpp device/actor/lookup.hpp device/actor/on_batch.hpp device/actor/on_reply.hpp device/actor/read_actors.hpp device/actor/receiver.hpp device/actor/rights.hpp
   device/actor/stopwatch.hpp device/actor/table.hpp device/actor/working_memory.hpp
   device/compiler_steering.hpp device/read/command_watch.hpp device/read/inbound_ring.hpp device/read/local_slices.hpp
   device/read/match.hpp device/read/poll_delay.hpp device/read/poll_window.hpp device/read/request_head.hpp

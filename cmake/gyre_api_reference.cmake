@@ -18,7 +18,7 @@ set(public_headers
   runtime/nats/gateway.hpp runtime/nats/headers.hpp runtime/nats/options.hpp runtime/nats/subject.hpp
   # handlers
   device/context.hpp device/matrix.hpp device/parallel.hpp device/buffer.hpp device/actor/check.hpp device/actor/handlers.hpp device/actor/on_batch.hpp
-  device/actor/stopwatch.hpp device/pool.hpp device/protocol.hpp device/timer.hpp device/topic.hpp)
+  device/actor/rights.hpp device/actor/stopwatch.hpp device/pool.hpp device/protocol.hpp device/timer.hpp device/topic.hpp)
 set(GYRE_API_DIR ${PROJECT_BINARY_DIR}/api)
 list(TRANSFORM public_headers PREPEND "\"${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE GYRE_API_INPUT)
 list(TRANSFORM GYRE_API_INPUT APPEND "\"")

@@ -227,7 +227,7 @@ class AskingContext : public SendingContext {
   GYRE_DEVICE uint64_t keep_ask(OpenCall::Kind kind) {
     deferred_ = true;
     return open_call(kind, [this](OpenCall& call) {
-      if (staging_.layout.sends_large) {
+      if (staging_.layout.rights.sends_large) {
         *reinterpret_cast<KeptAsk*>(call.content) = asked();
       } else {  // the answer fits a slot
         *reinterpret_cast<Envelope*>(call.content) = asked().envelope;

@@ -74,15 +74,7 @@ bool is_type_name(std::string_view name) {
 }
 
 MailLayout mail_layout(const Options& options, const ActorSet& actors) {
-  const MailChunks chunks = options.mail_chunks();
-  return {options.workers,
-          options.slot_bytes,
-          chunks.spill,
-          actors.asks(),
-          actors.sets_timers(),
-          actors.sends_to_many(),
-          actors.sends_large() ? chunks.bodies : 0,
-          chunks.body_bytes};
+  return MailLayout::of(options.workers, options.slot_bytes, options.mail_chunks(), actors.rights());
 }
 
 }  // namespace
@@ -311,7 +303,7 @@ bool ActorSet::has_response(uint16_t actor_type, uint16_t message_type) const {
 uint64_t ActorSet::actor_bytes(uint32_t actors_per_worker) const {
   uint64_t bytes = 0;
   WorkingMemory working;
-  const bool lists_keys = sends_to_many();
+  const bool lists_keys = rights().sends_to_many;
   for (const ActorDescription& actor : description_) {
     if (__builtin_add_overflow(bytes, actor.table(actors_per_worker, lists_keys).bytes(), &bytes))
       return ~uint64_t(0);
@@ -325,31 +317,6 @@ uint32_t ActorSet::most_sent() const {
   uint32_t most = 0;
   for (const ActorDescription& actor : description_) most = std::max<uint32_t>(most, actor.most_sent);
   return most;
-}
-
-bool ActorSet::tells_host() const {
-  return std::any_of(description_.begin(), description_.end(),
-                     [](const ActorDescription& actor) { return actor.tells_host(); });
-}
-
-bool ActorSet::sets_timers() const {
-  return std::any_of(description_.begin(), description_.end(),
-                     [](const ActorDescription& actor) { return actor.sets_timers(); });
-}
-
-bool ActorSet::sends_to_many() const {
-  return std::any_of(description_.begin(), description_.end(),
-                     [](const ActorDescription& actor) { return actor.sends_to_many(); });
-}
-
-bool ActorSet::sends_large() const {
-  return std::any_of(description_.begin(), description_.end(),
-                     [](const ActorDescription& actor) { return actor.sends_large(); });
-}
-
-bool ActorSet::asks() const {
-  return std::any_of(description_.begin(), description_.end(),
-                     [](const ActorDescription& actor) { return actor.asks != 0; });
 }
 
 uint64_t ActorSet::mail_bytes(const Options& options) const {
@@ -381,7 +348,7 @@ std::string ActorSet::problems(const Options& options) const {
         "ask for no more than those\n",
         options.workers, uint32_t(MailHead::most_workers));
   }
-  if (tells_host() && told_slots(options.ring_shape()) == 0) {
+  if (rights().tells_host && told_slots(options.ring_shape()) == 0) {
     problems += fmt::format(
         "  --slots {}: a handler of these actors tells the host, and a quarter of the ring is kept for its "
         "messages; ask for 4 slots at least\n",

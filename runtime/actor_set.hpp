@@ -159,18 +159,8 @@ class ActorSet {
   /// Returns how many messages a handler of the set may send, at most; 0 if none sends, or if the handlers
   /// are not known yet.
   uint32_t most_sent() const;
-  /// Returns whether a handler of the set may ask other actors; false if the handlers are not known yet.
-  bool asks() const;
-  /// Returns whether a handler of the set may tell the host; false if the handlers are not known yet.
-  bool tells_host() const;
-  /// Returns whether a handler of the set may set timers; false if the handlers are not known yet.
-  bool sets_timers() const;
-  /// Returns whether a handler of the set may broadcast, publish and subscribe; false if the handlers are not
-  /// known yet.
-  bool sends_to_many() const;
-  /// Returns whether a handler of the set may send actors messages that do not fit a slot; false if the
-  /// handlers are not known yet.
-  bool sends_large() const;
+  /// Returns what handlers of the set may do; nothing if the handlers are not known yet.
+  Rights rights() const { return rights_of(description_); }
   /// Returns the bytes of all workers' mailboxes; 0 if no handler sends.
   uint64_t mail_bytes(const Options& options) const;
   /// Returns how many of these bytes, the last ones, the engine need not zero.

@@ -27,7 +27,7 @@ std::string_view name(WaitPolicy policy) { return name_in_table(policy); }
 
 MailChunks Options::mail_chunks() const {
   const uint64_t most = 1u << 31;
-  return {uint32_t(std::min(spill_bytes / MailLayout{workers, slot_bytes, 0}.chunk_bytes(), most)),
+  return {uint32_t(std::min(spill_bytes / MailLayout::of(workers, slot_bytes, {}, {}).chunk_bytes(), most)),
           uint32_t(std::min(body_pool_bytes / std::max(body_bytes, 1u), most)), body_bytes};
 }
 

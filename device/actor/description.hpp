@@ -12,7 +12,7 @@ struct ActorRecord {
   uint32_t max_per_worker;  ///< actors; ~0: as many as the launch allows
   uint32_t handlers;
   uint8_t side_by_side;           ///< SideBySide: which of its messages may be handled at once
-  uint8_t rights;                 ///< bits: what its handlers may do
+  uint8_t listed;                 ///< bits: the rights that its handlers' contexts list
   uint8_t most_sent;              ///< messages that one of its handlers may send; 0: none sends
   uint8_t reply_handlers;         ///< states of its asks: see AwaitsOf
   uint32_t rollback_bytes;        ///< of its state, put back where a message ends in an error; 0: it is not
@@ -22,12 +22,24 @@ struct ActorRecord {
   uint16_t most_in_batch;         ///< messages that a call of an on_batch() takes; 0: it has none
   uint32_t shared_scratch_bytes;  ///< of a block's shared memory, for one message
 
-  /// Bits of `rights`.
+  /// Bits of `listed`.
   enum : uint8_t { may_tell_host = 1, may_set_timers = 2, may_send_to_many = 4, may_send_large = 8 };
-  GYRE_DEVICE constexpr bool tells_host() const { return (rights & may_tell_host) != 0; }
-  GYRE_DEVICE constexpr bool sets_timers() const { return (rights & may_set_timers) != 0; }
-  GYRE_DEVICE constexpr bool sends_to_many() const { return (rights & may_send_to_many) != 0; }
-  GYRE_DEVICE constexpr bool sends_large() const { return (rights & may_send_large) != 0; }
+  /// Returns `listed` of a type with these rights.
+  GYRE_DEVICE static constexpr uint8_t bits_of(Rights rights) {
+    return uint8_t((rights.tells_host ? uint32_t(may_tell_host) : 0) |
+                   (rights.sets_timers ? uint32_t(may_set_timers) : 0) |
+                   (rights.sends_to_many ? uint32_t(may_send_to_many) : 0) |
+                   (rights.sends_large ? uint32_t(may_send_large) : 0));
+  }
+  /// Returns what handlers of the type may do.
+  GYRE_DEVICE constexpr Rights rights() const {
+    return {most_sent != 0,
+            asks != 0,
+            (listed & may_tell_host) != 0,
+            (listed & may_set_timers) != 0,
+            (listed & may_send_to_many) != 0,
+            (listed & may_send_large) != 0};
+  }
   /// HandlesSideBySide of the type.
   GYRE_DEVICE constexpr bool has_side_by_side() const { return SideBySide(side_by_side) == SideBySide::any; }
   /// The type's table in a worker, where the launch allows so many actors of each type.
@@ -54,7 +66,7 @@ struct DescriptionHeader {
 static_assert(sizeof(ActorRecord) == 32 && sizeof(DescriptionHeader) == 16 && sizeof(HandlerRecord) == 24,
               "a description lies alike on both sides");
 static_assert(offsetof(ActorRecord, max_per_worker) == 4 && offsetof(ActorRecord, handlers) == 8 &&
-                  offsetof(ActorRecord, side_by_side) == 12 && offsetof(ActorRecord, rights) == 13 &&
+                  offsetof(ActorRecord, side_by_side) == 12 && offsetof(ActorRecord, listed) == 13 &&
                   offsetof(ActorRecord, most_sent) == 14 && offsetof(ActorRecord, reply_handlers) == 15 &&
                   offsetof(ActorRecord, asks) == 25 && offsetof(ActorRecord, rollback_bytes) == 16 &&
                   offsetof(ActorRecord, scratch_bytes) == 20 && offsetof(ActorRecord, cuda_only) == 24 &&
@@ -88,10 +100,7 @@ GYRE_DEVICE constexpr ActorRecord record_of() {
           capacity_of<Actor>(~0u),
           gyre::HandlesOf<Actor>::count,
           uint8_t(side_by_side<Actor>()),
-          uint8_t((rights.tells_host ? uint32_t(ActorRecord::may_tell_host) : 0) |
-                  (rights.sets_timers ? uint32_t(ActorRecord::may_set_timers) : 0) |
-                  (rights.sends_to_many ? uint32_t(ActorRecord::may_send_to_many) : 0) |
-                  (rights.sends_large ? uint32_t(ActorRecord::may_send_large) : 0)),
+          ActorRecord::bits_of(rights),
           uint8_t(most_sent<Actor>()),
           uint8_t(gyre::AwaitsOf<Actor>::count),
           rollback_bytes<Actor>(),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/bridge/region.hpp>
+#include <gyre/device/actor/rights.hpp>
 #include <gyre/device/protocol.hpp>
 #include <gyre/messages/envelope.hpp>
 #include <gyre/messages/view.hpp>
@@ -21,27 +22,6 @@ struct Timers {};
 struct ToMany {};
 /// Lets a handler send actors messages, asks and answers that do not fit a slot: listed as ToHost is.
 struct LargeMessages {};
-
-/// What a handler may do, as its context says; of several handlers what any of them may. Workers of a set
-/// have no code and no memory for what none of its handlers may do.
-struct Rights {
-  bool sends = false;          ///< sends to other actors: workers have mailboxes
-  bool asks = false;           ///< asks other actors, answers later, forwards: workers have reply rings
-  bool tells_host = false;     ///< ToHost: a part of the workers' rings is kept for it
-  bool sets_timers = false;    ///< Timers: workers have tables of them
-  bool sends_to_many = false;  ///< ToMany: workers have subscriptions
-  bool sends_large = false;    ///< LargeMessages: workers share a pool of bodies
-
-  /// Returns the rights of both.
-  GYRE_DEVICE constexpr Rights operator|(Rights other) const {
-    return {sends || other.sends,
-            asks || other.asks,
-            tells_host || other.tells_host,
-            sets_timers || other.sets_timers,
-            sends_to_many || other.sends_to_many,
-            sends_large || other.sends_large};
-  }
-};
 
 /// Lists the requests of an actor with several handlers: `using Handles = gyre::Handles<view::Get,
 /// view::Add>;`. An actor with one on(), and one with a protocol (ProtocolOf), needs no list.

@@ -532,14 +532,7 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE Mail(const Bridge& bridge, Bridge::Place place, const EngineMemory& memory,
                    const Staging& staging)
-      : layout_{place.workers,
-                bridge.shape.slot_bytes,
-                place.chunks.spill,
-                rights.asks,
-                rights.sets_timers,
-                rights.sends_to_many,
-                rights.sends_large ? place.chunks.bodies : 0,
-                place.chunks.body_bytes},
+      : layout_(MailLayout::of(place.workers, bridge.shape.slot_bytes, place.chunks, rights)),
         begin_(MailLayout::begin(memory, place.worker, place.workers)),
         own_(begin_ + layout_.own(place.worker)),
         shape_(layout_.shape()),

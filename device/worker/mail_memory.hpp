@@ -3,6 +3,8 @@
 #pragma once
 
 #include <gyre/bridge/mailbox.hpp>
+#include <gyre/bridge/region.hpp>
+#include <gyre/device/actor/rights.hpp>
 #include <gyre/device/worker/engine_memory.hpp>
 
 namespace gyre {
@@ -32,12 +34,19 @@ struct MailLayout {
 
   uint32_t workers;
   uint32_t slot_bytes;
-  uint32_t chunks;    ///< that all workers share: see ChunkPool
-  bool asks = false;  ///< a handler of the set takes gyre::Asking: workers have reply rings and open calls
-  bool sets_timers = false;    ///< a handler of the set may set timers
-  bool sends_to_many = false;  ///< a handler of the set may broadcast, publish and subscribe
-  uint32_t body_chunks = 0;    ///< that all workers share: see BodyPool
-  uint32_t body_bytes = 0;     ///< of each of those; a multiple of 128
+  uint32_t chunks;       ///< that all workers share: see ChunkPool
+  Rights rights;         ///< of all handlers of the set
+  uint32_t body_chunks;  ///< that all workers share: see BodyPool; 0 if no handler sends large messages
+  uint32_t body_bytes;   ///< of each of those; a multiple of 128
+
+  /// Returns the layout for the workers of a set with these rights.
+  /// @param workers  of the engine
+  /// @param chunks   that the engine's options have room for
+  GYRE_DEVICE static constexpr MailLayout of(uint32_t workers, uint32_t slot_bytes, const MailChunks& chunks,
+                                             Rights rights) {
+    const uint32_t body_chunks = rights.sends_large ? chunks.bodies : 0;
+    return {workers, slot_bytes, chunks.spill, rights, body_chunks, chunks.body_bytes};
+  }
 
   /// A mailbox: slots for all that workers are granted, and half as many to spare, or more.
   GYRE_DEVICE constexpr RingShape shape() const {
@@ -61,12 +70,12 @@ struct MailLayout {
   GYRE_DEVICE constexpr RingShape reply_shape() const { return {open_calls, slot_bytes, 1}; }
   GYRE_DEVICE constexpr uint64_t reply_rings() const { return own(workers); }
   GYRE_DEVICE constexpr uint64_t reply_tails() const {
-    return reply_rings() + (asks ? workers * reply_shape().ring_bytes() : 0);
+    return reply_rings() + (rights.asks ? workers * reply_shape().ring_bytes() : 0);
   }
   /// Of the pool of bodies: a line of state for each list, links of the free chunks, and the chunks.
   GYRE_DEVICE constexpr uint64_t body_states() const {
     const uint64_t tails_bytes = uint64_t(workers) * Rings::words_a_tail * sizeof(WorkersMemory::Word);
-    return rounded(reply_tails() + (asks ? tails_bytes : 0));
+    return rounded(reply_tails() + (rights.asks ? tails_bytes : 0));
   }
   GYRE_DEVICE constexpr uint32_t lists_of_bodies() const {
     const uint32_t most = workers < body_lists ? workers : uint32_t(body_lists);
@@ -105,7 +114,7 @@ struct MailLayout {
     return open_calls * (open_call_bytes + sizeof(uint16_t));
   }
   GYRE_DEVICE constexpr uint64_t timer_table() const {
-    return open_call_table() + (asks ? rounded(open_call_table_bytes()) : 0);
+    return open_call_table() + (rights.asks ? rounded(open_call_table_bytes()) : 0);
   }
   GYRE_DEVICE constexpr uint64_t timer_table_bytes() const {
     return timers * (timer_bytes + uint64_t(queue_stride()) * sizeof(uint32_t));
@@ -113,7 +122,7 @@ struct MailLayout {
   /// What is for messages to many: subscriptions, the message in hand, and for each message of the outbox a
   /// bitmap of the workers that it has not been sent to.
   GYRE_DEVICE constexpr uint64_t subscription_table() const {
-    return timer_table() + (sets_timers ? rounded(timer_table_bytes()) : 0);
+    return timer_table() + (rights.sets_timers ? rounded(timer_table_bytes()) : 0);
   }
   GYRE_DEVICE constexpr uint64_t fan_out_in_hand() const {
     return subscription_table() + rounded(uint64_t(subscriptions) * subscription_bytes);
@@ -125,7 +134,8 @@ struct MailLayout {
     return outbox_messages * Consumer::owed_words(workers) * sizeof(uint32_t);
   }
   GYRE_DEVICE constexpr uint64_t own_bytes() const {
-    return sends_to_many ? outbox_receivers() + rounded(outbox_receivers_bytes()) : subscription_table();
+    return rights.sends_to_many ? outbox_receivers() + rounded(outbox_receivers_bytes())
+                                : subscription_table();
   }
 
   // From outbox() on.

@@ -2,6 +2,7 @@
 // and the mail in hand.
 #pragma once
 
+#include <gyre/device/actor/rights.hpp>
 #include <gyre/device/compiler_steering.hpp>
 #include <gyre/device/read/request_reader.hpp>
 #include <gyre/device/worker/message_memory.hpp>
@@ -58,11 +59,21 @@ struct StagingLayout {
   uint32_t most_sent = 0;          ///< messages that a handler may send, at most; 0: no handler sends
   bool mail_side_by_side = false;  ///< several messages of actors may be in hand at once
   uint32_t workers = 0;            ///< of the engine. Only what lies behind messages() depends on it
-  bool asks = false;               ///< a handler takes gyre::Asking
-  uint32_t reply_handlers = 0;     ///< of all types
-  bool sets_timers = false;        ///< a handler may set timers
-  bool sends_large = false;        ///< a handler may send messages that do not fit a slot
+  Rights rights;                   ///< of all handlers
+  uint32_t reply_handlers = 0;     ///< of all types; 0 where no handler asks
 
+  /// Returns the layout of a set's workers. `words()` is 0 unless a handler sends.
+  /// @param workers         of the engine
+  /// @param actors          types of the set
+  /// @param most_sent       messages that a handler may send, at most
+  /// @param side_by_side    a worker handles several messages of actors at once
+  /// @param reply_handlers  states of the asks of all types; ignored where no handler asks
+  GYRE_DEVICE static constexpr StagingLayout of(const RingShape& shape, uint32_t workers, uint32_t actors,
+                                                uint32_t most_sent, bool side_by_side, Rights rights,
+                                                uint32_t reply_handlers) {
+    if (!rights.asks) reply_handlers = 0;
+    return {words_of(shape), actors, most_sent, side_by_side, workers, rights, reply_handlers};
+  }
   /// Of a message that fills a slot.
   GYRE_DEVICE static constexpr uint32_t words_of(const RingShape& shape) {
     return (shape.packets() * words_a_packet + 3) / 4 * 4;
@@ -89,24 +100,24 @@ struct StagingLayout {
   GYRE_DEVICE constexpr uint32_t replies() const { return types() + (2 * actors + 3) / 4 * 4; }
   /// What the reply in hand is for.
   GYRE_DEVICE constexpr uint32_t call() const { return replies() + (2 * reply_handlers + 3) / 4 * 4; }
-  GYRE_DEVICE constexpr uint32_t error() const { return call() + (asks ? uint32_t(reply_words) : 0); }
+  GYRE_DEVICE constexpr uint32_t error() const { return call() + (rights.asks ? uint32_t(reply_words) : 0); }
   /// What the handler in hand asks of timers: one for each message that it may send.
   GYRE_DEVICE constexpr uint32_t timer_requests() const {
-    return error() + (asks ? uint32_t(error_words) : 0);
+    return error() + (rights.asks ? uint32_t(error_words) : 0);
   }
   GYRE_DEVICE constexpr uint32_t body_pool() const {
-    return timer_requests() + (sets_timers ? most_sent * timer_words : 0);
+    return timer_requests() + (rights.sets_timers ? most_sent * timer_words : 0);
   }
   GYRE_DEVICE constexpr uint32_t body_counts() const {
-    return body_pool() + (sends_large ? uint32_t(body_pool_words) : 0);
+    return body_pool() + (rights.sends_large ? uint32_t(body_pool_words) : 0);
   }
   /// What the handler in hand has taken of that pool: one for each message that it may send, and one for its
   /// response.
   GYRE_DEVICE constexpr uint32_t body_records() const {
-    return body_counts() + (sends_large ? uint32_t(body_counts_words) : 0);
+    return body_counts() + (rights.sends_large ? uint32_t(body_counts_words) : 0);
   }
   GYRE_DEVICE constexpr uint32_t mail() const {
-    return body_records() + (sends_large ? ((most_sent + 1) * body_record_words + 3) / 4 * 4 : 0);
+    return body_records() + (rights.sends_large ? ((most_sent + 1) * body_record_words + 3) / 4 * 4 : 0);
   }
   GYRE_DEVICE constexpr uint32_t messages() const { return mail() + most_mail() * mail_stride(); }
   /// What the worker knows of every other: MailboxProducer::Peer and MailboxConsumer::Peer.

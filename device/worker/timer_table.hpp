@@ -119,7 +119,7 @@ class TimerTable {
     // The handler found room: there is none only where memory was overwritten.
     if (assert_warp_uniform(drains_ || having == 0)) {
       ++counts_.cancelled;
-      if (staging_.layout.sends_large) PooledBodies(staging_).end(message);
+      if (staging_.layout.rights.sends_large) PooledBodies(staging_).end(message);
       return;
     }
     const uint32_t owner = detail::lowest_bit(having);
@@ -188,7 +188,7 @@ class TimerTable {
       const bool ends = records_[place].id != 0 && which(records_[place], message_at(place));
       if (ends) records_[place].id = 0;
       cancelled += detail::count_bits(PollGroup::ballot(ends));
-      if (!staging_.layout.sends_large) continue;  // there are no bodies
+      if (!staging_.layout.rights.sends_large) continue;  // there are no bodies
       GYRE_ROLLED
       for (uint32_t left = PollGroup::ballot(ends && BodyPool::is_place(message_at(place))); left != 0;
            left &= left - 1) {

@@ -145,15 +145,9 @@ class Worker {
   /// Of no words unless a handler sends.
   /// @param workers  of the engine
   GYRE_DEVICE static constexpr StagingLayout staging_layout(const RingShape& shape, uint32_t workers) {
-    return {StagingLayout::words_of(shape),
-            uint32_t(sizeof...(Actors)),
-            detail::largest(most_sent<Actors>()...),
-            mail_side_by_side<Actors...>(),
-            workers,
-            rights().asks,
-            rights().asks ? reply_handler_count<Actors...>() : 0,
-            rights().sets_timers,
-            rights().sends_large};
+    return StagingLayout::of(shape, workers, uint32_t(sizeof...(Actors)),
+                             detail::largest(most_sent<Actors>()...), mail_side_by_side<Actors...>(),
+                             rights(), reply_handler_count<Actors...>());
   }
 
   /// Works until commanded to stop. Calls `pause(n)` after the n-th empty poll in a row.
@@ -535,7 +529,6 @@ class Worker {
   GYRE_DEVICE Staging staging() const {
     return {responses_ + message_memory_.reply_words(),
             staging_layout(bridge_.shape, 0),  // see StagingLayout::workers
-
             bridge_.shape.body_capacity()};
   }
   GYRE_DEVICE HandlerContext make_context(uint64_t key, bool is_ask, uint32_t types) const;

@@ -6,6 +6,12 @@
 
 namespace gyre {
 
+Rights rights_of(const std::vector<ActorDescription>& actors) {
+  Rights rights;
+  for (const ActorDescription& actor : actors) rights = rights | actor.rights();
+  return rights;
+}
+
 std::vector<ActorDescription> read_description(std::span<const std::byte> bytes) {
   size_t at = 0;
   const auto take = [&](auto& value) {

@@ -15,6 +15,9 @@ struct ActorDescription : ActorRecord {
   std::vector<uint32_t> max_reply_bytes;  ///< of the handlers; 0: not declared
 };
 
+/// Returns what handlers of any of `actors` may do.
+Rights rights_of(const std::vector<ActorDescription>& actors);
+
 /// Parses the bytes of a gyre::Description, one entry per actor type. Throws Error if they are damaged.
 std::vector<ActorDescription> read_description(std::span<const std::byte> bytes);
 

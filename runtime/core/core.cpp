@@ -111,7 +111,7 @@ void Core::do_work_of_threads() {
 }
 
 void Core::listen(std::shared_ptr<ToldHandlers> handlers) {
-  if (!host_.actors.tells_host()) return;
+  if (!host_.actors.rights().tells_host) return;
   told_.use(std::move(handlers));
   poller_.listen();
 }

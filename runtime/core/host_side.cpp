@@ -32,7 +32,7 @@ HostSide::HostSide(ActorSet actors_to_launch, const Options& launch_options,
   for (uint32_t worker = 0; worker < layout.workers; ++worker) {
     bridges.emplace_back(Bridge::of(engine->region(), layout, worker),
                          engine->bar_inbound().of_worker(layout, worker), engine->doorbell(worker),
-                         actors.tells_host() ? told_slots(layout.shape) : 0);
+                         actors.rights().tells_host ? told_slots(layout.shape) : 0);
     if (Doorbell* const bell = bridges.back().bell()) bell->set_calls(calls);
   }
   auto* const types =

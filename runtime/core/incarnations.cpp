@@ -74,7 +74,7 @@ void Incarnations::on_restart(std::function<void(const Restart&)> callback) {
 
 void Incarnations::on_told(uint64_t type_id, ToldHandler handler) {
   present()->refuse_if_forked("setting a handler of messages to the host");
-  if (!actors_.tells_host()) {
+  if (!actors_.rights().tells_host) {
     throw Error(
         "setting a handler of messages to the host: no handler of these actors tells the host; its context "
         "says so: gyre::Sending<N, gyre::ToHost>& ctx");

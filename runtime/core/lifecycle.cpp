@@ -165,7 +165,7 @@ Result<void> WorkerControl::drain(const ToldMessages* told, std::chrono::nanosec
   const auto drained = wait_until(all_drained, deadline_ns, timeout, Terminating::ends_the_wait);
   if (!drained || host_.actors.most_sent() == 0) return drained;
   const auto mail_drained = drain_mail(deadline_ns, timeout);
-  if (!mail_drained || told == nullptr || !host_.actors.tells_host()) return mail_drained;
+  if (!mail_drained || told == nullptr || !host_.actors.rights().tells_host) return mail_drained;
   // No handler runs any more, and the workers' counts are there: see drain_mail().
   const auto all_handled = [&] { return told->accounts().under_way() == 0; };
   return wait_until(all_handled, deadline_ns, timeout, Terminating::ends_the_wait);

@@ -29,7 +29,7 @@ class ActorMemory {
                        " workers: there are no " + std::to_string(mail_bytes_) +
                        " bytes; launch with fewer --workers, or less --spill-bytes (" +
                        std::to_string(options.spill_bytes) + ")" +
-                       (actors.sends_large()
+                       (actors.rights().sends_large
                             ? " and --body-pool-bytes (" + std::to_string(options.body_pool_bytes) + ")"
                             : ""));
     }

@@ -85,24 +85,14 @@ uint32_t message_bytes(const RingShape& shape, uint32_t workers, bool is_warp,
   const bool mail_side_by_side =
       std::any_of(actors.begin(), actors.end(), [](const auto& actor) { return actor.side_by_side != 0; });
   uint32_t most_gathered = 0, most_sent = 0, reply_handlers = 0;
-  bool asks = false, sets_timers = false, sends_large = false;
   for (const ActorDescription& actor : actors) {
     most_gathered = std::max<uint32_t>(most_gathered, actor.most_in_batch);
     most_sent = std::max<uint32_t>(most_sent, actor.most_sent);
     reply_handlers += actor.reply_handlers;
-    asks = asks || actor.asks != 0;
-    sets_timers = sets_timers || actor.sets_timers();
-    sends_large = sends_large || actor.sends_large();
   }
-  const StagingLayout staging{StagingLayout::words_of(shape),
-                              uint32_t(actors.size()),
-                              most_sent,
-                              is_warp && mail_side_by_side,
-                              workers,
-                              asks,
-                              asks ? reply_handlers : 0,
-                              sets_timers,
-                              sends_large};
+  const StagingLayout staging =
+      StagingLayout::of(shape, workers, uint32_t(actors.size()), most_sent, is_warp && mail_side_by_side,
+                        rights_of(actors), reply_handlers);
   return (MessageMemory(shape, is_warp, side_by_side, most_gathered).words() + staging.words()) *
          uint32_t(sizeof(uint32_t));
 }

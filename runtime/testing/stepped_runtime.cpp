@@ -293,8 +293,9 @@ Step SteppedRuntime::State::describe(detail::Core& core, uint32_t worker, uint64
   const std::vector<uint64_t> taken = taken_of(counts, handlers.size());
   const auto changed = std::mismatch(taken.begin(), taken.end(), taken_before.begin()).first;
   if (changed == taken.end()) {
+    const Rights rights = actors_.rights();
     const bool is_for_many =
-        actors_.sends_to_many() && (!actors_.asks() || mail_ended_of(bridge) == mail_ended_before);
+        rights.sends_to_many && (!rights.asks || mail_ended_of(bridge) == mail_ended_before);
     step.message =
         is_for_many ? "a message that it hands to many actors" : "an answer for an ask that it holds";
     return step;

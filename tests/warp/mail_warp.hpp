@@ -48,14 +48,8 @@ class MailWarp {
       : shape_(shape),
         region_(1 << 18),
         tables_(1 << 14),
-        mail_{2,
-              shape.slot_bytes,
-              spill_chunks,
-              rights_of_any<Actors...>().asks,
-              rights_of_any<Actors...>().sets_timers,
-              rights_of_any<Actors...>().sends_to_many,
-              rights_of_any<Actors...>().sends_large ? body_chunks : 0,
-              body_bytes} {
+        mail_(MailLayout::of(2, shape.slot_bytes, {spill_chunks, body_chunks, body_bytes},
+                             rights_of_any<Actors...>())) {
     warp::fibers = {};
     RegionLayout layout;
     layout.workers = 2;

@@ -19,7 +19,7 @@ namespace {
 // A pool in memory of its own, for so many workers.
 struct Pooled {
   Pooled(uint32_t workers, uint32_t chunks, uint32_t bytes = 256)
-      : layout{workers, 128, 0, false, false, false, chunks, bytes},
+      : layout(MailLayout::of(workers, 128, {0, chunks, bytes}, {.sends_large = true})),
         memory(layout.zeroed_bytes() / sizeof(Packet) + 16),
         pool(begin(), layout) {}
   uint8_t* begin() {

@@ -60,7 +60,7 @@ void check_description(const cuda::CompiledKernel& kernel, const std::vector<Act
     CHECK(seen[n].max_per_worker == expected[n].max_per_worker);
     CHECK(seen[n].most_sent == expected[n].most_sent);
     CHECK(seen[n].asks == expected[n].asks);
-    CHECK(seen[n].rights == expected[n].rights);
+    CHECK(seen[n].listed == expected[n].listed);
     CHECK(seen[n].reply_handlers == expected[n].reply_handlers);
     CHECK(seen[n].rollback_bytes == expected[n].rollback_bytes);
     CHECK(seen[n].scratch_bytes == expected[n].scratch_bytes);
@@ -422,9 +422,9 @@ TEST_CASE("actors that send compile, and the module says how many messages a han
 TEST_CASE("actors that ask compile, and the module says so and how many replies they take", "[asking]") {
   if (gyre_test::without_nvrtc()) return;
   const auto actors = ActorSet::of<gyre_asking::Bank, gyre_asking::Cell>(gyre_asking_actors::sources);
-  CHECK(actors.asks());
+  CHECK(actors.rights().asks);
   CHECK(actors.description()[0].reply_handlers == 2);
-  CHECK(actors.description()[1].asks == 0);
+  CHECK_FALSE(actors.description()[1].rights().asks);
   check_that_they_compile(actors, 128);
   Options few{.workers = 2}, many{.workers = 3};
   // Each worker has a reply ring, and a table of calls.
@@ -440,10 +440,10 @@ TEST_CASE("actors that tell the host compile, and the module says so", "[.slow]"
   const auto actors = ActorSet::of<Asker, Silent>(gyre_telling_actors::sources);
   check_that_they_compile(actors, 32);
   const auto speakers = ActorSet::of<Speaker, Chorus>(gyre_telling_actors::sources);
-  CHECK(speakers.tells_host());
-  CHECK(speakers.description()[0].tells_host());
-  CHECK_FALSE(speakers.description()[1].tells_host());
-  CHECK_FALSE(ActorSet::of<Silent>(gyre_telling_actors::sources).tells_host());
+  CHECK(speakers.rights().tells_host);
+  CHECK(speakers.description()[0].rights().tells_host);
+  CHECK_FALSE(speakers.description()[1].rights().tells_host);
+  CHECK_FALSE(ActorSet::of<Silent>(gyre_telling_actors::sources).rights().tells_host);
 }
 
 namespace {
@@ -480,9 +480,9 @@ TEST_CASE("actors that set timers compile, and the module says so", "[.slow]") {
   using namespace gyre_clock;
   const auto actors = ActorSet::of<Bell, Metronome>(gyre_clock_actors::sources);
   check_that_they_compile(actors, 32);
-  CHECK(actors.sets_timers());
-  CHECK(actors.description()[1].sets_timers());
-  CHECK_FALSE(actors.description()[0].sets_timers());
+  CHECK(actors.rights().sets_timers);
+  CHECK(actors.description()[1].rights().sets_timers);
+  CHECK_FALSE(actors.description()[0].rights().sets_timers);
   // A place for each timer, and one for its message.
   const uint64_t bytes = MailLayout::timers * (MailLayout::timer_bytes + uint64_t(64));
   const auto silent = ActorSet::of<Bell>(gyre_clock_actors::sources);
@@ -494,13 +494,13 @@ TEST_CASE("actors that send to many compile, and the module says so", "[.slow]")
   using namespace gyre_crowd;
   const auto actors = ActorSet::of<Chatter, Other>(gyre_crowd_actors::sources);
   check_that_they_compile(actors, 32);
-  CHECK(actors.sends_to_many());
-  CHECK(actors.description()[0].sends_to_many());
-  CHECK_FALSE(actors.description()[1].sends_to_many());
+  CHECK(actors.rights().sends_to_many);
+  CHECK(actors.description()[0].rights().sends_to_many);
+  CHECK_FALSE(actors.description()[1].rights().sends_to_many);
   // A table of subscriptions for each worker, and a key for each actor.
   const auto others = ActorSet::of<Other>(gyre_crowd_actors::sources);
   const auto clocks = ActorSet::of<gyre_clock::Bell>(gyre_clock_actors::sources);
-  CHECK_FALSE(others.sends_to_many());
+  CHECK_FALSE(others.rights().sends_to_many);
   const uint64_t bytes = uint64_t(MailLayout::subscriptions) * MailLayout::subscription_bytes;
   CHECK(actors.mail_bytes({.workers = 2}) >= clocks.mail_bytes({.workers = 2}) + 2 * bytes);
   constexpr uint32_t room = 1000;
@@ -514,9 +514,9 @@ TEST_CASE("actors that send large messages compile, and the module says so", "[.
   using namespace gyre_bodies;
   const auto actors = ActorSet::of<Porter, Store>(gyre_bodies_actors::sources);
   check_that_they_compile(actors, 32);
-  CHECK(actors.sends_large());
-  CHECK(actors.description()[0].sends_large());
-  CHECK_FALSE(actors.description()[1].sends_large());
+  CHECK(actors.rights().sends_large);
+  CHECK(actors.description()[0].rights().sends_large);
+  CHECK_FALSE(actors.description()[1].rights().sends_large);
 }
 
 TEST_CASE("files that lie in the current folder are not part of a program") {

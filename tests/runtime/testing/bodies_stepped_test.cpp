@@ -440,8 +440,8 @@ TEST_CASE("a host's large asks are answered, and promised answers, where no hand
 TEST_CASE("a set without a handler that sends large messages reserves no pool for them") {
   const ActorSet with = stepped_carriers(),
                  without = ActorSet::of<Modest, Store>(gyre_bodies_actors::sources);
-  CHECK(with.sends_large());
-  CHECK_FALSE(without.sends_large());
+  CHECK(with.rights().sends_large);
+  CHECK_FALSE(without.rights().sends_large);
   for (const uint32_t workers : {1u, 2u, 132u}) {
     Options none{.workers = workers}, some = none;
     none.body_pool_bytes = 0;
