@@ -26,7 +26,9 @@ RESULTS = "bench/results/current"
 FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar", "throughput-pinned", "sweep",
          "launch-bar", "launch-pinned", "payload", "inference", "inference-python", "workers", "idle", "sparse-cuda",
          "sparse-cpu", "rollback", "api",
-         "views", "frames", "mailbox", "actors", "actors-pair", "soak", "gpu-test")
+         "views", "frames", "mailbox", "actors", "actors-pair", "savina", "counters", "soak", "gpu-test")
+# Each compares what ran within it, and may be of another commit than the rest.
+FILES_OF_OTHER_COMMITS = ("savina", "counters")
 # Those that may be missing: the tables lack their lines then.
 OPTIONAL_FILES = ("nats-two-cpus", "nats-cpu", "nats-cuda")
 PAGES_WITHOUT_OTHER_FIGURES = ("README.md", "docs/performance.md")
@@ -71,7 +73,8 @@ class Results:
         commits = {}
         for name in self.documents:
             commits.setdefault(self.commit(name), []).append(name + ".json")
-        if len(commits) > 1 or None in commits or "unknown" in commits or any("changes" in c for c in commits):
+        apart = {name + ".json" for name in FILES_OF_OTHER_COMMITS}
+        if sum(not apart.issuperset(names) for names in commits.values()) > 1 or None in commits or "unknown" in commits or any("changes" in c for c in commits):
             told = "\n".join(f"  {commit or 'no commit'}: {', '.join(names)}" for commit, names in commits.items())
             raise Problem(f"{RESULTS} is not of one commit without changes:\n{told}")
 
@@ -122,6 +125,9 @@ def commits_text(results, names):
 def provenance(results):
     if len({results.commit(name) for name in results.documents}) == 1:
         return f"All of them are of commit {results.commit(FILES[0])}."
+    if len({results.commit(name) for name in results.documents if name not in FILES_OF_OTHER_COMMITS}) == 1:
+        others = " and ".join(f"`{name}.json`" for name in FILES_OF_OTHER_COMMITS)
+        return f"All of them but {others} are of commit {results.commit(FILES[0])}."
     return "The present figures are provisional: they come from several commits, and older files do not name theirs."
 
 
@@ -351,6 +357,27 @@ def actors_host(results):
                    ratio(row["p50_ratio"])] for row in results.documents["actors-pair"]["rows"]])
 
 
+def savina(results):
+    lines = []
+    for name in dict.fromkeys(row["name"] for row in results.documents["savina"]["rows"]):
+        cuda, cpu, caf = (results.row("savina", name=name, engine=engine) for engine in ("cuda", "cpu", "caf"))
+        lines.append([name, str(cuda["instances"]), cuda["size"], millions(cuda["messages"]),
+                      *(millions(row["messages_per_s"]) for row in (cuda, cpu, caf)), ratio(cuda["rate_to_caf"])])
+    return table(["benchmark", "instances", "an instance", "million messages", "CUDA engine", "CPU engine", "CAF",
+                  "CUDA engine / CAF"], lines)
+
+
+def savina_engines(results):
+    return "; ".join(engine["details"] for engine in results.documents["savina"]["engines"])
+
+
+def counters(results):
+    return table(["counters", "million", "increments, million", "seconds", "million a second", "bytes a counter"],
+                 [[row["name"], millions(row["counters"]), millions(row["increments"]), f"{row['seconds']:.2f}",
+                   millions(row["increments_per_s"]), f"{row['bytes_an_actor']:.1f}"]
+                  for row in results.documents["counters"]["rows"]])
+
+
 def soak(results):
     row = results.row("soak", name="soak")
     return f"{row['messages'] / 1e6:.0f} million messages, {row['workers']} workers, {row['threads']} threads: none " \
@@ -373,7 +400,8 @@ FIGURES = {
     "workers": workers, "idle": idle, "sparse": sparse, "rollback": rollback, "api": api,
     "views": views, "frames": frames, "nats": nats, "nats-rates": nats_rates,
     "mailbox": mailbox, "mailbox-one-way": mailbox_one_way, "actors": actors,
-    "actors-one-way": actors_one_way, "actors-host": actors_host, "soak": soak, "gpu-test": gpu_test,
+    "actors-one-way": actors_one_way, "actors-host": actors_host, "savina": savina,
+    "savina-engines": savina_engines, "counters": counters, "soak": soak, "gpu-test": gpu_test,
     "bar-us": single("rtt-bar", "gyre", "p50_ns", us), "bar-ratio": single("rtt-bar", "gyre", "p50_ratio", ratio),
     "pinned-us": single("rtt-pinned", "gyre", "p50_ns", us),
     "pinned-ratio": single("rtt-pinned", "gyre", "p50_ratio", ratio),

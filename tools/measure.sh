@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures everything that README.md and docs report: one JSON file a step, all by one build, within ten minutes on a
+# Measures everything that README.md and docs report: one JSON file a step, all by one build, in a quarter of an hour on a
 # machine with a GPU. It needs bash, coreutils, tar and the program gyre-bench there, Python with PyTorch for the steps
 # that compare with it, and OpenSSL's libraries for the steps on NATS; no compiler, no git and no package of NATS.
 #
@@ -52,8 +52,15 @@ prepare_nats() {
 prepare() {
   local to=$1
   "$root/tools/gpu_test.sh" --prepare "$to" >&2
-  (cd "$root" && cmake --build --preset gpu --target gyre-bench -- --quiet >&2)
+  local caf=OFF
+  if [[ -f /usr/include/caf/all.hpp ]]; then
+    caf=ON
+  else
+    echo "measure.sh: there is no CAF here (Debian: libcaf-dev): step savina will compare with none" >&2
+  fi
+  (cd "$root" && cmake --preset gpu -DGYRE_BENCH_CAF=$caf >/dev/null && cmake --build --preset gpu --target gyre-bench -- --quiet >&2)
   strip -o "$to/gyre-bench" "$root/build/gpu/bin/gyre-bench"
+  ldd "$to/gyre-bench" | awk '/libcaf/ { print $3 }' | xargs -r cp -Lt "$to"
   prepare_nats "$to"
   echo "$to has what a machine with a GPU needs beside this script: tools/measure.sh --bin DIR"
 }
@@ -87,6 +94,8 @@ steps=(
   'mailbox|45|mailbox --allowance 1 2'
   'actors|20|actors --engine cuda --workers 528 --slot-bytes 64 --messages 5000 --passes 20000 --floods 100000 --mass-floods 1000000 --tallies 65536 --interleave 3'
   'actors-pair|32|actors --engine cuda --workers 2 --slot-bytes 64 --messages 100000 --passes 100000 --floods 1000 --mass-floods 1000 --tallies 128 --interleave 10'
+  'savina|75|savina --engine cuda --only counting fork-join-throughput big concurrent-dictionary --instances 1000 --size-percent 2 --interleave 1'
+  'counters|76|counters --engine cuda --threads 8'
   'soak|10|soak --engine cuda --workers 16 --threads 8 --messages 1e8'
 )
 if [[ $list ]]; then
@@ -128,6 +137,7 @@ if [[ -z $bin ]]; then
 fi
 [[ -d $bin ]] || usage "--bin $bin is no folder; fill it by tools/measure.sh --prepare DIR"
 bin="$(realpath "$bin")"
+export LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"  # for libraries that --prepare put there
 out="${out:-$root/bench/results/current}"
 mkdir -p "$out"
 out="$(realpath "$out")"
@@ -147,11 +157,11 @@ for step in "${steps[@]}"; do
   if [[ ${words[0]} == *.py ]]; then
     needs="$bin/libgyre.so"
     words=(env PYTHONPATH="$bin/python" GYRE_LIBRARY="$needs" GYRE_ENGINE="$bin/gyre-engine"
-      LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" python3 "$root/${words[0]}" "${words[@]:1}"
+      python3 "$root/${words[0]}" "${words[@]:1}"
       --commit "$(cat "$bin/commit.txt" 2>/dev/null || echo unknown)")
   elif [[ ${words[0]} == gyre-* ]]; then
     needs="$bin/${words[0]}"
-    words=(env LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$needs" "${words[@]:1}")
+    words=("$needs" "${words[@]:1}")
   else
     needs="$bin/gyre-bench"
     words=("$needs" "${words[@]}")

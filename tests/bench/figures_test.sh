@@ -82,6 +82,13 @@ change payload 'machine["commit"] = "ba9876543210"'
 figures 1 'ba9876543210: payload.json' --check
 figures 1 'not of one commit' --write
 as_before
+change savina 'machine["commit"] = "ba9876543210"'
+figures 1 'docs/performance.md is not what' --check
+figures 0 '' --write
+as_before
+change savina 'machine["dirty"] = True'
+figures 1 '0123456789ab and changes: savina.json' --check
+as_before
 change gpu-test 'machine["commit"] = "0123456789ab and changes"'
 figures 1 '0123456789ab and changes: gpu-test.json' --check
 as_before
