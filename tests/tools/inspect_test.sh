@@ -65,7 +65,7 @@ expect_in out '^  shared memory .* 14336 dynamic a block$'
 run inspect --program kept_beside
 expect_in out '^  shared memory .* 14336 dynamic a block$'
 run inspect --program kept_beside --slot-bytes 1024
-expect_in out '^  shared memory .* 26640 dynamic a block$'
+expect_in out '^  shared memory .* 26624 dynamic a block$'
 
 # What a message needs besides its actor's state: a copy of that, and scratch memory.
 sed 's/^struct Good {/&\n  static constexpr bool rollback_on_error = true;\n  static constexpr uint32_t scratch_bytes = 1000, max_reply_bytes = 4096;\n  uint64_t rest[40] = {};/' \
