@@ -60,7 +60,7 @@ struct alignas(128) CommandLine {
 
 /// Written by one worker, read by the host. Counters are published with h2d_credit, which is stored last
 /// (release).
-struct alignas(256) WorkerLine {
+struct alignas(128) WorkerLine {
   uint64_t h2d_credit;       ///< H2D tickets that the worker is done with
   uint64_t started;          ///< 1: the worker runs; 2 + n: it refused, handler n has other types; 0: not yet
   uint64_t stopped;          ///< 1 once the worker has left its loop; the counters are final
