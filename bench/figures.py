@@ -8,7 +8,8 @@
 
 A page says where a figure goes, as a block or within a line:
     <!-- figures: NAME -->anything<!-- end of figures -->
-Both also fail where a result is missing, where results are not of one commit whose tree had no changes, and where a
+Both also fail where a result is missing, where results are not of one commit whose tree had no changes
+(savina.json and counters.json may each be of another one), and where a
 page has a measured figure outside the markers. --provisional accepts results of several commits.
 """
 import argparse
@@ -27,7 +28,7 @@ FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar
          "launch-bar", "launch-pinned", "payload", "inference", "inference-python", "workers", "idle", "sparse-cuda",
          "sparse-cpu", "rollback", "api",
          "views", "frames", "mailbox", "actors", "actors-pair", "savina", "counters", "soak", "gpu-test")
-# Each compares what ran within it, and may be of another commit than the rest.
+# No other file's figures stand beside theirs: each may be of another commit.
 FILES_OF_OTHER_COMMITS = ("savina", "counters")
 # Those that may be missing: the tables lack their lines then.
 OPTIONAL_FILES = ("nats-two-cpus", "nats-cpu", "nats-cuda")
@@ -126,7 +127,8 @@ def provenance(results):
     if len({results.commit(name) for name in results.documents}) == 1:
         return f"All of them are of commit {results.commit(FILES[0])}."
     if len({results.commit(name) for name in results.documents if name not in FILES_OF_OTHER_COMMITS}) == 1:
-        others = " and ".join(f"`{name}.json`" for name in FILES_OF_OTHER_COMMITS)
+        common = results.commit(FILES[0])
+        others = " and ".join(f"`{name}.json`" for name in FILES_OF_OTHER_COMMITS if results.commit(name) != common)
         return f"All of them but {others} are of commit {results.commit(FILES[0])}."
     return "The present figures are provisional: they come from several commits, and older files do not name theirs."
 
@@ -174,7 +176,8 @@ def alternatives(results):
 
 def cpu_engine(results):
     return table(["row", "p50 µs", "p99 µs"],
-                 [[row["name"], us(row["p50_ns"]), us(row["p99_ns"])] for row in results.rows("rtt-cpu")])
+                 [[row["name"], us(row["p50_ns"]), us(row["p99_ns"])] for row in results.rows("rtt-cpu")
+                  if not row["name"].startswith("caf")])
 
 
 def throughput(results):
@@ -360,9 +363,11 @@ def actors_host(results):
 def savina(results):
     lines = []
     for name in dict.fromkeys(row["name"] for row in results.documents["savina"]["rows"]):
-        cuda, cpu, caf = (results.row("savina", name=name, engine=engine) for engine in ("cuda", "cpu", "caf"))
-        lines.append([name, str(cuda["instances"]), cuda["size"], millions(cuda["messages"]),
-                      *(millions(row["messages_per_s"]) for row in (cuda, cpu, caf)), ratio(cuda["rate_to_caf"])])
+        row_of = {row["engine"]: row for row in results.rows("savina", name=name)}
+        cuda = row_of["cuda"]
+        rates = [millions(row_of[engine]["messages_per_s"]) if engine in row_of else "-" for engine in ("cuda", "cpu", "caf")]
+        lines.append([name, str(cuda["instances"]), cuda["size"], millions(cuda["messages"]), *rates,
+                      ratio(cuda["rate_to_caf"]) if "rate_to_caf" in cuda else "-"])
     return table(["benchmark", "instances", "an instance", "million messages", "CUDA engine", "CPU engine", "CAF",
                   "CUDA engine / CAF"], lines)
 

@@ -220,13 +220,13 @@ GYRE_DEVICE EachClaim claim_each(Group group, MailboxProducer<Memory>& producer,
 template <class Memory>
 class MailboxConsumer {
  public:
-  /// What it knows of one worker that sends to it. Counts wrap.
+  /// What it knows of one worker that sends to it.
   struct Peer {
-    uint32_t taken;  ///< messages taken
-    uint16_t left;   ///< messages that may come before its limit is raised again; at most `grant`
+    uint32_t taken;  ///< messages taken; wraps
+    uint16_t left;   ///< messages that may still come: `taken + left` is its limit; at most `grant`
     uint16_t grant;  ///< slots that it holds
   };
-  /// No grant is larger than this: one pair shall not have all that is spare.
+  /// A grant of this and more does not grow: one pair shall not have all that is spare.
   enum : uint32_t { most_granted = 1024 };
 
   /// Words of a bitmap of workers.

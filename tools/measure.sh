@@ -56,7 +56,7 @@ prepare() {
   if [[ -f /usr/include/caf/all.hpp ]]; then
     caf=ON
   else
-    echo "measure.sh: there is no CAF here (Debian: libcaf-dev): step savina will compare with none" >&2
+    echo "measure.sh: there is no CAF here (Debian: libcaf-dev): the page's table on Savina will have no figures of it" >&2
   fi
   (cd "$root" && cmake --preset gpu -DGYRE_BENCH_CAF=$caf >/dev/null && cmake --build --preset gpu --target gyre-bench -- --quiet >&2)
   strip -o "$to/gyre-bench" "$root/build/gpu/bin/gyre-bench"

@@ -116,7 +116,7 @@ class ActorTable {
     const Slot& slot = slots()[slot_of(key)];
     return slot.state == 0 ? nullptr : state(slot.state - 1);
   }
-  /// The same of that incarnation of the actor alone.
+  /// Returns the state of the actor with that key and incarnation; null if there is none.
   GYRE_DEVICE void* find(uint64_t key, uint32_t incarnation) const {
     const Slot& slot = slots()[slot_of(key)];
     return slot.state == 0 || slot.incarnation != incarnation ? nullptr : state(slot.state - 1);

@@ -119,7 +119,7 @@ struct Worker<Actors...>::FastConclusion {
   }
 };
 
-// Runs the handler and sends the reply. In a set that does not send.
+// In a set that does not send: runs the handler, and answers.
 template <class... Actors>
 GYRE_DEVICE_INLINE Handling Worker<Actors...>::handle_on_fast_path() {
   NotedEnding noted;

@@ -301,8 +301,8 @@ GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
     mail_.deferred = context.is_deferred();
   }
 }
-// handle_message(), but for the first and the last step. What handlers staged is sent in one place: that is
-// much of the machine code.
+// handle_message() behind handle_gathered(), up to advance(). What handlers staged is sent in one place: that
+// is much of the machine code.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
   NotedEnding noted;
@@ -555,7 +555,7 @@ GYRE_DEVICE uint32_t Worker<Actors...>::bring_answer(const KeptAsk& ask, uint32_
     for (uint32_t i = PollGroup::rank(); i < place.bytes / sizeof(uint64_t); i += PollGroup::size()) {
       to[i] = from[i];
     }
-    Memory::fence();  // the block comes before the packets: see conclude()
+    Memory::fence();  // the block comes before the packets: see begin_conclusion()
   }
   if (PollGroup::rank() == 0 && !fits_slot) {
     if (fits_block) {

@@ -40,8 +40,8 @@ class MessageMemory {
   GYRE_DEVICE constexpr uint32_t request_words() const {
     return polled_words() + (gathered_ - 1) * request_stride();
   }
-  /// From one reply to the next: what a slot holds. Eight threads that write 16 bytes each to replies of
-  /// their own use different banks of shared memory.
+  /// From one reply to the next: what a slot holds, as an odd multiple of 16 bytes. So eight threads that
+  /// write 16 bytes each to replies of their own use different banks of shared memory.
   GYRE_DEVICE constexpr uint32_t reply_stride() const { return slot_words_ | 4; }
   /// A warp reads as many words from the begin of the last one as from any message.
   GYRE_DEVICE constexpr uint32_t reply_words() const {

@@ -17,7 +17,7 @@ struct Worker<Actors...>::Bodies {
 };
 
 // @param response_in_block  set to whether the response lies in a block of the arena or in the pool
-// @returns exceptional: conclude() ends the message; or done
+// @returns exceptional: the caller concludes the message; or done
 template <class... Actors>
 GYRE_DEVICE_INLINE Handling Worker<Actors...>::handle_special(bool& response_in_block) {
   const Envelope envelope = *reinterpret_cast<const Envelope*>(request());
@@ -171,8 +171,8 @@ GYRE_DEVICE bool Worker<Actors...>::find_pooled_body(Bodies& bodies) {
   if (!pool.has(place)) return false;
   bodies.request = pool.at(place.chunk);
   bodies.request_bytes = place.bytes;
-  // By the threads that loaded the packets. Pairs with the fences of PooledBodies, of conclude() for a
-  // reply, and of answer_call().
+  // By the threads that loaded the packets. Pairs with the fences of PooledBodies, of begin_conclusion() for
+  // a reply, and of answer_call().
   if (polls()) WorkersMemory::acquire_fence();
   HandlerGroup::sync();
   return true;
@@ -202,7 +202,7 @@ GYRE_DEVICE void Worker<Actors...>::roll_back(uint32_t bytes) const {
   HandlerGroup::sync();
 }
 
-// Ends a message by its verdict, which is ended with it. Call after a barrier.
+// Ends a message by its verdict, and resets the verdict. Call after a barrier.
 // @param request  the message in hand, or one of its batch
 template <class... Actors>
 template <typename Worker<Actors...>::Concluded handled>

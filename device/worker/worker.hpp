@@ -605,7 +605,8 @@ class Worker {
 
   // ---- special_path.hpp
   struct Bodies;
-  // How the message was handled that conclude() ends: alone, or with others, by handlers that cannot send.
+  // Whether the message that conclude() ends was handled alone, or together with others, by handlers that
+  // cannot send.
   enum class Concluded { alone, with_others_of_host, with_others_of_actors };
   GYRE_DEVICE_INLINE Handling handle_special(bool& response_in_block);
   GYRE_DEVICE void refuse_or_find_actor(const Envelope& envelope);

@@ -85,6 +85,8 @@ as_before
 change savina 'machine["commit"] = "ba9876543210"'
 figures 1 'docs/performance.md is not what' --check
 figures 0 '' --write
+change payload 'machine["commit"] = "ab9876543210"'
+figures 1 'ab9876543210: payload.json' --check
 as_before
 change savina 'machine["dirty"] = True'
 figures 1 '0123456789ab and changes: savina.json' --check

@@ -68,7 +68,7 @@ rm bin/gyre-bench
 run 0 --bin bin --out results --only frames
 says '^skipped +frames .*has no gyre-bench'
 
-# Every step's time is stated, and all of them take at most ten minutes.
+# Every step's time is stated, and all of them take at most a quarter of an hour.
 run 0 --list
 (($(awk '/^together/ { print $2 }' out) <= 900)) || die 'too long'
 echo 'measure.sh: as it should be'

@@ -105,9 +105,25 @@ struct Forwarder {
   }
 };
 
-constexpr uint16_t teller = 0, taker = 1, trebler = 2, keeper = 3, forwarder = 4;
+// Takes several at once, and answers as Trebler does.
+struct Singer {
+  inline static uint32_t most;
+  void on(Context& ctx, Letter::Reader in, Letter::Builder out) {
+    if (in[0] == 1) ctx.fail(uint32_t(in[1]));
+    out.fields.set<uint64_t>(1, in[1] * 3);
+  }
+  void on_batch(Context& ctx, Requests<Letter> requests, Replies<Letter> replies) {
+    if (ctx.rank() == 0) most = std::max(most, requests.size());
+    for (uint32_t n = 0; n < requests.size(); ++n) {
+      if (requests[n][0] == 1) requests.fail(n, uint32_t(requests[n][1]));
+      replies[n].fields.set<uint64_t>(1, requests[n][1] * 3);
+    }
+  }
+};
 
-class SendingWarp : public MailWarp<Teller, Taker, Trebler, Keeper, Forwarder> {
+constexpr uint16_t teller = 0, taker = 1, trebler = 2, keeper = 3, forwarder = 4, singer = 5;
+
+class SendingWarp : public MailWarp<Teller, Taker, Trebler, Keeper, Forwarder, Singer> {
  public:
   explicit SendingWarp(const RingShape& shape) : MailWarp(shape) {
     Taker::notes.clear();
@@ -328,4 +344,55 @@ TEST_CASE(
     SendingWarp::let_run(10);
   }
   CHECK(worker.line().mail_refused == 0);
+}
+
+TEST_CASE("messages handled together end each by itself among those of handlers that send") {
+  const uint32_t slot_bytes = GENERATE(128, 512, 1024);
+  SendingWarp worker({64, slot_bytes, 1});
+  std::mt19937_64 random(91);
+
+  std::vector<Taker::Note> itself;
+  Singer::most = 0;
+  for (int round = 0; round < rounds(120); ++round) {
+    struct Asked {
+      uint16_t actor;
+      bool fails;
+      uint64_t value;
+    };
+    std::vector<Asked> asked;
+    const int count = int(1 + random() % 40);
+    uint16_t actor = trebler;
+    for (int i = 0; i < count; ++i) {
+      if (random() % 6 == 0) actor = random() % 3 == 0 ? teller : random() % 2 == 0 ? trebler : singer;
+      if (actor == teller) {
+        const bool fails = random() % 2 == 0;
+        asked.push_back({teller, fails, 1});
+        worker.ask(teller, fails ? random() % 2 ? Teller::by_all : random() % 32 : Teller::by_nobody, 1);
+        if (!fails) itself.push_back({0, 0, 0, true});
+      } else {
+        asked.push_back({actor, random() % 8 == 0, random() % 1000});
+        worker.ask(actor, asked.back().fails, asked.back().value);
+      }
+    }
+    const uint64_t first = worker.asked() - asked.size() + 1;
+    for (size_t n = 0; n < asked.size(); ++n) {
+      const SendingWarp::Answer answer = worker.take_answer();
+      INFO("slots of " << slot_bytes << " bytes, round " << round << ", ask " << n << " of " << asked.size()
+                       << ", actor type " << asked[n].actor);
+      REQUIRE(answer.correlation == first + n);
+      REQUIRE(answer.status == (asked[n].fails ? Status::handler_failed : Status::ok));
+      if (asked[n].actor == teller) {
+        if (!asked[n].fails) REQUIRE(answer.value == 1);
+      } else {
+        REQUIRE((asked[n].fails ? answer.detail : answer.value / 3) == asked[n].value);
+      }
+    }
+  }
+  while (Taker::notes.size() < itself.size()) SendingWarp::let_run(10);
+  SendingWarp::let_run(2000);
+  CHECK(Taker::notes == itself);
+  CHECK(Singer::most > 8);
+  CHECK(worker.line().mail_sent == itself.size());
+  CHECK(worker.line().mail_processed == itself.size());
+  CHECK(worker.line().mail_failed == 0);
 }
