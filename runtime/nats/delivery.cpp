@@ -39,4 +39,8 @@ uint64_t undelivered_in(std::string_view consumer_info) {
   return error == std::errc() ? number : 0;
 }
 
+bool is_error(std::string_view consumer_info) {
+  return consumer_info.find("\"error\":") != consumer_info.npos;  // as above: nothing else looks like it
+}
+
 }  // namespace gyre::nats::detail

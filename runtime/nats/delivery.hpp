@@ -17,5 +17,7 @@ struct Delivery {
 /// Returns how many of its messages a consumer has not yet delivered: `num_pending` of a reply to
 /// `CONSUMER.INFO`. 0 if the text is no such reply.
 uint64_t undelivered_in(std::string_view consumer_info);
+/// Returns whether a reply to CONSUMER.INFO is an error: there is no such consumer, or no such stream.
+bool is_error(std::string_view consumer_info);
 
 }  // namespace gyre::nats::detail

@@ -155,6 +155,13 @@ void DurableTells::take(Pull& pull, const natsSubscription* subscription, Messag
       // The reply to CONSUMER.INFO.
       const auto body = body_of(message.get());
       const std::string_view info(reinterpret_cast<const char*>(body.data()), body.size());
+      if (is_error(info)) {  // no request for messages of a consumer that is gone gets an answer
+        pull.wanted = 0;
+        pull.has_consumer = false;
+        pull.not_before_ns = lease_clock_ns() + retry_ns;
+        due_.notify_all();
+        return;
+      }
       // A delivery may overtake the info that the consumer had it.
       pull.held_back = pull.wanted != 0 && pull.silent && undelivered_in(info) != 0;
       return;

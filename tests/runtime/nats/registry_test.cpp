@@ -134,6 +134,9 @@ TEST_CASE("a consumer's info says how many of its messages it has not delivered"
   CHECK(undelivered_in(R"({"num_ack_pending":5,"num_waiting":1,"num_pending":4})") == 4);
   CHECK(undelivered_in(R"({"num_pending": 4, "num_ack_pending": 5})") == 4);
   CHECK(undelivered_in(R"({"num_ack_pending":5,"num_pending":0})") == 0);
+  CHECK_FALSE(is_error(R"({"num_ack_pending":5,"num_pending":0})"));
+  CHECK(is_error(
+      R"({"type":"io.nats.jetstream.api.v1.consumer_info_response","error":{"code":404,"err_code":10014,"description":"consumer not found"}})"));
 }
 
 TEST_CASE("a text that is no consumer's info says that nothing is undelivered") {
