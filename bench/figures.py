@@ -75,7 +75,8 @@ class Results:
         for name in self.documents:
             commits.setdefault(self.commit(name), []).append(name + ".json")
         apart = {name + ".json" for name in FILES_OF_OTHER_COMMITS}
-        if sum(not apart.issuperset(names) for names in commits.values()) > 1 or None in commits or "unknown" in commits or any("changes" in c for c in commits):
+        of_the_rest = [commit for commit, names in commits.items() if not apart.issuperset(names)]
+        if len(of_the_rest) > 1 or None in commits or "unknown" in commits or any("changes" in c for c in commits):
             told = "\n".join(f"  {commit or 'no commit'}: {', '.join(names)}" for commit, names in commits.items())
             raise Problem(f"{RESULTS} is not of one commit without changes:\n{told}")
 
@@ -129,7 +130,7 @@ def provenance(results):
     if len({results.commit(name) for name in results.documents if name not in FILES_OF_OTHER_COMMITS}) == 1:
         common = results.commit(FILES[0])
         others = " and ".join(f"`{name}.json`" for name in FILES_OF_OTHER_COMMITS if results.commit(name) != common)
-        return f"All of them but {others} are of commit {results.commit(FILES[0])}."
+        return f"All of them but {others} are of commit {common}."
     return "The present figures are provisional: they come from several commits, and older files do not name theirs."
 
 
@@ -365,7 +366,8 @@ def savina(results):
     for name in dict.fromkeys(row["name"] for row in results.documents["savina"]["rows"]):
         row_of = {row["engine"]: row for row in results.rows("savina", name=name)}
         cuda = row_of["cuda"]
-        rates = [millions(row_of[engine]["messages_per_s"]) if engine in row_of else "-" for engine in ("cuda", "cpu", "caf")]
+        rates = [millions(row_of[engine]["messages_per_s"]) if engine in row_of else "-"
+                 for engine in ("cuda", "cpu", "caf")]
         lines.append([name, str(cuda["instances"]), cuda["size"], millions(cuda["messages"]), *rates,
                       ratio(cuda["rate_to_caf"]) if "rate_to_caf" in cuda else "-"])
     return table(["benchmark", "instances", "an instance", "million messages", "CUDA engine", "CPU engine", "CAF",

@@ -77,7 +77,7 @@ GYRE_DEVICE void Worker<Actors...>::conclude_gathered(const Gathered& gathered, 
   for (uint32_t n = 0; n < gathered.count; ++n) {
     failed |= uint32_t(shared_->batch_verdicts[n].exceptional != 0) << n;
   }
-  // What the handler used on behalf of all: see conclude().
+  // What the handler used on behalf of all: see begin_conclusion().
   if (shared_->verdict.buffers_used != 0 && polls()) Memory::fence();
   stop_seen_ |= shared_->verdict.command_seen == uint32_t(Command::stop);
   HandlerGroup::sync();

@@ -193,7 +193,7 @@ GYRE_DEVICE void Worker<Actors...>::restore_state(uint32_t bytes, void* state) c
   HandlerGroup::sync();
 }
 // Undoes what a message that ended in an error did: the state is as before it, and an actor that it created
-// is marked for conclude() to remove. Call after a barrier; ends with one.
+// is marked for begin_conclusion() to remove. Call after a barrier; ends with one.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::roll_back(uint32_t bytes) const {
   MessageVerdict& verdict = shared_->verdict;

@@ -155,19 +155,14 @@ void DurableTells::take(Pull& pull, const natsSubscription* subscription, Messag
       // The reply to CONSUMER.INFO.
       const auto body = body_of(message.get());
       const std::string_view info(reinterpret_cast<const char*>(body.data()), body.size());
-      if (is_error(info)) {  // no request for messages of a consumer that is gone gets an answer
-        pull.wanted = 0;
-        pull.has_consumer = false;
-        pull.not_before_ns = lease_clock_ns() + retry_ns;
-        due_.notify_all();
+      if (!is_error(info)) {
+        // A delivery may overtake the info that the consumer had it.
+        pull.held_back = pull.wanted != 0 && pull.silent && undelivered_in(info) != 0;
         return;
       }
-      // A delivery may overtake the info that the consumer had it.
-      pull.held_back = pull.wanted != 0 && pull.silent && undelivered_in(info) != 0;
-      return;
     }
     // The request ended: its time is over (408), JetStream is not there (503), the consumer is gone (409,
-    // 404).
+    // 404). Or the server has no such consumer: then it answers no request for its messages.
     pull.wanted = 0;
     pull.held_back = pull.held_back && code == "408";
     if (code != "408" || pull.held_back) {
