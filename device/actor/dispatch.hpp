@@ -80,6 +80,8 @@ GYRE_DEVICE_INLINE Handled handle(Actor& actor, ContextType& context, const void
 /// What a path did with a message.
 enum class Handling : uint32_t {
   none,        ///< nothing: the special path has to take it
+  noted,       ///< the handler ran; how it ended in the calling thread is noted
+  voted,       ///< and the group knows whether it ended well
   done,        ///< all
   exceptional  ///< the handler ran; how the message ends is in the verdict
 };
@@ -129,7 +131,7 @@ GYRE_DEVICE uint64_t fast_path_mask_of(const RequestHead& head, const void* body
 
 // handle() for a request of which fast_path_mask_of() is not 0: a small root is read from registers, and
 // neither its place nor that of its lists is checked again.
-// @returns conclude(Ending)
+// @returns conclude(EndingOf<Actor, Request>)
 template <class Actor, class Request, class ContextType, class Conclude>
 GYRE_DEVICE_INLINE Handling handle_fast(Actor& actor, ContextType& context, const RequestHead& head,
                                         const void* body, uint32_t body_bytes, void* response,
@@ -143,7 +145,7 @@ GYRE_DEVICE_INLINE Handling handle_fast(Actor& actor, ContextType& context, cons
                        message.plain_root(Request::data_words, Request::pointers,
                                           words <= RequestHead::root_words ? root : nullptr),
                        reply, response_capacity, InitPlainRoot{});
-  return conclude(Ending(message, context, reply, response_capacity));
+  return conclude(EndingOf<Actor, Request>(message, context, reply, response_capacity));
 }
 }  // namespace detail
 

@@ -1,6 +1,7 @@
 // How a message ends whose handler was called.
 #pragma once
 
+#include <gyre/device/actor/handlers.hpp>
 #include <gyre/device/actor/working_memory.hpp>
 #include <gyre/device/context.hpp>
 #include <gyre/messages/view.hpp>
@@ -50,6 +51,16 @@ class Ending {
   const Context& context_;
   const wire::Body& reply_;
   uint32_t response_capacity_;
+};
+
+// How a message of a handler's ends.
+template <class Actor, class Request>
+struct EndingOf : Ending {
+  using Ending::Ending;
+  // Its handler answers, and never sends.
+  static constexpr bool only_answers = most_sent_by<Actor, Request>() == 0 && requires {
+    typename ResponseOf<Actor, Request>::Builder;
+  };
 };
 
 // Notes why the calling thread failed, if it did. Of several threads the first to set the status counts, with

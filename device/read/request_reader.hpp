@@ -142,6 +142,8 @@ class RequestReader {
   /// The message in hand, and its head.
   GYRE_DEVICE const uint32_t* request() const { return memory_ + request_word_; }
   GYRE_DEVICE const RequestHead& head() const { return head_; }
+  /// Makes head() that of another message, which did not come by poll(), until the next poll().
+  GYRE_DEVICE void load_head(const uint32_t* request) { head_ = RequestHead::load(request); }
   /// Message `n` behind the one in hand, of the same window.
   GYRE_DEVICE const uint32_t* request_after(uint32_t n) const {
     return request() + n * (window_.width() * words_a_packet);

@@ -92,27 +92,46 @@ GYRE_DEVICE void Worker<Actors...>::name_last_words(uint64_t key, uint32_t types
                 Packet{{uint32_t(key), uint32_t(key >> 32), types}, LastWords::one});
 }
 
+// What reply_at_once() found and did.
+template <class... Actors>
+struct Worker<Actors...>::Vote {
+  uint32_t exceptional = 0;  // not 0 if the message did not end well
+  bool replied = false;      // the first packets of the reply are stored
+};
 // How a handler left its message, in the calling thread; of a failure the reason is noted already.
 template <class... Actors>
 struct Worker<Actors...>::NotedEnding {
   uint32_t failure = 0, bytes = 0;
+  uint32_t exceptional = 0;  // Vote::exceptional, once the group has voted
   GYRE_DEVICE uint32_t failure_bits() const { return failure; }
   GYRE_DEVICE uint32_t response_bytes() const { return bytes; }
   GYRE_DEVICE Handled handled() const { return {Status::ok, 0, 0, bytes}; }
 };
-// Runs after a handler of the fast path. It is compiled once for each handler, so in a set that sends, where
-// a conclusion is long, it only notes the ending. Elsewhere it concludes the message.
+// Runs after a handler of the fast path, and is compiled once for each. In a set that sends, a conclusion is
+// long: there it only notes the ending, and answers the host where nothing else may be due. Elsewhere it
+// concludes the message.
 template <class... Actors>
 struct Worker<Actors...>::FastConclusion {
   Worker& worker;
   const HandlerContext& context;
   NotedEnding& noted;
-  GYRE_DEVICE_INLINE Handling operator()(const Ending& ending) const {
+  template <class EndingType>
+  GYRE_DEVICE_INLINE Handling operator()(const EndingType& ending) const {
     if constexpr (rights().sends) {
+      if constexpr (EndingType::only_answers) {
+        const Vote vote = worker.reply_at_once(ending, worker.is_mail());
+        noted.exceptional = vote.exceptional;
+        if (!assert_warp_uniform(!vote.replied)) {
+          worker.end_reply_at_once(ending.response_bytes());
+          worker.finish_fast(ending.response_bytes());
+          return Handling::done;
+        }
+      }
       worker.note_staged(context);
-      noted = {ending.failure_bits(), ending.response_bytes()};
+      noted.failure = ending.failure_bits();
+      noted.bytes = ending.response_bytes();
       if (noted.failure != 0) detail::note_failure(worker.shared_->verdict, ending.handled());
-      return Handling::done;
+      return EndingType::only_answers ? Handling::voted : Handling::noted;
     } else {
       return worker.conclude_fast(ending);
     }
@@ -130,7 +149,6 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::handle_on_fast_path() {
 template <class... Actors>
 GYRE_DEVICE_INLINE Handling Worker<Actors...>::call_on_fast_path(NotedEnding& noted) {
   if constexpr (any_rolls_back<Actors...>) save_state(expected_.rollback_bytes, expected_.state);
-  if constexpr (rights().sends) name_last_words_if_stale();
   HandlerContext context = make_context(expected_.head.key(), head().flags() != 0, expected_.head.types());
   return dispatch_fast(ActorList<Actors...>{}, expected_.head.types(), expected_.state, context, head(),
                        request() + envelope_words, expected_.head.body_bytes(), response_ + envelope_words,
@@ -149,6 +167,24 @@ GYRE_DEVICE_INLINE ReplyPlace Worker<Actors...>::reply_place() const {
 // alone, off the path of replies.
 template <class... Actors>
 GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
+  const Vote vote = reply_at_once(ending, 0);
+  if (vote.replied) {
+    end_reply_at_once(ending.response_bytes());
+  } else if (vote.exceptional != 0) {
+    note_exceptional(ending);
+    return Handling::exceptional;
+  } else {
+    count_tell(true);
+  }
+  finish_fast(ending.response_bytes());
+  return Handling::done;
+}
+// After the handler: the group votes whether the message ended well. If it did, and is an ask, stores the
+// first packets of the reply to the host.
+// @param more  not 0 where something may come before the reply: it is not stored
+template <class... Actors>
+template <class EndingType>
+GYRE_DEVICE_INLINE auto Worker<Actors...>::reply_at_once(const EndingType& ending, uint32_t more) -> Vote {
   // Where the reply's words lie is computed before the vote, which waits for the ending.
   const ReplyPlace place = reply_place();
   const uint32_t failed = vote(ending);
@@ -157,27 +193,23 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& endin
   // What a reply needs is loaded beside what decides whether it is sent; a worker of one warp does not branch
   // before the reply's first packets are stored.
   const Packet first = replies_.packet(place, response_bytes);
-  const uint32_t exceptional_or_failed = load_here(&shared_->verdict.exceptional) | failed;
-  const bool exceptional = exceptional_or_failed != 0;
+  const uint32_t exceptional = load_here(&shared_->verdict.exceptional) | failed, later = exceptional | more;
   if (polls()) {
     const uint32_t bytes = uint32_t(sizeof(Envelope)) + response_bytes, k = PollGroup::rank();
     const uint32_t sends_none = materialize(!(is_ask & (k * data_bytes_a_packet < bytes)));
-    Memory::store_if((sends_none | exceptional_or_failed) == 0, replies_.slot()[k], first);
+    Memory::store_if((sends_none | later) == 0, replies_.slot()[k], first);
   }
-  if ((!exceptional) & is_ask) {
-    if (polls()) {
-      replies_.store_rest(request(), response_, response_bytes);
-      advance_replies();
-    }
-    ++report_.answered;
-  } else if (exceptional) {
-    note_exceptional(ending);
-    return Handling::exceptional;
-  } else {
-    count_tell(true);
+  const bool replied = (later == 0) & is_ask;
+  return {exceptional, replied};
+}
+// Where reply_at_once() stored packets: stores the rest of the reply.
+template <class... Actors>
+GYRE_DEVICE_INLINE void Worker<Actors...>::end_reply_at_once(uint32_t response_bytes) {
+  if (polls()) {
+    replies_.store_rest(request(), response_, response_bytes);
+    advance_replies();
   }
-  finish_fast(response_bytes);
-  return Handling::done;
+  ++report_.answered;
 }
 // Ends with a barrier. Where threads that do not poll run handlers, too, notes failures in the verdict.
 // @returns whether a thread failed, as not 0
@@ -217,16 +249,14 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::finish_fast(uint32_t response_bytes) 
   }
 }
 // In a set that sends, after what the handler staged was sent: answers a message that ended well.
-// @param first  the calling thread's first packet of the reply to the host
 template <class... Actors>
-GYRE_DEVICE_INLINE void Worker<Actors...>::answer_fast(const NotedEnding& noted, Packet first) {
+GYRE_DEVICE_INLINE void Worker<Actors...>::answer_fast(const NotedEnding& noted) {
   const bool is_ask = head().flags() != 0;
   bool answers_host = is_ask;  // by the response that the handler built
   if constexpr (rights().asks) answers_host = answers_now(is_ask) && !is_mail();
   if (answers_host) {
     if (polls()) {
-      // A message to the host took the slot, and perhaps the lap, that the packet was made for.
-      if constexpr (rights().tells_host) first = replies_.packet(reply_place(), noted.bytes);
+      const Packet first = replies_.packet(reply_place(), noted.bytes);
       const uint32_t bytes = uint32_t(sizeof(Envelope)) + noted.bytes, k = PollGroup::rank();
       Memory::store_if(k * data_bytes_a_packet < bytes, replies_.slot()[k], first);
       replies_.store_rest(request(), response_, noted.bytes);

@@ -58,7 +58,7 @@ class Mail : public MailLimits {
  public:
   /// Counts of messages; see WorkerLine.
   struct Counts {
-    uint64_t sent = 0, processed = 0, failed = 0, refused = 0, spilled = 0;
+    uint64_t sent = 0, taken = 0;
     uint64_t told_sent = 0, told_refused = 0;
   };
   /// @param memory   of this worker
@@ -280,13 +280,18 @@ class Mail : public MailLimits {
     if (leads && consumer_.take(from, detail::count_bits(same))) consumer_.raise(from);
     PollGroup::sync();
   }
-  /// A message of the host is handled, or several at once.
+  /// A message of the host is in hand, or several at once.
   GYRE_DEVICE void note_host() {
     taken_in_row_ = 0;
     empty_polls_ = 0;
-    if (++host_in_row_ < most_in_a_row) return;
+    ++host_in_row_;
+  }
+  /// Before a message of a stream of the host's, whose polls need not look at the mailbox: looks at it, if
+  /// that is due.
+  GYRE_DEVICE void load_beside_stream() {
+    if (host_in_row_ < most_in_a_row) return;
     host_in_row_ = 0;
-    load();  // polls of a stream need not have
+    load();
   }
 
   // ---- Messages out
@@ -366,7 +371,7 @@ class Mail : public MailLimits {
               // Its timer fires, and finds no chunk for another body.
               if (PollGroup::rank() == 0) count(MailHead::sender_type(staged[MailHead::size_word]));
               ++counts_.sent;
-              ++counts_.refused;
+              note(&RareCounts::refused);
               PollGroup::sync();  // that thread has read the message
               staging_.clear(n, 1);
               PollGroup::sync();
@@ -468,10 +473,13 @@ class Mail : public MailLimits {
 
   // ---- Counts
 
-  GYRE_DEVICE void count_processed(uint32_t n) { counts_.processed += n; }
-  GYRE_DEVICE void count_failed() { ++counts_.failed; }
+  GYRE_DEVICE void count_processed(uint32_t n) { counts_.taken += n; }
+  GYRE_DEVICE void count_failed() {
+    ++counts_.taken;
+    note(&RareCounts::failed);
+  }
   /// Messages of actors that the worker has taken, however they ended.
-  GYRE_DEVICE uint64_t taken() const { return counts_.processed + counts_.failed; }
+  GYRE_DEVICE uint64_t taken() const { return counts_.taken; }
   GYRE_DEVICE uint64_t sent() const { return counts_.sent; }
   GYRE_DEVICE void count_told(uint32_t sent, uint32_t refused) {
     counts_.told_sent += sent;
@@ -482,15 +490,16 @@ class Mail : public MailLimits {
   GYRE_DEVICE void publish_counts() {
     if (PollGroup::rank() != 0) return;
     const uint64_t depth = mailboxes_.rings.claimed(me_) - next_slot_.ticket();
-    if (depth > most_in_mailbox_) most_in_mailbox_ = depth;
-    Memory::store_relaxed(line_->mail_spilled, counts_.spilled);
+    RareCounts& rare = staging_.rare_counts();
+    if (depth > rare.most_in_mailbox) rare.most_in_mailbox = depth;
+    Memory::store_relaxed(line_->mail_spilled, rare.spilled);
     Memory::store_relaxed(line_->mailbox_depth, depth);
-    Memory::store_relaxed(line_->mailbox_most, most_in_mailbox_);
+    Memory::store_relaxed(line_->mailbox_most, rare.most_in_mailbox);
     Memory::store_relaxed(line_->outbox_most, outbox_.most());
     Memory::store_relaxed(line_->mail_sent, counts_.sent);
-    Memory::store_relaxed(line_->mail_processed, counts_.processed);
-    Memory::store_relaxed(line_->mail_failed, counts_.failed);
-    Memory::store_relaxed(line_->mail_refused, counts_.refused);
+    Memory::store_relaxed(line_->mail_processed, counts_.taken - rare.failed);
+    Memory::store_relaxed(line_->mail_failed, rare.failed);
+    Memory::store_relaxed(line_->mail_refused, rare.refused);
     if constexpr (rights.sends_large) {
       const BodyCounts& bodies = staging_.body_counts();
       Memory::store_relaxed(line_->bodies_taken, bodies.taken);
@@ -613,7 +622,7 @@ class Mail : public MailLimits {
   }
   // A message finds no memory to wait in. Who asked is told.
   GYRE_DEVICE void refuse(const uint32_t* message) {
-    ++counts_.refused;
+    note(&RareCounts::refused);
     if constexpr (rights.sends_to_many) {
       if (FanOutHead::is_copy(message)) return;
     }
@@ -639,6 +648,9 @@ class Mail : public MailLimits {
   GYRE_DEVICE bool none_taken() {
     note_quiet();
     return false;
+  }
+  GYRE_DEVICE void note(uint64_t RareCounts::*count) {
+    if (HandlerGroup::rank() == 0) ++(staging_.rare_counts().*count);
   }
   // A message of an actor is taken.
   GYRE_DEVICE void note_taken() {
@@ -701,7 +713,7 @@ class Mail : public MailLimits {
   // Passes over a slot that holds no message, which happens only where memory was overwritten. Its sender is
   // not known: it gets no slot back.
   GYRE_DEVICE bool skip_slot() {
-    ++counts_.failed;
+    count_failed();
     next_slot_.advance(shape_);
     load();
     return false;
@@ -759,7 +771,6 @@ class Mail : public MailLimits {
   uint32_t taken_since_ = 0;  // messages of the mailbox since limits were raised
   uint32_t empty_polls_ = 0;
   Counts counts_;
-  uint64_t most_in_mailbox_ = 0;  // of those that publish_counts() found; in the thread of rank 0
 #if !defined(__CUDACC_RTC__)
   bool any_reached_ = false;
 #endif

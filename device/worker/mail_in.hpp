@@ -29,7 +29,7 @@ GYRE_DEVICE_INLINE bool Mail<rights>::take_reply() {
   const Envelope reply = *reinterpret_cast<const Envelope*>(message);
   OpenCall* const call = calls_.find(reply.correlation);
   if (outcome == ReceiveOutcome::corrupt || call == nullptr) {  // memory was overwritten
-    ++counts_.failed;
+    count_failed();
     if constexpr (rights.sends_large) {
       if (outcome != ReceiveOutcome::corrupt) bodies().end(message);
     }
@@ -77,7 +77,7 @@ GYRE_DEVICE_INLINE FanOut::Found Mail<rights>::hand_out(bool held, MostSent& mos
     from_ = me_;
     note_taken();
   } else if (found == FanOut::Found::none) {
-    ++counts_.processed;  // the copy
+    count_processed(1);  // the copy
   }
   return found;
 }
@@ -96,7 +96,7 @@ GYRE_DEVICE_INLINE void Mail<rights>::empty_mailbox() {
     PollGroup::sync();
     if (queue_.push(message(), body_bytes)) {
       ++moved_;
-      ++counts_.spilled;
+      note(&RareCounts::spilled);
     } else {
       refuse(message());
     }

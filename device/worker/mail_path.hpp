@@ -29,7 +29,7 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::turn_with_mail(Pause pause) {
     bool is_mail = next_mail();
     if (!is_mail) {
       outcome = poll_requests();
-      if (outcome == PollOutcome::message) mail_.note_host();
+      if (outcome == PollOutcome::message) note_host_message();
       is_mail = outcome == PollOutcome::nothing && mail_.found() && next_mail();
     }
     if (is_mail) {
@@ -47,7 +47,7 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::turn_with_mail(Pause pause) {
         outcome = PollOutcome::message;
         requests_.request_command();  // the handler's time begins
       } else {
-        mail_.note_host();
+        note_host_message();
       }
       update_host_room();
     }
@@ -56,52 +56,64 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::turn_with_mail(Pause pause) {
   if (outcome == PollOutcome::message) {
     if (!is_mail()) expect_of(detail::Named::of_host);
     if constexpr (HandlerGroup::all_threads_poll()) update_host_room();
-    handle_message(is_mail() ? admit_mail() : expected_mismatch() == 0 || admit_to_fast_path());
+    bool fast = false;
+    if (is_mail()) {
+      fast = admit_mail();
+    } else {
+      fast = expected_mismatch() == 0 || admit_to_fast_path();
+      if (fast) name_last_words_if_stale();
+    }
+    handle_message(fast);
     end_mail();
   }
   if (outcome == PollOutcome::corrupt) skip();
   if (outcome == PollOutcome::nothing) pause(requests_.empty_polls());
   return outcome;
 }
-// warp_turn() in a set that sends. It calls handle_message() in one place: that is most of the machine code.
+// warp_turn() in a set that sends: here, too, one test covers everything that keeps the host's message from
+// the fast path, and that nothing of an actor came since the last one. handle_message() is called in one
+// place: that is most of the machine code.
 template <class... Actors>
 template <class Pause>
 GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause pause) {
   if (take_command()) return PollOutcome::stop;
-  uint32_t mismatch = 0;
+  uint32_t mismatch = 0, in_stream = 0, other_than_last = 0;
   bool is_mail = false;
   GYRE_ROLLED  // once more where a poll of the host's ring found mail alone
-      for (bool polled = false; !(is_mail = take_mail()) && !polled; polled = true) {
-    mismatch = poll_ring();
-    if (mismatch == 0 || !mail_.found() || !requests_.found_none()) break;
+      for (bool polled = false;; polled = true) {
+    is_mail = take_mail();
+    if (!is_mail) mismatch = poll_ring();
+    in_stream = requests_.in_stream();
+    other_than_last = uint32_t(is_mail) | mismatch | in_stream | mail_.last_was_of_actor();
+    if (other_than_last == 0) break;
+    if (is_mail || mismatch == 0 || polled || !mail_.found() || !requests_.found_none()) break;
   }
   Prefetch<1> next;
-  bool fast = true;
-  if (is_mail) {
+  uint32_t fast = 1;  // not a bool: a lone warp waits longer for a predicate than for a word
+  if (other_than_last == 0) {
+    mail_.note_host();
+  } else if (is_mail) {
     if (handle_for_worker()) return PollOutcome::message;
     begin_mail();
     if (handle_mail_together()) return PollOutcome::message;
     fast = admit_mail();
   } else {
     expect_of(detail::Named::of_host);
-    if ((mismatch | uint32_t(requests_.in_stream())) != 0) {
-      if (mismatch == 0) {
-        if (try_batch()) {
-          mail_.note_host();
-          return PollOutcome::message;
-        }
-        if (!takes_batches()) next = requests_.prefetch<1>(1);
-      } else {
-        const PollOutcome outcome = classify_mismatch();
-        if (outcome == PollOutcome::nothing && mail_.has_waiting()) return outcome;
-        if (outcome != PollOutcome::message) return end_turn_without_message(outcome, pause);
-        fast = admit_to_fast_path();
-      }
+    if (mismatch != 0) {
+      const PollOutcome outcome = classify_mismatch();
+      if (outcome == PollOutcome::nothing && mail_.has_waiting()) return outcome;
+      if (outcome != PollOutcome::message) return end_turn_without_message(outcome, pause);
+      fast = admit_to_fast_path();
     }
-    mail_.note_host();
+    if (fast != 0) name_last_words_if_stale();
+    note_host_message();
+    if (mismatch == 0 && in_stream != 0) {
+      if (try_batch()) return PollOutcome::message;
+      if (!takes_batches()) next = requests_.prefetch<1>(1);
+    }
   }
   update_host_room();
-  handle_message(fast);
+  handle_message(fast != 0);
   end_mail();
   requests_.adopt(next);
   return PollOutcome::message;
@@ -145,7 +157,7 @@ template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::begin_mail() {
   requests_.request_command();  // the handler's time begins
   request_ = mail_.message();
-  head_ = RequestHead::load(request_);
+  requests_.load_head(request_);
   mail_.is_in_hand = true;
 }
 // After the message was handled. Every thread.
@@ -154,8 +166,9 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::end_mail() {
   mail_.is_in_hand = false;
 }
 
-// Says whether the message in hand, which is mail, may take the fast path. Other than with the host's, of
-// which packets are compared, each message's root and lists are looked at.
+// Says whether the message in hand, which is mail, may take the fast path; if so, names it in the last-words
+// record. Other than with the host's, of which packets are compared, each message's root and lists are looked
+// at.
 template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_mail() {
   expect_of(detail::Named::of_actor);
@@ -168,6 +181,7 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_mail() {
   expected_.head = head();
   if (fast_path_mask(ActorList<Actors...>{}, head(), request() + envelope_words,
                      bridge_.shape.body_capacity()) != 0) {
+    name_last_words_if_stale();
     return true;
   }
   expected_.head.forget_size();
@@ -264,8 +278,15 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::expect_of(detail::Named side) {
   expected_ = other;
 }
 
-// The fast path does not write the last-words record, which a message from the other side may have written
-// since.
+// A message of the host is in hand that was looked at apart from the one test of a warp's turn.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::note_host_message() {
+  mail_.load_beside_stream();
+  mail_.note_host();
+}
+
+// Before the fast path, which does not write the last-words record: a message from the other side may have
+// written it since.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::name_last_words_if_stale() {
   if (mail_.named == mail_.in_hand()) return;
@@ -306,21 +327,20 @@ GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
   NotedEnding noted;
-  Packet first{};
   bool response_in_block = false;
   Handling handling = Handling::none;
   if (may_be_fast) handling = call_on_fast_path(noted);
-  const bool on_fast_path = handling == Handling::done;
-  if (on_fast_path) {
-    const ReplyPlace place = reply_place();
-    const uint32_t failed = vote(noted);
-    first = replies_.packet(place, noted.bytes);  // beside what decides whether it is sent
-    if (assert_warp_uniform((load_here(&shared_->verdict.exceptional) | failed) != 0)) {
+  if (handling == Handling::done) return;
+  if (handling == Handling::none) {
+    handling = handle_special(response_in_block);
+  } else {
+    // What the handler staged comes before its reply.
+    if (handling == Handling::noted) noted.exceptional = reply_at_once(noted, 1).exceptional;
+    handling = Handling::voted;
+    if (assert_warp_uniform(noted.exceptional != 0)) {
       note_exceptional(noted);
       handling = Handling::exceptional;
     }
-  } else {
-    handling = handle_special(response_in_block);
   }
   const bool exceptional = handling == Handling::exceptional;
   Status status = Status::ok;
@@ -333,8 +353,8 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
   if (exceptional) {
     end_conclusion<Concluded::alone>(request(), shared_->response_bytes, response_in_block);
     if constexpr (rights().sends_large) end_bodies_in_hand();
-  } else if (on_fast_path) {
-    answer_fast(noted, first);
+  } else if (handling == Handling::voted) {
+    answer_fast(noted);
   }
 }
 // Sends what the handler staged, or discards it where its message ends in an error. After a barrier; every

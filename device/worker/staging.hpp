@@ -79,7 +79,13 @@ struct StagingLayout {
     return (shape.packets() * words_a_packet + 3) / 4 * 4;
   }
 
-  enum : uint32_t { flags_words = 12, most_mail_words = 4096, producer_words = 2, consumer_words = 2 };
+  enum : uint32_t {
+    flags_words = 12,
+    rare_counts_words = 8,
+    most_mail_words = 4096,
+    producer_words = 2,
+    consumer_words = 2
+  };
   enum : uint32_t {
     reply_words = 16,       ///< CallInHand
     error_words = 12,       ///< an error reply to an actor
@@ -95,7 +101,8 @@ struct StagingLayout {
   }
   /// From one to the next: threads that read words of their own use different banks of shared memory.
   GYRE_DEVICE constexpr uint32_t mail_stride() const { return message_words | 4; }
-  GYRE_DEVICE constexpr uint32_t types() const { return flags_words; }
+  GYRE_DEVICE constexpr uint32_t rare_counts() const { return flags_words; }
+  GYRE_DEVICE constexpr uint32_t types() const { return rare_counts() + rare_counts_words; }
   /// Hashes of the replies that actors take: see detail::reply_hash().
   GYRE_DEVICE constexpr uint32_t replies() const { return types() + (2 * actors + 3) / 4 * 4; }
   /// What the reply in hand is for.
@@ -133,6 +140,13 @@ struct StagingLayout {
     return most_sent == 0 ? 0 : (reached() + bitmap_words() + 3) / 4 * 4;
   }
 };
+
+/// A worker's counts of messages between actors that seldom grow; see WorkerLine. In the group's own memory,
+/// since registers are scarce. Only the thread of rank 0 uses them.
+struct RareCounts {
+  uint64_t failed, refused, spilled, most_in_mailbox;
+};
+static_assert(sizeof(RareCounts) == StagingLayout::rare_counts_words * sizeof(uint32_t));
 
 /// The ask whose reply is in hand. In the group's own memory.
 struct CallInHand {
@@ -210,6 +224,7 @@ struct Staging {
     return at<TimerRequest>(layout.timer_requests())[n];
   }
   GYRE_DEVICE BodyPool& body_pool() const { return *at<BodyPool>(layout.body_pool()); }
+  GYRE_DEVICE RareCounts& rare_counts() const { return *at<RareCounts>(layout.rare_counts()); }
   GYRE_DEVICE BodyCounts& body_counts() const { return *at<BodyCounts>(layout.body_counts()); }
   /// Of the n-th message that the handler in hand stages; of number most_sent: of its response.
   GYRE_DEVICE BodyRecord& body(uint32_t n) const { return at<BodyRecord>(layout.body_records())[n]; }

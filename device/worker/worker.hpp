@@ -43,7 +43,7 @@ struct ExpectedMessage {
 
 namespace detail {
 
-// What the last-words record names.
+// What the last-words record names. Of the host is 0.
 enum class Named : uint32_t {
   of_host,   // a message of the host
   of_actor,  // one of an actor
@@ -54,6 +54,8 @@ template <Rights rights>
 struct MailInHand : Mail<rights> {
   using Mail<rights>::Mail;
   GYRE_DEVICE Named in_hand() const { return is_in_hand ? Named::of_actor : Named::of_host; }
+  // 0 where the last message on the fast path was the host's.
+  GYRE_DEVICE uint32_t last_was_of_actor() const { return uint32_t(named) | uint32_t(expected_of); }
   bool is_in_hand = false;  // the message in hand is of another actor, not of the host
   Named named = Named::of_host;
   uint32_t named_types = 0;            // of several
@@ -394,7 +396,6 @@ class Worker {
   GYRE_DEVICE void take_request() {
     if constexpr (rights().sends && HandlerGroup::all_threads_poll()) {
       request_ = requests_.request();
-      head_ = requests_.head();
     }
   }
   // Polls since the last message from anywhere.
@@ -474,7 +475,7 @@ class Worker {
   }
   GYRE_DEVICE const RequestHead& head() const {
     // Not a choice between two: the compiler would keep both in memory.
-    if constexpr (HandlerGroup::all_threads_poll() && !rights().sends) return requests_.head();
+    if constexpr (HandlerGroup::all_threads_poll()) return requests_.head();
     return head_;
   }
   // CommandWatch::now_us().
@@ -544,6 +545,7 @@ class Worker {
   GYRE_DEVICE_INLINE bool admit_mail();
   GYRE_DEVICE_INLINE bool handle_mail_together();
   GYRE_DEVICE_INLINE void expect_of(detail::Named side);
+  GYRE_DEVICE void note_host_message();
   GYRE_DEVICE void name_last_words_if_stale();
   GYRE_DEVICE void name_several_if_stale(uint32_t types);
   GYRE_DEVICE void note_staged(const HandlerContext& context);
@@ -568,6 +570,7 @@ class Worker {
   GYRE_DEVICE void end_failing_calls();
 
   // ---- fast_path.hpp
+  struct Vote;
   struct NotedEnding;
   struct FastConclusion;
   GYRE_DEVICE uint32_t expected_mismatch() const;
@@ -586,7 +589,10 @@ class Worker {
   GYRE_DEVICE_INLINE uint32_t vote(const EndingType& ending);
   template <class EndingType>
   GYRE_DEVICE_INLINE void note_exceptional(const EndingType& ending);
-  GYRE_DEVICE_INLINE void answer_fast(const NotedEnding& noted, Packet first);
+  template <class EndingType>
+  GYRE_DEVICE_INLINE Vote reply_at_once(const EndingType& ending, uint32_t more);
+  GYRE_DEVICE_INLINE void end_reply_at_once(uint32_t response_bytes);
+  GYRE_DEVICE_INLINE void answer_fast(const NotedEnding& noted);
   GYRE_DEVICE_INLINE void finish_fast(uint32_t response_bytes);
   GYRE_DEVICE void end_ask_without_host_reply(uint32_t response_bytes);
   template <class Group>
