@@ -170,11 +170,16 @@ class NatsClient {
   }
   /// Deletes a stream's consumer. Returns false if there is none.
   bool delete_consumer(const std::string& stream, const std::string& consumer) {
-    return js_DeleteConsumer(jet_stream_, stream.c_str(), consumer.c_str(), nullptr, nullptr) == NATS_OK;
+    jsErrCode error = jsErrCode(0);
+    const natsStatus status =
+        js_DeleteConsumer(jet_stream_, stream.c_str(), consumer.c_str(), nullptr, &error);
+    return is_gone(status, error, JSConsumerNotFoundErr);
   }
   /// Deletes a stream with all that is in it. Returns false if there is none.
   bool delete_stream(const std::string& stream) {
-    return js_DeleteStream(jet_stream_, stream.c_str(), nullptr, nullptr) == NATS_OK;
+    jsErrCode error = jsErrCode(0);
+    const natsStatus status = js_DeleteStream(jet_stream_, stream.c_str(), nullptr, &error);
+    return is_gone(status, error, JSStreamNotFoundErr);
   }
   /// Returns an entry of a bucket; empty if it is not there.
   std::string entry(const std::string& bucket, const std::string& key) {
@@ -208,6 +213,11 @@ class NatsClient {
   };
   using Owned = std::unique_ptr<natsMsg, Destroy>;
 
+  // Whether what was to be deleted was there, and is gone. nats-server reports an error, too, where its files
+  // could not all be removed because it was still writing one.
+  static bool is_gone(natsStatus status, jsErrCode error, jsErrCode not_found) {
+    return status == NATS_OK || (error != 0 && error != not_found);
+  }
   static Owned make(const std::string& subject, const std::string& reply, const std::string& body,
                     const Headers& headers) {
     natsMsg* made = nullptr;
