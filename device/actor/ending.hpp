@@ -53,7 +53,7 @@ class Ending {
   uint32_t response_capacity_;
 };
 
-// How a message of a handler's ends.
+// Ending of a message to one handler.
 template <class Actor, class Request>
 struct EndingOf : Ending {
   using Ending::Ending;

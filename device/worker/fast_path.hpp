@@ -181,7 +181,7 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& endin
 }
 // After the handler: the group votes whether the message ended well. If it did, and is an ask, stores the
 // first packets of the reply to the host.
-// @param more  not 0 where something may come before the reply: it is not stored
+// @param more  not 0: stores none, since something may come before the reply
 template <class... Actors>
 template <class EndingType>
 GYRE_DEVICE_INLINE auto Worker<Actors...>::reply_at_once(const EndingType& ending, uint32_t more) -> Vote {

@@ -286,8 +286,8 @@ class Mail : public MailLimits {
     empty_polls_ = 0;
     ++host_in_row_;
   }
-  /// Before a message of a stream of the host's, whose polls need not look at the mailbox: looks at it, if
-  /// that is due.
+  /// Before a message of the host: looks at the mailbox, if that is due. Polls do too, but in a stream one
+  /// poll finds several messages.
   GYRE_DEVICE void load_beside_stream() {
     if (host_in_row_ < most_in_a_row) return;
     host_in_row_ = 0;

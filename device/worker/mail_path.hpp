@@ -70,8 +70,8 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::turn_with_mail(Pause pause) {
   if (outcome == PollOutcome::nothing) pause(requests_.empty_polls());
   return outcome;
 }
-// warp_turn() in a set that sends: here, too, one test covers everything that keeps the host's message from
-// the fast path, and that nothing of an actor came since the last one. handle_message() is called in one
+// warp_turn() in a set that sends. One test here, too: it says that the host's message may take the fast path
+// and that no message of an actor came since the one that it is like. handle_message() is called in one
 // place: that is most of the machine code.
 template <class... Actors>
 template <class Pause>
@@ -79,7 +79,7 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause paus
   if (take_command()) return PollOutcome::stop;
   uint32_t mismatch = 0, in_stream = 0, other_than_last = 0;
   bool is_mail = false;
-  GYRE_ROLLED  // once more where a poll of the host's ring found mail alone
+  GYRE_ROLLED  // once more, with the poll, where the poll found mail alone
       for (bool polled = false;; polled = true) {
     is_mail = take_mail();
     if (!is_mail) mismatch = poll_ring();
@@ -334,7 +334,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
   if (handling == Handling::none) {
     handling = handle_special(response_in_block);
   } else {
-    // What the handler staged comes before its reply.
+    // A vote alone: what the handler staged is sent before its reply is stored.
     if (handling == Handling::noted) noted.exceptional = reply_at_once(noted, 1).exceptional;
     handling = Handling::voted;
     if (assert_warp_uniform(noted.exceptional != 0)) {

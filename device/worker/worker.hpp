@@ -54,7 +54,7 @@ template <Rights rights>
 struct MailInHand : Mail<rights> {
   using Mail<rights>::Mail;
   GYRE_DEVICE Named in_hand() const { return is_in_hand ? Named::of_actor : Named::of_host; }
-  // 0 where the last message on the fast path was the host's.
+  // 0 where the host's message is expected, and the last-words record names one of the host's.
   GYRE_DEVICE uint32_t last_was_of_actor() const { return uint32_t(named) | uint32_t(expected_of); }
   bool is_in_hand = false;  // the message in hand is of another actor, not of the host
   Named named = Named::of_host;
