@@ -173,13 +173,13 @@ class NatsClient {
     jsErrCode error = jsErrCode(0);
     const natsStatus status =
         js_DeleteConsumer(jet_stream_, stream.c_str(), consumer.c_str(), nullptr, &error);
-    return is_gone(status, error, JSConsumerNotFoundErr);
+    return is_gone(status, error);
   }
   /// Deletes a stream with all that is in it. Returns false if there is none.
   bool delete_stream(const std::string& stream) {
     jsErrCode error = jsErrCode(0);
     const natsStatus status = js_DeleteStream(jet_stream_, stream.c_str(), nullptr, &error);
-    return is_gone(status, error, JSStreamNotFoundErr);
+    return is_gone(status, error);
   }
   /// Returns an entry of a bucket; empty if it is not there.
   std::string entry(const std::string& bucket, const std::string& key) {
@@ -215,8 +215,9 @@ class NatsClient {
 
   // Whether what was to be deleted was there, and is gone. nats-server reports an error, too, where its files
   // could not all be removed because it was still writing one.
-  static bool is_gone(natsStatus status, jsErrCode error, jsErrCode not_found) {
-    return status == NATS_OK || (error != 0 && error != not_found);
+  static bool is_gone(natsStatus status, jsErrCode error) {
+    return status == NATS_OK ||
+           (error != 0 && error != JSConsumerNotFoundErr && error != JSStreamNotFoundErr);
   }
   static Owned make(const std::string& subject, const std::string& reply, const std::string& body,
                     const Headers& headers) {
