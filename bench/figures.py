@@ -9,7 +9,7 @@
 A page says where a figure goes, as a block or within a line:
     <!-- figures: NAME -->anything<!-- end of figures -->
 Both also fail where a result is missing, where results are not of one commit whose tree had no changes
-(savina.json and counters.json may each be of another one), and where a
+(those in FILES_OF_OTHER_COMMITS may each be of another one), and where a
 page has a measured figure outside the markers. --provisional accepts results of several commits.
 """
 import argparse
@@ -27,9 +27,10 @@ RESULTS = "bench/results/current"
 FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar", "throughput-pinned", "sweep",
          "launch-bar", "launch-pinned", "payload", "inference", "inference-python", "workers", "idle", "sparse-cuda",
          "sparse-cpu", "rollback", "api",
-         "views", "frames", "mailbox", "actors", "actors-pair", "savina", "counters", "soak", "gpu-test")
+         "views", "frames", "mailbox", "actors", "actors-pair", "savina", "savina-larger",
+         "counters", "soak", "gpu-test")
 # No other file's figures stand beside theirs: each may be of another commit.
-FILES_OF_OTHER_COMMITS = ("savina", "counters")
+FILES_OF_OTHER_COMMITS = ("savina", "savina-larger", "counters")
 # Those that may be missing: the tables lack their lines then.
 OPTIONAL_FILES = ("nats-two-cpus", "nats-cpu", "nats-cuda")
 PAGES_WITHOUT_OTHER_FIGURES = ("README.md", "docs/performance.md")
@@ -129,7 +130,7 @@ def provenance(results):
         return f"All of them are of commit {results.commit(FILES[0])}."
     if len({results.commit(name) for name in results.documents if name not in FILES_OF_OTHER_COMMITS}) == 1:
         common = results.commit(FILES[0])
-        others = " and ".join(f"`{name}.json`" for name in FILES_OF_OTHER_COMMITS if results.commit(name) != common)
+        others = ", ".join(f"`{name}.json`" for name in FILES_OF_OTHER_COMMITS if results.commit(name) != common)
         return f"All of them but {others} are of commit {common}."
     return "The present figures are provisional: they come from several commits, and older files do not name theirs."
 
@@ -363,8 +364,10 @@ def actors_host(results):
 
 def savina(results):
     lines = []
-    for name in dict.fromkeys(row["name"] for row in results.documents["savina"]["rows"]):
-        row_of = {row["engine"]: row for row in results.rows("savina", name=name)}
+    wanted = [(file, name) for file in ("savina", "savina-larger")
+              for name in dict.fromkeys(row["name"] for row in results.documents[file]["rows"])]
+    for file, name in wanted:
+        row_of = {row["engine"]: row for row in results.rows(file, name=name)}
         cuda = row_of["cuda"]
         rates = [millions(row_of[engine]["messages_per_s"]) if engine in row_of else "-"
                  for engine in ("cuda", "cpu", "caf")]
@@ -375,7 +378,11 @@ def savina(results):
 
 
 def savina_engines(results):
-    return "; ".join(engine["details"] for engine in results.documents["savina"]["engines"])
+    engines, larger = ("; ".join(engine["details"] for engine in results.documents[file]["engines"])
+                       for file in ("savina", "savina-larger"))
+    if engines != larger:
+        raise Problem(f"{RESULTS}/savina.json is of other engines than savina-larger.json: {engines}, and {larger}")
+    return engines
 
 
 def counters(results):

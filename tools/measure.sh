@@ -95,6 +95,7 @@ steps=(
   'actors|20|actors --engine cuda --workers 528 --slot-bytes 64 --messages 5000 --passes 20000 --floods 100000 --mass-floods 1000000 --tallies 65536 --interleave 3'
   'actors-pair|32|actors --engine cuda --workers 2 --slot-bytes 64 --messages 100000 --passes 100000 --floods 1000 --mass-floods 1000 --tallies 128 --interleave 10'
   'savina|75|savina --engine cuda --only counting fork-join-throughput big concurrent-dictionary --instances 1000 --size-percent 2 --interleave 1'
+  'savina-larger|65|savina --engine cuda --only counting fork-join-throughput --instances 1000 --size-percent 10 --interleave 1'
   'counters|76|counters --engine cuda --threads 8'
   'soak|10|soak --engine cuda --workers 16 --threads 8 --messages 1e8'
 )
