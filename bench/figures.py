@@ -341,7 +341,7 @@ def actors(results):
     document = results.documents["actors"]
     workers = document["machine"]["workers"]
     bare = bare_rate(results, workers)
-    return table(["messages to other actors", "workers", "million a second", "of bare mailboxes"],
+    return table(["messages to other actors", "workers", "million a second", "ratio to bare mailboxes"],
                  [[row["name"], str(workers), millions(statistics.median(row["messages_per_s"])),
                    ratio(statistics.median(row["messages_per_s"]) / bare)] for row in document["rates"]])
 
@@ -350,7 +350,7 @@ def actors_one_way(results):
     document = results.documents["actors-pair"]
     bare = next(row["one_way_p50_ns"] for row in results.documents["mailbox"]["latency"]
                 if row["name"] == "mailbox there and back")
-    return table(["from handler to handler", "µs", "of bare mailboxes"],
+    return table(["from handler to handler", "µs", "ratio to bare mailboxes"],
                  [[name, us(statistics.median(document[key])), ratio(statistics.median(document[key]) / bare)]
                   for name, key in (("between two workers", "between_workers_ns"),
                                     ("within one worker", "within_a_worker_ns"))])
