@@ -8,9 +8,9 @@
 
 A page says where a figure goes, as a block or within a line:
     <!-- figures: NAME -->anything<!-- end of figures -->
-Both also fail where a result is missing, where results are not of one commit whose tree had no changes
-(those in FILES_OF_OTHER_COMMITS may each be of another one), and where a
-page has a measured figure outside the markers. --provisional accepts results of several commits.
+Both also fail where a result is missing, where results are not of one commit whose tree had no changes (those in
+FILES_OF_OTHER_COMMITS may each be of another one), and where a page has a measured figure outside the markers.
+--provisional accepts results of several commits.
 """
 import argparse
 import glob
@@ -177,6 +177,7 @@ def alternatives(results):
 
 
 def cpu_engine(results):
+    # A build with CAF has rows of it, too. The page compares with CAF in another table.
     return table(["row", "p50 µs", "p99 µs"],
                  [[row["name"], us(row["p50_ns"]), us(row["p99_ns"])] for row in results.rows("rtt-cpu")
                   if not row["name"].startswith("caf")])
