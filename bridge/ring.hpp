@@ -121,6 +121,15 @@ GYRE_DEVICE void stamp_rest(Group group, const RingCursor<Memory>& at, const Rin
   }
 }
 
+/// Stores the packets that a message needs: a part of publish().
+template <class Memory, class Group>
+GYRE_DEVICE void store_packets(Group group, const RingCursor<Memory>& at, const uint32_t* payload,
+                               uint32_t needed) {
+  for (uint32_t k = group.rank(); k < needed; k += group.size()) {
+    const uint32_t* data = payload + k * words_a_packet;
+    Memory::store(at.slot()[k], Packet{{data[0], data[1], data[2]}, at.stamp()});
+  }
+}
 /// Publishes one message: `payload` is an envelope and its body, as 32-bit words, padded to whole packets (3
 /// words). Collective over `group`. The caller owns the ticket (claimed, and below the consumer's credit).
 /// Never blocks. Packets that the message does not need are stored first: once the consumer has those that it
@@ -130,10 +139,7 @@ GYRE_DEVICE void publish(Group group, const RingCursor<Memory>& at, const RingSh
                          const uint32_t* payload, uint32_t body_bytes) {
   const uint32_t needed = packets_for(body_bytes);
   if (at.stamps_whole_slot()) stamp_rest<Memory>(group, at, shape, needed);
-  for (uint32_t k = group.rank(); k < needed; k += group.size()) {
-    const uint32_t* data = payload + k * words_a_packet;
-    Memory::store(at.slot()[k], Packet{{data[0], data[1], data[2]}, at.stamp()});
-  }
+  store_packets<Memory>(group, at, payload, needed);
 }
 template <class Memory, class Group>
 GYRE_DEVICE void publish(Group group, typename Memory::Cell* ring, const RingShape& shape, uint64_t ticket,

@@ -195,9 +195,33 @@ GYRE_DEVICE_INLINE bool dispatch_fast_to(Handling& handling, uint32_t actor_type
                                  static_cast<Actor*>(state), arguments...);
   }
 }
+// The same for the reply to an ask.
+template <class Actor, class ContextType, class Conclude>
+GYRE_DEVICE_INLINE bool dispatch_fast_reply(Handling& handling, uint32_t actor_type, uint32_t types,
+                                            void* state, ContextType& context, const RequestHead&,
+                                            const void* body, uint32_t body_bytes, void* response,
+                                            uint32_t capacity, Conclude&& conclude) {
+  if constexpr (takes_replies<Actor, ContextType>()) {
+    if ((types & 0xffff) != actor_type) return false;
+    const auto take = [&](Actor& actor) {
+      const Handled handled =
+          dispatch_reply(gyre::AwaitsOf<Actor>{}, actor, context, body, body_bytes, response, capacity);
+      handling = conclude(EndingOfReply{handled});
+    };
+    if constexpr (state_bytes<Actor>() == 0) {
+      Actor actor{};
+      take(actor);
+    } else {
+      take(*static_cast<Actor*>(state));
+    }
+    return true;
+  }
+  return false;
+}
 
 // Calls the actor in `verdict.state`; a new actor's on_start comes first.
-template <class Actor, class ContextType>
+// @tparam with_replies  there may be a reply, of which dispatch_fast() was not called
+template <class Actor, bool with_replies, class ContextType>
 GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& context, uint32_t message_type,
                                        const void* body, uint32_t body_bytes, void* response,
                                        uint32_t capacity) {
@@ -211,7 +235,7 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
       return {Status::ok, 0, 0, 0};
     }
     Actor actor{};
-    if constexpr (takes_replies<Actor, ContextType>()) {
+    if constexpr (with_replies && takes_replies<Actor, ContextType>()) {
       if (context.is_reply())
         return dispatch_reply(gyre::AwaitsOf<Actor>{}, actor, context, body, body_bytes, response, capacity);
     }
@@ -229,7 +253,7 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
         }
       }
     }
-    if constexpr (takes_replies<Actor, ContextType>()) {
+    if constexpr (with_replies && takes_replies<Actor, ContextType>()) {
       if (context.is_reply())
         return dispatch_reply(gyre::AwaitsOf<Actor>{}, actor, context, body, body_bytes, response, capacity);
     }
@@ -247,7 +271,7 @@ GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& con
   }
 }
 
-template <class ContextType>
+template <class ContextType, bool with_replies>
 struct Dispatch {
   MessageVerdict& verdict;
   ContextType& context;
@@ -259,7 +283,8 @@ struct Dispatch {
   Handled handled{Status::unknown_actor, 0, 0, 0};
   template <class Actor>
   GYRE_DEVICE_INLINE void operator()(ActorType<Actor>) {
-    handled = dispatch_to<Actor>(verdict, context, message_type, body, body_bytes, response, capacity);
+    handled = dispatch_to<Actor, with_replies>(verdict, context, message_type, body, body_bytes, response,
+                                               capacity);
   }
 };
 struct FastPathMask {
@@ -457,7 +482,9 @@ GYRE_DEVICE_INLINE Handled dispatch(ActorList<Actors...> actors, MessageVerdict&
                                     ContextType& context, uint32_t actor_type, uint32_t message_type,
                                     const void* body, uint32_t body_bytes, void* response,
                                     uint32_t capacity) {
-  detail::Dispatch<ContextType> visit{verdict, context, message_type, body, body_bytes, response, capacity};
+  constexpr bool with_replies = rights_of_any<Actors...>().sends_large;
+  detail::Dispatch<ContextType, with_replies> visit{verdict,    context,  message_type, body,
+                                                    body_bytes, response, capacity};
   visit_actor(actors, actor_type, visit);
   return visit.handled;
 }
@@ -483,6 +510,12 @@ GYRE_DEVICE_INLINE Handling dispatch_fast(ActorList<Actors...>, uint32_t types, 
                                           Arguments&&... arguments) {
   Handling handling = Handling::none;
   uint32_t n = 0;
+  if constexpr (rights_of_any<Actors...>().asks) {
+    if (types >> 16 == call_message::reply) {
+      (void)(detail::dispatch_fast_reply<Actors>(handling, n++, types, state, arguments...) || ...);
+      return handling;
+    }
+  }
   (void)(detail::dispatch_fast_to<Actors>(handling, n++, types, state, arguments...) || ...);
   return handling;
 }

@@ -14,6 +14,15 @@ GYRE_DEVICE constexpr bool takes_replies() {
   return gyre::AwaitsOf<Actor>::count != 0 && is_asking<ContextType>();
 }
 
+// How a reply ends whose handler was called: see Ending.
+struct EndingOfReply {
+  static constexpr bool only_answers = false;
+  Handled end;
+  GYRE_DEVICE uint32_t failure_bits() const { return uint32_t(end.status); }
+  GYRE_DEVICE uint32_t response_bytes() const { return end.response_bytes; }
+  GYRE_DEVICE Handled handled() const { return end; }
+};
+
 // Calls Actor::on_reply or on_failure with the reply in hand.
 template <class Actor, class State, class ContextType>
 GYRE_DEVICE_INLINE Handled handle_reply(Actor& actor, ContextType& context, const void* body,

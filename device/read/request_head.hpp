@@ -44,6 +44,15 @@ struct RequestHead {
   GYRE_DEVICE uint32_t types() const { return word[6]; }
   /// Origin and priority, and the flags in the highest byte.
   GYRE_DEVICE uint32_t flags() const { return word[7]; }
+  /// Whether it is a reply for the actor that asked (envelope_flags::to_asker).
+  GYRE_DEVICE bool is_for_asker() const { return (flags() >> 24 & envelope_flags::to_asker) != 0; }
+  /// Of such a reply: see ActorTable::incarnation_of().
+  GYRE_DEVICE uint32_t asker_incarnation() const { return word[0]; }
+  /// 0 where both are such replies for the same actor.
+  GYRE_DEVICE uint32_t asker_mismatch_bits(const RequestHead& other) const {
+    return (word[0] ^ other.word[0]) | (word[4] ^ other.word[4]) | (word[5] ^ other.word[5]) |
+           (word[6] ^ other.word[6]);
+  }
   GYRE_DEVICE uint64_t root_word() const { return word[8] | uint64_t(word[9]) << 32; }
   /// The k-th 64-bit word behind the root's pointer; k is below root_words.
   GYRE_DEVICE uint64_t behind_root_word(uint32_t k) const {
@@ -54,6 +63,8 @@ struct RequestHead {
   GYRE_DEVICE static constexpr RequestHead of_none() { return {{0, 0, 0xffffffff, 0, 0, 0, 0xffffffff}}; }
   /// After it no message for that actor matches.
   GYRE_DEVICE void forget_actor() { word[6] = 0xffffffff; }
+  /// After it no message matches whose root lies where a fast handler expects it.
+  GYRE_DEVICE void forget_root() { word[8] = 0xffffffff; }
   /// After it no message of that size matches.
   GYRE_DEVICE void forget_size() { word[2] = 0xffffffff; }
   /// Not 0 where the request's deadline lies before `now_us`.

@@ -55,11 +55,12 @@ class RequestReader {
   /// What poll() looks at beside the ring: nothing.
   struct NothingBeside {
     GYRE_DEVICE static constexpr void load() {}
-    GYRE_DEVICE static constexpr bool found() { return false; }
+    GYRE_DEVICE static constexpr bool ends_poll(bool) { return false; }
   };
 
   /// Polls for a message, if `wants_message`, and for a command. Collective.
-  /// @param beside  load() is called beside each load of the ring; the poll ends early once found()
+  /// @param beside  load() is called beside each load of the ring. The poll ends early, and finds nothing,
+  ///                once ends_poll(none) is true: the thread of rank 0 says whether no message begins here
   /// @returns 0 if a whole message is there that matches the remembered one; where packets are not compared,
   /// that has the
   ///          expected size. Else classify() says what there is.
@@ -67,7 +68,7 @@ class RequestReader {
   GYRE_DEVICE uint32_t poll(bool wants_message, Beside& beside) {
     uint32_t late = 0;
     if (window_left_ == 0 || !wants_message) {
-      load_window(wants_message ? next_window_ : 0, beside);
+      if (load_window(wants_message ? next_window_ : 0, beside)) return 1;
       head_ = RequestHead::load(request());
     } else {
       if constexpr (!samples_command_each_poll) command_watch_.request_sample(*command_line_);
@@ -106,12 +107,10 @@ class RequestReader {
     matching_ = 0;
     batch_ready_ = 0;
   }
-  /// Whether poll(), which did not return 0, found that no message begins; if so, the next poll loads anew.
-  GYRE_DEVICE bool found_none() {
-    if ((present_ & 1) != 0) return false;
-    window_left_ = 0;
-    return true;
-  }
+  /// Whether poll() found that no message begins.
+  GYRE_DEVICE bool begins_none() const { return (present_ & 1) == 0; }
+  /// After begins_none(): the next poll loads anew.
+  GYRE_DEVICE void drop_window() { window_left_ = 0; }
   /// Says what poll() found where it did not return 0: message, corrupt or nothing. Collective.
   GYRE_DEVICE PollOutcome classify() {
     if ((present_ & 1) == 0) return count_empty_poll();
@@ -331,8 +330,9 @@ class RequestReader {
 
   // Loads the window's packets of `messages` messages and unpacks them side by side. What is there is
   // unpacked before it is known to be whole; nothing reads it if it is not.
+  // @returns whether it ended early, with nothing found
   template <class Beside>
-  GYRE_DEVICE void load_window(uint32_t messages, Beside& beside) {
+  GYRE_DEVICE bool load_window(uint32_t messages, Beside& beside) {
     if constexpr (delays_first_poll) {
       if (empty_polls_ == 0 && delay_.ticks() != 0) wait_ticks(delay_.ticks());
     }
@@ -353,7 +353,8 @@ class RequestReader {
           covered && window_.message() == 0 && (expected_packets_ >> PollGroup::rank() & 1) != 0;
       for (uint32_t more = repeat_loads_; more != 0; --more) {
         const bool missing = expected && packet.stamp != ring_.stamp();
-        if (!PollGroup::any(missing) || beside.found()) break;
+        if (!PollGroup::any(missing)) break;
+        if (beside.ends_poll(packet.stamp != ring_.stamp())) return note_found_beside();
         packet = Memory::load(cell);
         beside.load();
         // While that load is under way: where the message's first packet was there, it is the last load of
@@ -374,6 +375,16 @@ class RequestReader {
     window_left_ = messages;
     handled_ = 0;
     batch_ready_ = 0;
+    return false;
+  }
+  // Returns true.
+  GYRE_DEVICE bool note_found_beside() {
+    present_ = 0;
+    request_word_ = 0;
+    window_left_ = 0;
+    handled_ = 0;
+    batch_ready_ = 0;
+    return true;
   }
 
   GYRE_DEVICE void leave_stream() { hits_in_a_row_ = delay_.ticks() == 0 ? -64 : -1024; }

@@ -149,7 +149,7 @@ GYRE_DEVICE_INLINE Handling Worker<Actors...>::handle_on_fast_path() {
 template <class... Actors>
 GYRE_DEVICE_INLINE Handling Worker<Actors...>::call_on_fast_path(NotedEnding& noted) {
   if constexpr (any_rolls_back<Actors...>) save_state(expected_.rollback_bytes, expected_.state);
-  HandlerContext context = make_context(expected_.head.key(), head().flags() != 0, expected_.head.types());
+  HandlerContext context = make_context(expected_.head.key(), is_ask_in_hand(), expected_.head.types());
   return dispatch_fast(ActorList<Actors...>{}, expected_.head.types(), expected_.state, context, head(),
                        request() + envelope_words, expected_.head.body_bytes(), response_ + envelope_words,
                        bridge_.shape.body_capacity(), FastConclusion{*this, context, noted});
@@ -189,7 +189,7 @@ GYRE_DEVICE_INLINE auto Worker<Actors...>::reply_at_once(const EndingType& endin
   const ReplyPlace place = reply_place();
   const uint32_t failed = vote(ending);
   const uint32_t response_bytes = ending.response_bytes();
-  const bool is_ask = head().flags() != 0;
+  const bool is_ask = is_ask_in_hand();
   // What a reply needs is loaded beside what decides whether it is sent; a worker of one warp does not branch
   // before the reply's first packets are stored.
   const Packet first = replies_.packet(place, response_bytes);
@@ -251,7 +251,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::finish_fast(uint32_t response_bytes) 
 // In a set that sends, after what the handler staged was sent: answers a message that ended well.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::answer_fast(const NotedEnding& noted) {
-  const bool is_ask = head().flags() != 0;
+  const bool is_ask = is_ask_in_hand();
   bool answers_host = is_ask;  // by the response that the handler built
   if constexpr (rights().asks) answers_host = answers_now(is_ask) && !is_mail();
   if (answers_host) {

@@ -86,10 +86,13 @@ class Mail : public MailLimits {
     const uint32_t k = PollGroup::rank();
     const bool is_of_lap = k < next_slot_.left_of_lap() * shape_.packets();
     packet_ = WorkersMemory::load(next_slot_.slot()[is_of_lap ? k : 0]);
-    if constexpr (rights.asks) reply_packet_ = WorkersMemory::load(replies_.next().slot()[0]);
+    if constexpr (rights.asks)
+      reply_packet_ = WorkersMemory::load(replies_.next().slot()[k < shape_.packets() ? k : 0]);
   }
   /// Whether load() found the begin of a message.
   GYRE_DEVICE bool found() const { return PollGroup::any(has_begun()); }
+  /// Whether it found one while no message of the host begins, as the thread of rank 0 says.
+  GYRE_DEVICE bool ends_poll(bool none_of_host) const { return PollGroup::any(has_begun() && none_of_host); }
   /// Polls since the last message.
   GYRE_DEVICE uint32_t empty_polls() const { return empty_polls_; }
 
@@ -111,75 +114,24 @@ class Mail : public MailLimits {
   ///                   table, and its key. Where a handler sends to many
   template <class MostSent, class Find>
   GYRE_DEVICE_INLINE bool next(MostSent&& most_sent, [[maybe_unused]] Find&& find) {
-    bool held = is_held(), progressed = false;
-    const bool may_wait = took_one_ && !held && ++passes_ % passes_between_retries != 0;
-    if (outbox_.count() != 0 && !may_wait) {
-      progressed = send_waiting() != 0;
-      held = is_held();
+    const Choice choice = waits_elsewhere() ? choose(most_sent, find) : choose_where_nothing_waits();
+    bool taken = choice.source == Source::taken;
+    if (choice.source == Source::mailbox) taken = take_from_mailbox();
+    if (rights.asks && choice.source == Source::reply) taken = take_reply();
+    if (!taken && choice.queue) {
+      take_from_queue();
+      taken = true;
     }
-    took_one_ = false;
-    if (!held || progressed) passes_held_ = 0;
-    if (!held && left_while_held_ != staging_.layout.most_sent) {
-      left_while_held_ = staging_.layout.most_sent;
-      taken_in_row_ = most_in_a_row;  // what needed more room has its turn
-    }
-    if (taken_in_row_ >= most_in_a_row) {
-      taken_in_row_ = 0;
-      queue_row_ = queue_.is_long() && !queue_row_;
-      queue_first_ = true;
+    took_one_ = taken;
+    if (!taken) {
+      if (choice.held && ++passes_held_ >= passes_before_spill) empty_mailbox();
       give_back();
-      load();  // while the host's ring is polled
       return none_taken();
     }
-    if constexpr (rights.asks) {
-      // In turns with what others sent.
-      bool others_first = took_reply_ && (has_mail() || !queue_.empty());
-      if constexpr (rights.sends_to_many) others_first |= took_reply_ && fan_out_.is_active();
-      took_reply_ = false;
-      if (!held && !others_first && has_reply() && take_reply()) {
-        took_reply_ = true;
-        passes_held_ = 0;
-        return true;
-      }
-    }
-    if constexpr (rights.sends_to_many) {
-      if (assert_warp_uniform(fan_out_.is_active())) {
-        const FanOut::Found found = hand_out(held, most_sent, find);
-        if (found == FanOut::Found::message) {
-          passes_held_ = 0;
-          return true;
-        }
-        if (found == FanOut::Found::later) {
-          if (held && ++passes_held_ >= passes_before_spill) empty_mailbox();
-          give_back();
-          return none_taken();
-        }
-      }
-    }
-    const auto may_take_from_queue = [&] {
-      return !held || may_send(most_sent_by_mail(most_sent, queue_.front() + types_word));
-    };
-    // Messages that were moved out of the mailbox come before those that are in it.
-    const bool has_queue = !queue_.empty(),
-               queue_comes_first = has_queue && (queue_first_ || queue_row_ || moved_ != 0);
-    queue_first_ = false;
-    bool from_queue = queue_comes_first && may_take_from_queue();
-    if (!from_queue) {
-      if (moved_ == 0 && has_mail() && (!held || may_take_ahead(most_sent)) && take_from_mailbox()) {
-        passes_held_ = 0;
-        if (held) left_while_held_ -= most_sent_by_mail(most_sent, message() + types_word);
-        return true;
-      }
-      from_queue = has_queue && !queue_comes_first && may_take_from_queue();
-    }
-    if (from_queue) {
-      passes_held_ = 0;
-      if (held) left_while_held_ -= most_sent_by_mail(most_sent, queue_.front() + types_word);
-      return take_from_queue();
-    }
-    if (held && ++passes_held_ >= passes_before_spill) empty_mailbox();
-    give_back();
-    return none_taken();
+    if (choice.held && choice.source != Source::taken)
+      left_while_held_ -= most_sent_by_mail(most_sent, message() + types_word);
+    passes_held_ = 0;
+    return true;
   }
   /// Whether the outbox has no room for what any handler may send: only mail whose handlers send few or none
   /// is handled then.
@@ -409,7 +361,8 @@ class Mail : public MailLimits {
   GYRE_DEVICE const OpenCalls& calls() const { return calls_; }
   /// Whether the message in hand came by the reply ring.
   GYRE_DEVICE bool is_reply() const { return rights.asks && from_ == from_reply_ring; }
-  /// Opens the next `n` calls, which the handler in hand wrote; before send(). Every polling thread.
+  /// Opens the next `n` calls, which the handler in hand wrote: before send() if there is one among them that
+  /// an actor is to answer, or a forwarded one. Every polling thread.
   /// @param incarnation  of its actor, in the thread of rank 0
   GYRE_DEVICE void open_calls(uint32_t n, uint32_t incarnation) {
     PollGroup::sync();
@@ -639,9 +592,82 @@ class Mail : public MailLimits {
       reply(envelope.correlation, envelope_flags::error, error, sizeof(ErrorBody));
     }
   }
+  // Where next() takes a message from.
+  // What is there may not be whole yet: then nothing is taken from there.
+  enum class Source : uint32_t { none, mailbox, reply, taken };
+  struct Choice {
+    Source source;
+    bool held;
+    bool queue;  // from the queue, if nothing is taken from the source
+  };
+  // Whether there may be anything for next() beside what load() found: seldom. One test for all of it.
+  GYRE_DEVICE bool waits_elsewhere() const { return has_waiting() | (taken_in_row_ >= most_in_a_row); }
+  // choose() where waits_elsewhere() is false.
+  GYRE_DEVICE Choice choose_where_nothing_waits() {
+    const bool mail = has_mail();
+    bool reply = false;
+    if constexpr (rights.asks) {
+      reply = has_reply() & !(took_reply_ & mail);
+      took_reply_ = reply;
+    }
+    return {reply ? Source::reply : mail ? Source::mailbox : Source::none, false, false};
+  }
+  // Chooses between all that there may be; sends what waits. Hands to many itself.
+  template <class MostSent, class Find>
+  GYRE_DEVICE_INLINE Choice choose(MostSent& most_sent, [[maybe_unused]] Find& find) {
+    bool held = is_held(), progressed = false;
+    const bool may_wait = took_one_ && !held && ++passes_ % passes_between_retries != 0;
+    if (outbox_.count() != 0 && !may_wait) {
+      progressed = send_waiting() != 0;
+      held = is_held();
+    }
+    if (!held || progressed) passes_held_ = 0;
+    if (!held && left_while_held_ != staging_.layout.most_sent) {
+      left_while_held_ = staging_.layout.most_sent;
+      taken_in_row_ = most_in_a_row;  // what needed more room has its turn
+    }
+    if (taken_in_row_ >= most_in_a_row) {
+      taken_in_row_ = 0;
+      queue_row_ = queue_.is_long() && !queue_row_;
+      queue_first_ = true;
+      load();  // while the host's ring is polled
+      return {Source::none, false, false};
+    }
+    if constexpr (rights.asks) {
+      // In turns with what others sent.
+      bool others_first = took_reply_ && (has_mail() || !queue_.empty());
+      if constexpr (rights.sends_to_many) others_first |= took_reply_ && fan_out_.is_active();
+      took_reply_ = false;
+      if (!held && !others_first && has_reply()) {
+        took_reply_ = true;
+        return {Source::reply, held, false};
+      }
+    }
+    if constexpr (rights.sends_to_many) {
+      if (assert_warp_uniform(fan_out_.is_active())) {
+        const FanOut::Found found = hand_out(held, most_sent, find);
+        if (found == FanOut::Found::message) return {Source::taken, held, false};
+        if (found == FanOut::Found::later) return {Source::none, held, false};
+      }
+    }
+    const bool may_take_from_queue =
+        !queue_.empty() && (!held || may_send(most_sent_by_mail(most_sent, queue_.front() + types_word)));
+    // Messages that were moved out of the mailbox come before those that are in it.
+    const bool queue_comes_first = queue_first_ || queue_row_ || moved_ != 0;
+    queue_first_ = false;
+    const bool from_mailbox = !(may_take_from_queue && queue_comes_first) && moved_ == 0 && has_mail() &&
+                              (!held || may_take_ahead(most_sent));
+    return {from_mailbox ? Source::mailbox : Source::none, held, may_take_from_queue};
+  }
+  struct KeepPacket;
+  struct UnmarkPacket;
+  template <class Change>
+  GYRE_DEVICE_INLINE bool unpack_mail(const RingCursor<WorkersMemory>& at, const Packet& mine,
+                                      uint32_t needed, Change&& change);
   GYRE_DEVICE_INLINE bool take_reply();
   template <class MostSent, class Find>
   GYRE_DEVICE_INLINE FanOut::Found hand_out(bool held, MostSent& most_sent, Find& find);
+  GYRE_DEVICE_INLINE Claims send_alone(uint32_t to, const uint32_t* message);
   GYRE_DEVICE_INLINE void send_range(uint32_t first, uint32_t end, uint32_t others);
   GYRE_DEVICE_INLINE uint32_t send_copies_of_first(uint32_t first, uint32_t& n);
   // Returns false.
@@ -654,7 +680,6 @@ class Mail : public MailLimits {
   }
   // A message of an actor is taken.
   GYRE_DEVICE void note_taken() {
-    took_one_ = true;
     ++taken_in_row_;
     host_in_row_ = 0;
     empty_polls_ = 0;
@@ -708,7 +733,7 @@ class Mail : public MailLimits {
   GYRE_DEVICE_INLINE uint32_t send_waiting();
   GYRE_DEVICE_INLINE void empty_mailbox();
 
-  GYRE_DEVICE_INLINE bool take_from_queue();
+  GYRE_DEVICE_INLINE void take_from_queue();
   GYRE_DEVICE_INLINE bool take_from_mailbox();
   // Passes over a slot that holds no message, which happens only where memory was overwritten. Its sender is
   // not known: it gets no slot back.
@@ -750,7 +775,7 @@ class Mail : public MailLimits {
   Subscriptions subscriptions_;
   FanOut fan_out_;
   Packet packet_{};           // of the next slot, that this thread has loaded
-  Packet reply_packet_{};     // the first one of the reply ring's next slot
+  Packet reply_packet_{};     // of the reply ring's next slot, as packet_
   uint32_t moved_ = 0;        // messages in the queue that were moved out of the mailbox
   uint32_t passes_held_ = 0;  // that the worker is held and could send nothing
   // What handlers may still send before the outbox has room again for any.

@@ -6,6 +6,46 @@
 
 namespace gyre {
 
+// What unpack_mail() does with the packets of a message before it unpacks them.
+template <Rights rights>
+struct Mail<rights>::KeepPacket {
+  GYRE_DEVICE void operator()(Packet&, uint32_t) const {}
+};
+template <Rights rights>
+struct Mail<rights>::UnmarkPacket {
+  uint32_t origin = 0;  // of the message, in the thread that has it
+  GYRE_DEVICE void operator()(Packet& packet, uint32_t k) {
+    const uint32_t word = packet.data[MailHead::origin_word % words_a_packet];
+    if (k == MailHead::origin_word / words_a_packet) origin = word & MailHead::origin_mask;
+    MailHead::unmark(packet, k);
+  }
+};
+// Unpacks a message of `needed` packets into mail(0): those that the threads have loaded, one each, and what
+// is behind them. What was in mail(0) every thread has read.
+// @param mine  the packet of the slot that this thread has loaded: that of its rank
+// @returns whether this thread's packets were there
+template <Rights rights>
+template <class Change>
+GYRE_DEVICE_INLINE bool Mail<rights>::unpack_mail(const RingCursor<WorkersMemory>& at, const Packet& mine,
+                                                  uint32_t needed, Change&& change) {
+  const uint32_t k = PollGroup::rank();
+  uint32_t* const message = staging_.mail(0);
+  bool whole = k >= needed || mine.stamp == at.stamp();
+  Packet packet = mine;
+  change(packet, k);
+  if (k < needed) unpack(packet, message, k);
+  if (needed > PollGroup::size()) {
+    GYRE_ROLLED
+    for (uint32_t p = k + PollGroup::size(); p < needed; p += PollGroup::size()) {
+      packet = WorkersMemory::load(at.slot()[p]);
+      whole = whole && packet.stamp == at.stamp();
+      change(packet, p);
+      unpack(packet, message, p);
+    }
+  }
+  return whole;
+}
+
 // Takes the next reply, if it is whole, and begins to load what lies behind it. A reply that on_reply() or
 // on_failure() takes becomes a message to the actor that asked; another, to a forwarded ask, is the
 // worker's.
@@ -14,35 +54,36 @@ GYRE_DEVICE_INLINE bool Mail<rights>::take_reply() {
   uint32_t* const message = staging_.mail(0);
   // Also where the reply is not whole yet.
   if constexpr (rights.sends_to_many) fan_out_.forget_message_in_hand();
+  const uint32_t body_bytes = PollGroup::broadcast(body_bytes_in(reply_packet_));
+  const bool is_corrupt = body_bytes > reply_rings_.shape.body_capacity();  // memory was overwritten
   PollGroup::sync();
-  if (PollGroup::rank() == 0) unpack(reply_packet_, message, 0);
-  PollGroup::sync();
-  const RingCursor<WorkersMemory>& next = replies_.next();
-  const ReceiveOutcome outcome =
-      receive_rest<WorkersMemory>(PollGroup{}, next.slot(), next.stamp(), reply_rings_.shape, 1, message);
-  if (outcome == ReceiveOutcome::nothing) {
+  const bool whole =
+      is_corrupt || unpack_mail(replies_.next(), reply_packet_, packets_for(body_bytes), KeepPacket{});
+  if (!PollGroup::all(whole)) {
     reply_packet_.stamp = 0;  // the next poll loads it again
     return false;
   }
+  PollGroup::sync();
   replies_.advance();
   load();
   const Envelope reply = *reinterpret_cast<const Envelope*>(message);
   OpenCall* const call = calls_.find(reply.correlation);
-  if (outcome == ReceiveOutcome::corrupt || call == nullptr) {  // memory was overwritten
+  if (is_corrupt || call == nullptr) {  // memory was overwritten
     count_failed();
     if constexpr (rights.sends_large) {
-      if (outcome != ReceiveOutcome::corrupt) bodies().end(message);
+      if (!is_corrupt) bodies().end(message);
     }
     return false;
   }
-  PollGroup::sync();
   const bool is_for_actor = call->kind == OpenCall::Kind::ask;
+  CallInHand& in_hand = staging_.call();
+  for (uint32_t i = PollGroup::rank(); i < OpenCall::content_words; i += PollGroup::size())
+    in_hand.state[i] = call->content[i];
+  PollGroup::sync();
   if (PollGroup::rank() == 0) {
     auto& envelope = *reinterpret_cast<Envelope*>(message);
     envelope.message_type = is_for_actor ? call_message::reply : call_message::answer;
     if (is_for_actor) {
-      CallInHand& in_hand = staging_.call();
-      for (uint32_t i = 0; i < OpenCall::content_words; ++i) in_hand.state[i] = call->content[i];
       in_hand.state_type = call->state_type;
       envelope.correlation = call->incarnation;
       envelope.key = call->key;
@@ -106,7 +147,7 @@ GYRE_DEVICE_INLINE void Mail<rights>::empty_mailbox() {
 }
 
 template <Rights rights>
-GYRE_DEVICE_INLINE bool Mail<rights>::take_from_queue() {
+GYRE_DEVICE_INLINE void Mail<rights>::take_from_queue() {
   uint32_t* const message = staging_.mail(0);
   const uint32_t* const front = queue_.front();
   PollGroup::sync();
@@ -122,7 +163,6 @@ GYRE_DEVICE_INLINE bool Mail<rights>::take_from_queue() {
   queue_.pop();
   from_ = me_;
   note_taken();
-  return true;
 }
 
 // Takes the message whose begin found() saw, if it is whole, and begins to load the one behind it.
@@ -132,26 +172,15 @@ GYRE_DEVICE_INLINE bool Mail<rights>::take_from_mailbox() {
   const uint32_t size = PollGroup::broadcast(packet_.data[MailHead::size_word]);
   const uint32_t needed = packets_for(MailHead::body_bytes(size));
   if (needed > shape_.packets()) return skip_slot();
-  uint32_t* const message = staging_.mail(0);
-  bool whole = k >= needed || packet_.stamp == next_slot_.stamp();
-  uint32_t origin = 0;
-  Packet packet = packet_;
   PollGroup::sync();
   staging_.sender_type() = MailHead::sender_type(size);  // all threads store the same: no branch
-  GYRE_ROLLED
-  for (uint32_t p = k; p < needed; p += PollGroup::size()) {
-    if (p != k) packet = WorkersMemory::load(next_slot_.slot()[p]);
-    whole = whole && packet.stamp == next_slot_.stamp();
-    if (p == MailHead::origin_word / words_a_packet)
-      origin = packet.data[MailHead::origin_word % words_a_packet] & MailHead::origin_mask;
-    MailHead::unmark(packet, p);
-    unpack(packet, message, p);
-  }
-  if (!PollGroup::all(whole)) {
+  UnmarkPacket unmark;
+  if (!PollGroup::all(unpack_mail(next_slot_, packet_, needed, unmark))) {
     packet_.stamp = 0;  // the next poll loads it again
     return false;
   }
-  origin = PollGroup::broadcast_from(origin, MailHead::origin_word / words_a_packet % PollGroup::size());
+  const uint32_t origin =
+      PollGroup::broadcast_from(unmark.origin, MailHead::origin_word / words_a_packet % PollGroup::size());
   from_ = MailHead::worker_of(origin);
   waited_ = (origin & MailHead::waited) != 0;
   if (from_ >= layout_.workers) return skip_slot();

@@ -12,12 +12,18 @@ GYRE_DEVICE_INLINE void Mail<rights>::send_range(uint32_t first, uint32_t end, u
   GYRE_ROLLED
   for (; first < end; first += PollGroup::size()) {
     const uint32_t left = end - first, n = left < PollGroup::size() ? left : PollGroup::size();
-    const bool has_one =
-        PollGroup::rank() < n && (others == 0 || is_to_actor(staging_.message(first + PollGroup::rank())));
-    const uint32_t to = has_one ? worker_of(staging_.message(first + PollGroup::rank())) : me_;
-    const bool may_go = has_one && to != me_ && !outbox_.has_one_for(to);
-    const Claims claims = claim(may_go, to);
-    publish(claims, to, n, [&](uint32_t k) { return staging_.message(first + k); });
+    const bool is_of_row = PollGroup::rank() < n;
+    const uint32_t* const mine = staging_.message(first + (is_of_row ? PollGroup::rank() : 0));
+    const bool is_for_actor = others == 0 || is_to_actor(mine), has_one = is_of_row && is_for_actor;
+    const uint32_t to = worker_of(mine);
+    const bool may_go = is_for_actor && to != me_ && !outbox_.has_one_for(to);
+    Claims claims{0, 0};
+    if (n == 1) {
+      if (may_go) claims = send_alone(to, mine);
+    } else {
+      claims = claim(may_go && is_of_row, to);
+      publish(claims, to, n, [&](uint32_t k) { return staging_.message(first + k); });
+    }
     const uint32_t to_itself = PollGroup::ballot(has_one && to == me_);
     GYRE_ROLLED
     for (uint32_t left = PollGroup::ballot(has_one) & ~claims.claimed; left != 0; left &= left - 1) {
@@ -31,6 +37,31 @@ GYRE_DEVICE_INLINE void Mail<rights>::send_range(uint32_t first, uint32_t end, u
       }
     }
   }
+}
+
+// claim() and publish() of one message, the same in all threads.
+template <Rights rights>
+GYRE_DEVICE_INLINE typename Mail<rights>::Claims Mail<rights>::send_alone(uint32_t to,
+                                                                          const uint32_t* message) {
+  uint32_t room = 0;
+  uint64_t ticket = 0;
+  if (PollGroup::rank() == 0) {
+    room = producer_.room(to, 1);
+    if (room != 0) ticket = producer_.claim(to, 1);
+  }
+  if (!assert_warp_uniform(PollGroup::broadcast(room) != 0)) return {0, 0};
+  const uint32_t low = PollGroup::broadcast(uint32_t(ticket));
+  const uint32_t high = PollGroup::broadcast(uint32_t(ticket >> 32));
+  PollGroup::sync();  // the stores of every thread come after the first one's loads
+  const RingCursor<WorkersMemory> at(mailboxes_.rings.ring(to), shape_, uint64_t(high) << 32 | low);
+  const uint32_t needed = packets_for(MailHead::body_bytes(body_bytes_in(message)));
+  if (at.stamps_whole_slot()) {
+    stamp_rest<WorkersMemory>(PollGroup{}, at, shape_, needed);
+    PollGroup::sync();
+  }
+  store_packets<WorkersMemory>(PollGroup{}, at, message, needed);
+  note_reached(to);
+  return {1, ticket};
 }
 
 // Sends the first of the next staged messages if it is for several actors.

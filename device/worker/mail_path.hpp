@@ -77,16 +77,18 @@ template <class... Actors>
 template <class Pause>
 GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause pause) {
   if (take_command()) return PollOutcome::stop;
-  uint32_t mismatch = 0, in_stream = 0, other_than_last = 0;
+  uint32_t mismatch = 0, in_stream = 0, other_than_last = 1;
   bool is_mail = false;
   GYRE_ROLLED  // once more, with the poll, where the poll found mail alone
       for (bool polled = false;; polled = true) {
     is_mail = take_mail();
-    if (!is_mail) mismatch = poll_ring();
+    if (is_mail) break;
+    mismatch = poll_ring();
     in_stream = requests_.in_stream();
-    other_than_last = uint32_t(is_mail) | mismatch | in_stream | mail_.last_was_of_actor();
+    other_than_last = mismatch | in_stream | mail_.last_was_of_actor();
     if (other_than_last == 0) break;
-    if (is_mail || mismatch == 0 || polled || !mail_.found() || !requests_.found_none()) break;
+    if (!mail_.ends_poll(!polled && requests_.begins_none())) break;
+    requests_.drop_window();
   }
   Prefetch<1> next;
   uint32_t fast = 1;  // not a bool: a lone warp waits longer for a predicate than for a word
@@ -155,7 +157,7 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::take_mail() {
 // follow. In a group in which all threads poll.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::begin_mail() {
-  requests_.request_command();  // the handler's time begins
+  requests_.read_clock_again();  // the handler's time begins
   request_ = mail_.message();
   requests_.load_head(request_);
   mail_.is_in_hand = true;
@@ -163,6 +165,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::begin_mail() {
 // After the message was handled. Every thread.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::end_mail() {
+  if (mail_.is_in_hand && polls()) requests_.request_command();
   mail_.is_in_hand = false;
 }
 
@@ -171,21 +174,46 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::end_mail() {
 // at.
 template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_mail() {
+  if constexpr (rights().asks) {
+    if (head().is_for_asker()) return expect_asker();
+  }
+  const bool is_like_last = (expected_mismatch() | mail_.last_was_of_host()) == 0;
+  constexpr bool may_need_chunk = rights().asks && rights().sends_large && any_max_reply_bytes<Actors...>();
+  if (!may_need_chunk && is_like_last) return true;
   expect_of(detail::Named::of_actor);
   if (fast_path_blockers(head()) != 0 || command_.command() != Command::run) return false;
-  if constexpr (rights().asks && rights().sends_large && any_max_reply_bytes<Actors...>()) {
+  if constexpr (may_need_chunk) {
     if (needs_reply_chunk(head().types(), head().flags() >> 24)) return false;
   }
   const bool same_actor = head().types() == expected_.head.types() && head().key() == expected_.head.key();
   if (!same_actor && !expect_actor()) return false;
   expected_.head = head();
-  if (fast_path_mask(ActorList<Actors...>{}, head(), request() + envelope_words,
-                     bridge_.shape.body_capacity()) != 0) {
-    name_last_words_if_stale();
-    return true;
+  const uint64_t words = fast_path_mask(ActorList<Actors...>{}, head(), request() + envelope_words,
+                                        bridge_.shape.body_capacity());
+  if (words == 0) {
+    expected_.head.forget_size();
+    return false;
   }
-  expected_.head.forget_size();
-  return false;
+  if (words != 1) expected_.head.forget_root();
+  name_last_words_if_stale();
+  return true;
+}
+
+// admit_mail() of a reply for an actor that asked: most often it is for the same one as the last reply.
+template <class... Actors>
+GYRE_DEVICE_INLINE bool Worker<Actors...>::expect_asker() {
+  expect_of(detail::Named::of_actor);
+  if (head().asker_mismatch_bits(expected_.head) != 0 && !expect_actor()) return false;
+  expected_.head = head();  // whose size differs from reply to reply
+  name_last_words_if_stale();
+  if constexpr (rights().sends_large) {
+    if ((head().flags() >> 24 & envelope_flags::out_of_line) != 0) {
+      actor_found_ = true;
+      if (HandlerGroup::rank() == 0) shared_->verdict.state = expected_.state;
+      return false;
+    }
+  }
+  return true;
 }
 
 // Handles the message in hand, which is mail, together with those behind it in the mailbox that are for the
@@ -261,7 +289,7 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::handle_mail_together() {
     }
     if (any_created) forget_all_expected();
     mail_.finish_gathered(count);
-    mail_.is_in_hand = false;
+    end_mail();
     return true;
   }
   return false;
@@ -331,6 +359,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
   Handling handling = Handling::none;
   if (may_be_fast) handling = call_on_fast_path(noted);
   if (handling == Handling::done) return;
+  const bool may_send = handling != Handling::voted;  // a handler that only answers never does
   if (handling == Handling::none) {
     handling = handle_special(response_in_block);
   } else {
@@ -349,7 +378,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
     status = shared_->verdict.status;
     if constexpr (rights().sends_large) settle_bodies(status, request());
   }
-  send_staged(status);
+  if (may_send || exceptional) send_staged(status);
   if (exceptional) {
     end_conclusion<Concluded::alone>(request(), shared_->response_bytes, response_in_block);
     if constexpr (rights().sends_large) end_bodies_in_hand();
@@ -373,14 +402,9 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
       mail_.deferred = false;
       if (HandlerGroup::rank() == 0)
         mail_.calls().discard(staging().layout.most_sent + 1);  // also what later() opened
-    } else if (polls() && assert_warp_uniform(mail_.opened != 0)) {
-      uint32_t incarnation = 0;
-      if (PollGroup::rank() == 0)
-        incarnation = incarnation_of(ActorList<Actors...>{}, shared_->memory, actors_,
-                                     head().types() & 0xffff, head().key());
-      mail_.open_calls(mail_.opened, incarnation);
+    } else if (mail_.deferred) {  // before an answer to it is sent, which may be refused
+      open_calls();
     }
-    mail_.opened = 0;
   }
   if (status == Status::ok) {
     if (polls() && assert_warp_uniform(mail_.staged != 0)) {
@@ -389,6 +413,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
       obey_staged_for_topics();
       const uint64_t sent_before = mail_.sent();
       mail_.send(mail_.staged, mail_.staged_to_host + mail_.staged_for_timers + mail_.staged_for_topics);
+      if constexpr (rights().asks) open_calls();  // while the asks are under way
       count_sent(head().types() & 0xffff, mail_.sent() - sent_before, PollGroup::rank() == 0);
     }
   } else {  // a thread may have staged more than this one knows
@@ -397,10 +422,25 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
     GYRE_ROLLED
     for (uint32_t i = HandlerGroup::rank(); i < words; i += HandlerGroup::size()) all.message(0)[i] = 0;
   }
+  if constexpr (rights().asks) mail_.opened = 0;
   mail_.staged = 0;
   mail_.staged_to_host = 0;
   mail_.staged_for_timers = 0;
   if constexpr (rights().sends_to_many) mail_.staged_for_topics = 0;
+}
+// Opens the calls that the handler wrote, once.
+template <class... Actors>
+GYRE_DEVICE void Worker<Actors...>::open_calls() {
+  if (!polls() || !assert_warp_uniform(mail_.opened != 0)) return;
+  uint32_t incarnation = 0;
+  if (head().is_for_asker()) {
+    incarnation = head().asker_incarnation();
+  } else if (PollGroup::rank() == 0) {
+    incarnation = incarnation_of(ActorList<Actors...>{}, shared_->memory, actors_, head().types() & 0xffff,
+                                 head().key());
+  }
+  mail_.open_calls(mail_.opened, incarnation);
+  mail_.opened = 0;
 }
 // Sets and cancels timers as the handler asked. Polling threads.
 template <class... Actors>

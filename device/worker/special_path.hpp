@@ -322,21 +322,23 @@ GYRE_DEVICE void Worker<Actors...>::answer_actor([[maybe_unused]] const Envelope
   if constexpr (rights().asks) {
     const MessageVerdict& verdict = shared_->verdict;
     const bool ok = verdict.status == Status::ok;
-    count_tell(ok);
-    if (!polls()) return;
+    if (!polls()) return count_tell(ok);
     if (!ok && PollGroup::rank() == 0) {
       *reinterpret_cast<ErrorBody*>(response_ + envelope_words) = {verdict.status, verdict.detail,
                                                                    verdict.where};
     }
-    count_sent(asked.actor_type, 1, PollGroup::rank() == 0);
+    uint8_t flags = ok ? 0 : envelope_flags::error;
     if constexpr (rights().sends_large) {
       if (assert_warp_uniform(ok && mail_.bodies().response().has_chunk())) {
         mail_.bodies().move_response(response_, response_bytes);
-        return mail_.reply(asked.correlation, envelope_flags::out_of_line, response_, sizeof(BodyPlace));
+        flags = envelope_flags::out_of_line;
+        response_bytes = sizeof(BodyPlace);
       }
     }
-    mail_.reply(asked.correlation, ok ? 0 : envelope_flags::error, response_,
-                ok ? response_bytes : uint32_t(sizeof(ErrorBody)));
+    mail_.reply(asked.correlation, flags, response_, ok ? response_bytes : uint32_t(sizeof(ErrorBody)));
+    // While the reply is under way.
+    count_sent(asked.actor_type, 1, PollGroup::rank() == 0);
+    count_tell(ok);
   }
 }
 

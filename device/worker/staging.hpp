@@ -265,10 +265,12 @@ struct Staging {
   GYRE_DEVICE uint64_t* types() const { return reinterpret_cast<uint64_t*>(memory + layout.types()); }
   /// Returns the number of the actor type with that detail::type_hash(); no_actor if the set has none.
   GYRE_DEVICE uint32_t number_of(uint64_t hash) const {
+    uint32_t number = no_actor;
+    // All are read at once: to end at the one that is found would wait for each.
     for (uint32_t n = 0; n < layout.actors; ++n) {
-      if (types()[n] == hash) return n;
+      if (types()[n] == hash) number = n;
     }
-    return no_actor;
+    return number;
   }
 };
 

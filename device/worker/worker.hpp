@@ -56,6 +56,11 @@ struct MailInHand : Mail<rights> {
   GYRE_DEVICE Named in_hand() const { return is_in_hand ? Named::of_actor : Named::of_host; }
   // 0 where the host's message is expected, and the last-words record names one of the host's.
   GYRE_DEVICE uint32_t last_was_of_actor() const { return uint32_t(named) | uint32_t(expected_of); }
+  // The same of a message of an actor.
+  GYRE_DEVICE uint32_t last_was_of_host() const {
+    return (uint32_t(named) ^ uint32_t(Named::of_actor)) |
+           (uint32_t(expected_of) ^ uint32_t(Named::of_actor));
+  }
   bool is_in_hand = false;  // the message in hand is of another actor, not of the host
   Named named = Named::of_host;
   uint32_t named_types = 0;            // of several
@@ -543,6 +548,7 @@ class Worker {
   GYRE_DEVICE_INLINE void begin_mail();
   GYRE_DEVICE_INLINE void end_mail();
   GYRE_DEVICE_INLINE bool admit_mail();
+  GYRE_DEVICE_INLINE bool expect_asker();
   GYRE_DEVICE_INLINE bool handle_mail_together();
   GYRE_DEVICE_INLINE void expect_of(detail::Named side);
   GYRE_DEVICE void note_host_message();
@@ -551,6 +557,7 @@ class Worker {
   GYRE_DEVICE void note_staged(const HandlerContext& context);
   GYRE_DEVICE_INLINE void handle_and_send(bool may_be_fast);
   GYRE_DEVICE_INLINE void send_staged(Status status);
+  GYRE_DEVICE void open_calls();
   GYRE_DEVICE void update_host_room();
   GYRE_DEVICE void send_staged_to_host();
   GYRE_DEVICE void obey_staged_for_timers();
@@ -575,6 +582,11 @@ class Worker {
   struct FastConclusion;
   GYRE_DEVICE uint32_t expected_mismatch() const;
   GYRE_DEVICE uint32_t fast_path_blockers(const RequestHead& head) const;
+  // Whether the message in hand is an ask, of those that take the fast path: replies have flags, too.
+  GYRE_DEVICE bool is_ask_in_hand() const {
+    if constexpr (rights().asks) return (head().flags() >> 24 & envelope_flags::ask) != 0;
+    return head().flags() != 0;
+  }
   GYRE_DEVICE_INLINE bool admit_to_fast_path();
   GYRE_DEVICE_INLINE bool expect_actor();
   GYRE_DEVICE void find_or_create_actor(const Envelope& envelope);
