@@ -130,6 +130,7 @@ GYRE_DEVICE void store_packets(Group group, const RingCursor<Memory>& at, const 
     Memory::store(at.slot()[k], Packet{{data[0], data[1], data[2]}, at.stamp()});
   }
 }
+
 /// Publishes one message: `payload` is an envelope and its body, as 32-bit words, padded to whole packets (3
 /// words). Collective over `group`. The caller owns the ticket (claimed, and below the consumer's credit).
 /// Never blocks. Packets that the message does not need are stored first: once the consumer has those that it

@@ -220,7 +220,7 @@ GYRE_DEVICE_INLINE bool dispatch_fast_reply(Handling& handling, uint32_t actor_t
 }
 
 // Calls the actor in `verdict.state`; a new actor's on_start comes first.
-// @tparam with_replies  there may be a reply, of which dispatch_fast() was not called
+// @tparam with_replies  there may be a reply whose body lies in the pool. All others take the fast path
 template <class Actor, bool with_replies, class ContextType>
 GYRE_DEVICE_INLINE Handled dispatch_to(MessageVerdict& verdict, ContextType& context, uint32_t message_type,
                                        const void* body, uint32_t body_bytes, void* response,

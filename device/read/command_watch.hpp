@@ -31,8 +31,8 @@ class CommandWatch {
       now_us_ = uint32_t(deadline_clock_ns() / 1000) + host_ahead_us_;
     }
     if (due || samples_command_each_poll) {
+      due_ = due || (pending_ && due_);  // what was due and is not taken yet stays due
       pending_ = true;
-      due_ = due;
       // Relaxed: the word is its own content. Stored by CommandSender::store_line().
       sample_ = Memory::load_relaxed(command_line.command);
     }

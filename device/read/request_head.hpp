@@ -63,7 +63,7 @@ struct RequestHead {
   GYRE_DEVICE static constexpr RequestHead of_none() { return {{0, 0, 0xffffffff, 0, 0, 0, 0xffffffff}}; }
   /// After it no message for that actor matches.
   GYRE_DEVICE void forget_actor() { word[6] = 0xffffffff; }
-  /// After it no message matches whose root lies where a fast handler expects it.
+  /// After it no message matches that has a root: no pointer to one has these lower 32 bits.
   GYRE_DEVICE void forget_root() { word[8] = 0xffffffff; }
   /// After it no message of that size matches.
   GYRE_DEVICE void forget_size() { word[2] = 0xffffffff; }

@@ -55,12 +55,13 @@ class RequestReader {
   /// What poll() looks at beside the ring: nothing.
   struct NothingBeside {
     GYRE_DEVICE static constexpr void load() {}
-    GYRE_DEVICE static constexpr bool ends_poll(bool) { return false; }
+    GYRE_DEVICE static constexpr bool is_alone(bool) { return false; }
   };
 
   /// Polls for a message, if `wants_message`, and for a command. Collective.
   /// @param beside  load() is called beside each load of the ring. The poll ends early, and finds nothing,
-  ///                once ends_poll(none) is true: the thread of rank 0 says whether no message begins here
+  ///                once is_alone(none) is true. `none`, which counts in the thread of rank 0: no message
+  ///                begins in the ring
   /// @returns 0 if a whole message is there that matches the remembered one; where packets are not compared,
   /// that has the
   ///          expected size. Else classify() says what there is.
@@ -127,7 +128,7 @@ class RequestReader {
   GYRE_DEVICE void request_cached_command() {
     if constexpr (samples_command_each_poll) command_watch_.request_sample(*command_line_);
   }
-  /// Samples the command, if that is due, and reads the clock: beside a message that did not come by poll().
+  /// Samples the command, if that is due, and reads the clock: for a message that did not come by poll().
   GYRE_DEVICE void request_command() { command_watch_.request_sample(*command_line_); }
   /// CommandWatch::make_sample_due().
   GYRE_DEVICE void make_sample_due() { command_watch_.make_sample_due(); }
@@ -354,7 +355,7 @@ class RequestReader {
       for (uint32_t more = repeat_loads_; more != 0; --more) {
         const bool missing = expected && packet.stamp != ring_.stamp();
         if (!PollGroup::any(missing)) break;
-        if (beside.ends_poll(packet.stamp != ring_.stamp())) return note_found_beside();
+        if (beside.is_alone(packet.stamp != ring_.stamp())) return end_poll_early();
         packet = Memory::load(cell);
         beside.load();
         // While that load is under way: where the message's first packet was there, it is the last load of
@@ -377,8 +378,8 @@ class RequestReader {
     batch_ready_ = 0;
     return false;
   }
-  // Returns true.
-  GYRE_DEVICE bool note_found_beside() {
+  // The poll has found nothing: the next one loads anew. Returns true.
+  GYRE_DEVICE bool end_poll_early() {
     present_ = 0;
     request_word_ = 0;
     window_left_ = 0;

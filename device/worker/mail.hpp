@@ -91,8 +91,8 @@ class Mail : public MailLimits {
   }
   /// Whether load() found the begin of a message.
   GYRE_DEVICE bool found() const { return PollGroup::any(has_begun()); }
-  /// Whether it found one while no message of the host begins, as the thread of rank 0 says.
-  GYRE_DEVICE bool ends_poll(bool none_of_host) const { return PollGroup::any(has_begun() && none_of_host); }
+  /// Whether it found one, and there is nothing else to take: `no_other` counts in the thread of rank 0.
+  GYRE_DEVICE bool is_alone(bool no_other) const { return PollGroup::any(has_begun() && no_other); }
   /// Polls since the last message.
   GYRE_DEVICE uint32_t empty_polls() const { return empty_polls_; }
 
@@ -117,7 +117,9 @@ class Mail : public MailLimits {
     const Choice choice = waits_elsewhere() ? choose(most_sent, find) : choose_where_nothing_waits();
     bool taken = choice.source == Source::taken;
     if (choice.source == Source::mailbox) taken = take_from_mailbox();
-    if (rights.asks && choice.source == Source::reply) taken = take_reply();
+    if constexpr (rights.asks) {
+      if (choice.source == Source::reply) taken = take_reply();
+    }
     if (!taken && choice.queue) {
       take_from_queue();
       taken = true;
@@ -361,8 +363,8 @@ class Mail : public MailLimits {
   GYRE_DEVICE const OpenCalls& calls() const { return calls_; }
   /// Whether the message in hand came by the reply ring.
   GYRE_DEVICE bool is_reply() const { return rights.asks && from_ == from_reply_ring; }
-  /// Opens the next `n` calls, which the handler in hand wrote: before send() if there is one among them that
-  /// an actor is to answer, or a forwarded one. Every polling thread.
+  /// Opens the next `n` calls, which the handler in hand wrote. Before send() if one of them is a promise or
+  /// forwarded: send() may refuse its answer, and must find it then. Every polling thread.
   /// @param incarnation  of its actor, in the thread of rank 0
   GYRE_DEVICE void open_calls(uint32_t n, uint32_t incarnation) {
     PollGroup::sync();
@@ -592,15 +594,16 @@ class Mail : public MailLimits {
       reply(envelope.correlation, envelope_flags::error, error, sizeof(ErrorBody));
     }
   }
-  // Where next() takes a message from.
-  // What is there may not be whole yet: then nothing is taken from there.
+  // Where next() takes a message from. `taken`: choose() took it, of those that it hands to many. A message
+  // of the mailbox or a reply may not be whole yet: then it is not taken.
   enum class Source : uint32_t { none, mailbox, reply, taken };
   struct Choice {
     Source source;
     bool held;
     bool queue;  // from the queue, if nothing is taken from the source
   };
-  // Whether there may be anything for next() beside what load() found: seldom. One test for all of it.
+  // Whether next() must look at more than what load() found: messages wait elsewhere, or the host has its
+  // turn. Seldom; one test for all of it.
   GYRE_DEVICE bool waits_elsewhere() const { return has_waiting() | (taken_in_row_ >= most_in_a_row); }
   // choose() where waits_elsewhere() is false.
   GYRE_DEVICE Choice choose_where_nothing_waits() {
@@ -612,7 +615,8 @@ class Mail : public MailLimits {
     }
     return {reply ? Source::reply : mail ? Source::mailbox : Source::none, false, false};
   }
-  // Chooses between all that there may be; sends what waits. Hands to many itself.
+  // Chooses between all that there may be. Sends what waits in the outbox; takes the message for the next of
+  // several actors.
   template <class MostSent, class Find>
   GYRE_DEVICE_INLINE Choice choose(MostSent& most_sent, [[maybe_unused]] Find& find) {
     bool held = is_held(), progressed = false;

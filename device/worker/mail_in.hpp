@@ -20,9 +20,9 @@ struct Mail<rights>::UnmarkPacket {
     MailHead::unmark(packet, k);
   }
 };
-// Unpacks a message of `needed` packets into mail(0): those that the threads have loaded, one each, and what
-// is behind them. What was in mail(0) every thread has read.
-// @param mine  the packet of the slot that this thread has loaded: that of its rank
+// After a barrier: unpacks a message of `needed` packets into mail(0). Each thread has loaded the packet of
+// its rank; those behind them are loaded here.
+// @param mine  the packet that the calling thread has loaded
 // @returns whether this thread's packets were there
 template <Rights rights>
 template <class Change>

@@ -87,7 +87,8 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause paus
     in_stream = requests_.in_stream();
     other_than_last = mismatch | in_stream | mail_.last_was_of_actor();
     if (other_than_last == 0) break;
-    if (!mail_.ends_poll(!polled && requests_.begins_none())) break;
+    // One vote for all of it: mail is there, nothing of the host, and this was the first poll.
+    if (!mail_.is_alone(!polled && requests_.begins_none())) break;
     requests_.drop_window();
   }
   Prefetch<1> next;
@@ -124,7 +125,7 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause paus
 // Takes a message of an actor, if it is its turn; none once the worker is to stop. Polling threads.
 template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::next_mail() {
-  take_command();  // which was requested beside the last message
+  take_command();  // which was requested behind the last message
   return !stop_seen_ && command_.command() != Command::stop && take_mail();
 }
 // next_mail(), of messages that are not the worker's own.
@@ -157,10 +158,15 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::take_mail() {
 // follow. In a group in which all threads poll.
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::begin_mail() {
-  requests_.read_clock_again();  // the handler's time begins
   request_ = mail_.message();
   requests_.load_head(request_);
   mail_.is_in_hand = true;
+  // The handler's time begins. The command is sampled behind the message, unless it has a deadline to judge.
+  if (assert_warp_uniform(head().deadline_us() != 0)) {
+    requests_.request_command();
+  } else {
+    requests_.read_clock_again();
+  }
 }
 // After the message was handled. Every thread.
 template <class... Actors>
@@ -170,8 +176,8 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::end_mail() {
 }
 
 // Says whether the message in hand, which is mail, may take the fast path; if so, names it in the last-words
-// record. Other than with the host's, of which packets are compared, each message's root and lists are looked
-// at.
+// record. One for the same actor and handler as the last, of its size and with the same pointer to its root,
+// may: that its root fits was found with the last. Where lists decide, too, each message is looked at.
 template <class... Actors>
 GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_mail() {
   if constexpr (rights().asks) {
@@ -208,6 +214,7 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::expect_asker() {
   name_last_words_if_stale();
   if constexpr (rights().sends_large) {
     if ((head().flags() >> 24 & envelope_flags::out_of_line) != 0) {
+      // The special path calls on_reply() with it, and with no other reply: see dispatch().
       actor_found_ = true;
       if (HandlerGroup::rank() == 0) shared_->verdict.state = expected_.state;
       return false;
@@ -227,8 +234,8 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::handle_mail_together() {
     if (allowed == SideBySide::none || command_.command() != Command::run) return false;
     const uint32_t count = mail_.gather([&](const uint32_t* message) {
       const RequestHead other = RequestHead::load(message);
-      // An ask, whose receipt is a reply, is handled alone.
-      return other.types() == types && (!rights().asks || other.flags() == 0) &&
+      // An ask, whose receipt is a reply, is handled alone; so is a message whose deadline is to be judged.
+      return other.types() == types && other.deadline_us() == 0 && (!rights().asks || other.flags() == 0) &&
              fast_path_blockers(other) == 0 &&
              fast_path_mask(ActorList<Actors...>{}, other, message + envelope_words,
                             bridge_.shape.body_capacity()) != 0;

@@ -31,7 +31,8 @@ namespace gyre {
 
 /// The message that the worker expects next: it is for the actor and handler of the last one that took the
 /// fast path, and its root and lists lie in the same places. A message that matches it takes the fast path
-/// without a lookup. `head` may match nothing while `state` and `counts` stay valid.
+/// without a lookup. Of a reply to an actor, the actor and its incarnation are expected alone. `head` may
+/// match nothing while `state` and `counts` stay valid.
 struct ExpectedMessage {
   RequestHead head = RequestHead::of_none();
   void* state = nullptr;              ///< of the actor; null where its type has none
@@ -679,7 +680,8 @@ class Worker {
   uint32_t now_us_ = 0;
   ExpectedMessage expected_;
   bool stop_seen_ = false;  // a handler saw the stop command: its message was the last
-  // The message in hand is for another actor than expected, and expect_actor() was called for it.
+  // The actor of the message in hand was found before the special path: by expect_actor(), since it is
+  // another one than expected, or by expect_asker().
   bool actor_found_ = false;
   MailType mail_;
 };

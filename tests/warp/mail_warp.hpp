@@ -44,7 +44,9 @@ inline uint64_t element(uint64_t key, uint64_t number, uint64_t i) {
 template <class... Actors>
 class MailWarp {
  public:
-  explicit MailWarp(const RingShape& shape)
+  /// @param in_gpu_memory  the worker polls as it does where the host's ring lies in the GPU's memory; the
+  ///                       ring must lie in one piece
+  explicit MailWarp(const RingShape& shape, bool in_gpu_memory = false)
       : shape_(shape),
         region_(1 << 18),
         tables_(1 << 14),
@@ -61,6 +63,8 @@ class MailWarp {
     constexpr auto description = describe<Actors...>();
     for (uint32_t n = 0; n < handlers; ++n) types[n] = description.handlers[n].types;
     bridge_ = Bridge::of(aligned(region_), layout, 0);
+    REQUIRE((!in_gpu_memory || SlotPages::pages(shape) == 0));
+    bridge_.inbound_in_region = !in_gpu_memory;
     counts_.resize(2 * (handlers + 1) + mail_.reserved_bytes() / sizeof(HandlerCounts) + 1);
     memory_.actors = reinterpret_cast<uint8_t*>(aligned(tables_));
     memory_.actors_per_worker = 16;

@@ -30,9 +30,18 @@ struct Cell {
   }
 };
 
-/// Forwards to the router before it, and the first one to a cell.
+/// Forwards to the router before it, and the first one to a cell. The router `slow` does, too, after 30 ms.
 struct Router {
+  static constexpr uint64_t slow = 1'000'000;
+
   GYRE_DEVICE void on(gyre::Asking<1>& ctx, view::Route::Reader in, view::Value::Builder) {
+    if (ctx.key() == slow) {
+      const uint64_t begin = ctx.now_ns();
+      while (ctx.now_ns() - begin < 30'000'000) {
+      }
+      ctx.sync();
+      return ctx.forward(gyre::Address<Cell>{in.getCell()}, in);
+    }
     if (ctx.key() != 0) return ctx.forward(gyre::Address<Router>{ctx.key() - 1}, in);
     ctx.forward(gyre::Address<Cell>{in.getCell()}, in);
   }
