@@ -147,22 +147,22 @@ TEST_CASE("a forwarded ask is answered by the actor that it ends at, whoever ask
   }
 }
 
+// Not on a GPU: its workers judge by the host's time, which may be older than the handler took.
 TEST_CASE("an ask that was forwarded too late is refused, however soon after the handler that held it up",
-          "[gpu][unified][sending][asking]") {
-  for (const uint32_t block : blocks()) {
-    Runtime runtime = Runtime::launch(askers(), on_this_engine({.workers = 1, .block = block}));
-    Client client = runtime.client();
-    REQUIRE(add(client, 3, 5) == 5);
-    const auto reply = client
-                           .ask<Route>(
-                               Address<Router>{Router::slow}, [](Route::Builder route) { route.setCell(3); },
-                               std::chrono::milliseconds(10))
-                           .get();
-    CHECK_FALSE(reply);
-    await(runtime, [](const MailStats& mail) { return mail.processed + mail.failed == 1; });
-    CHECK(mail(runtime).failed == 1);
-    CHECK(runtime.terminate().books.balanced());
-  }
+          "[sending][asking]") {
+  Runtime runtime = Runtime::launch(askers(), on_this_engine({.workers = 1}));
+  Client client = runtime.client();
+  REQUIRE(add(client, 3, 5) == 5);
+  const auto reply = client
+                         .ask<Route>(
+                             Address<Router>{Router::slow}, [](Route::Builder route) { route.setCell(3); },
+                             std::chrono::milliseconds(10))
+                         .get();
+  CHECK_FALSE(reply);
+  // The forwarded ask, and its reply.
+  await(runtime, [](const MailStats& mail) { return mail.processed + mail.failed == 2; });
+  CHECK(mail(runtime).failed == 1);
+  CHECK(runtime.terminate().books.balanced());
 }
 
 TEST_CASE("an ask that is promised an answer gets it later, from whoever gives it, once",

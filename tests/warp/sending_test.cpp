@@ -200,44 +200,26 @@ TEST_CASE("a warp sends what a handler staged to itself and to another worker, e
 }
 
 TEST_CASE("a warp takes mail once it is whole, in order, among the host's messages") {
-  const uint32_t slot_bytes = GENERATE(512, 1024);
-  SendingWarp worker({16, slot_bytes, 1});
+  const uint32_t slot_bytes = GENERATE(128, 512, 1024);
+  // A poll of a ring in the GPU's memory ends early where it finds mail.
+  SendingWarp worker({16, slot_bytes, 1}, slot_bytes == 128);
   std::mt19937_64 random(77);
   std::vector<Taker::Note> expected;
-  const uint32_t most = slot_bytes == 512 ? 30 : 70;
+  const uint32_t most = slot_bytes == 128 ? 4 : slot_bytes == 512 ? 30 : 70;
   for (uint64_t number = 0; number < uint64_t(rounds(600)); ++number) {
     const uint64_t key = random() % 3 * 2;
     const auto size = uint32_t(random() % 3 == 0 ? random() % most : random() % 2);
     while (!worker.tell_taker(key, number, size, random)) SendingWarp::let_run(20);
     expected.push_back({key, number, size, true});
     if (random() % 10 == 0) REQUIRE(worker.ask_teller(Teller::by_nobody, 0) == Status::ok);
+    if (random() % 10 == 0) {
+      worker.stop(keeper, 1);  // a message of another size, to an actor that is not there
+      REQUIRE(worker.take_answer().status == Status::no_such_actor);
+    }
     if (random() % 100 == 0) SendingWarp::let_run(6000);  // until it is idle
   }
   while (Taker::notes.size() < expected.size()) SendingWarp::let_run(10);
   CHECK(Taker::notes == expected);
-}
-
-TEST_CASE("mail that keeps coming keeps no message of the host waiting, whatever their sizes") {
-  SendingWarp worker({16, 128, 1}, GENERATE(false, true));
-  std::mt19937_64 random(79);
-  uint64_t letters = 0;
-  for (int round = 0; round < rounds(300); ++round) {
-    if (random() % 2 == 0) {
-      worker.ask(teller, Teller::by_nobody, 0);
-    } else {
-      worker.stop(keeper, 1);  // there is none: an error
-    }
-    SendingWarp::Answer answer{};
-    uint32_t turns = 0;
-    while (!worker.try_take_answer(answer)) {
-      while (worker.tell_taker(0, letters, 0, random)) ++letters;
-      SendingWarp::let_run(1);
-      REQUIRE(++turns < 5000);
-    }
-    CHECK(answer.correlation == worker.asked());
-  }
-  while (Taker::notes.size() < letters) SendingWarp::let_run(10);
-  for (uint64_t n = 0; n < letters; ++n) CHECK(Taker::notes[n] == Taker::Note{0, n, 0, true});
 }
 
 TEST_CASE(
