@@ -29,8 +29,10 @@ FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar
          "sparse-cpu", "rollback", "api",
          "views", "frames", "mailbox", "actors", "actors-pair", "savina", "savina-larger",
          "counters", "soak", "gpu-test")
-# No other file's figures stand beside theirs: each may be of another commit.
-FILES_OF_OTHER_COMMITS = ("savina", "savina-larger", "counters")
+# Figures of these stand beside each other.
+COMPARED = ("mailbox", "actors", "actors-pair")
+# No other file's figures stand beside those of one of these: each may be of another commit.
+FILES_OF_OTHER_COMMITS = (*COMPARED, "savina", "savina-larger", "counters")
 # Those that may be missing: the tables lack their lines then.
 OPTIONAL_FILES = ("nats-two-cpus", "nats-cpu", "nats-cuda")
 PAGES_WITHOUT_OTHER_FIGURES = ("README.md", "docs/performance.md")
@@ -80,6 +82,10 @@ class Results:
         if len(of_the_rest) > 1 or None in commits or "unknown" in commits or any("changes" in c for c in commits):
             told = "\n".join(f"  {commit or 'no commit'}: {', '.join(names)}" for commit, names in commits.items())
             raise Problem(f"{RESULTS} is not of one commit without changes:\n{told}")
+        compared = {name: (self.commit(name), self.documents[name].get("machine", {}).get("gpu")) for name in COMPARED}
+        if len(set(compared.values())) > 1:
+            told = "\n".join(f"  {name}.json: {commit}, {gpu}" for name, (commit, gpu) in compared.items())
+            raise Problem(f"{RESULTS}: figures that a page compares are of different commits or GPUs:\n{told}")
 
     def rows(self, file, **wanted):
         return [row for row in self.documents[file]["rows"] if all(row.get(k) == v for k, v in wanted.items())]
@@ -351,10 +357,12 @@ def actors_one_way(results):
     document = results.documents["actors-pair"]
     bare = next(row["one_way_p50_ns"] for row in results.documents["mailbox"]["latency"]
                 if row["name"] == "mailbox there and back")
-    return table(["from handler to handler", "µs", "ratio to bare mailboxes"],
+    return table(["from handler to handler", "µs", "ratio to a bare message"],
                  [[name, us(statistics.median(document[key])), ratio(statistics.median(document[key]) / bare)]
                   for name, key in (("between two workers", "between_workers_ns"),
-                                    ("within one worker", "within_a_worker_ns"))])
+                                    ("within one worker", "within_a_worker_ns"),
+                                    ("an ask of another worker, and its reply", "asks_ns"),
+                                    ("to the host, and its answer", "host_passes_ns"))])
 
 
 def actors_host(results):
