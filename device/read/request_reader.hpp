@@ -63,8 +63,7 @@ class RequestReader {
   ///                once is_alone(none) is true. `none`, which counts in the thread of rank 0: no message
   ///                begins in the ring
   /// @returns 0 if a whole message is there that matches the remembered one; where packets are not compared,
-  /// that has the
-  ///          expected size. Else classify() says what there is.
+  ///          one that has the expected size. Else classify() says what there is.
   template <class Beside>
   GYRE_DEVICE uint32_t poll(bool wants_message, Beside& beside) {
     uint32_t late = 0;

@@ -119,9 +119,9 @@ struct Worker<Actors...>::FastConclusion {
   GYRE_DEVICE_INLINE Handling operator()(const EndingType& ending) const {
     if constexpr (rights().sends) {
       if constexpr (EndingType::only_answers) {
-        const Vote vote = worker.reply_at_once(ending, worker.is_mail());
-        noted.exceptional = vote.exceptional;
-        if (!assert_warp_uniform(!vote.replied)) {
+        const Vote result = worker.reply_at_once(ending, worker.is_mail());
+        noted.exceptional = result.exceptional;
+        if (!assert_warp_uniform(!result.replied)) {
           worker.end_reply_at_once(ending.response_bytes());
           worker.finish_fast(ending.response_bytes());
           return Handling::done;
@@ -167,10 +167,10 @@ GYRE_DEVICE_INLINE ReplyPlace Worker<Actors...>::reply_place() const {
 // alone, off the path of replies.
 template <class... Actors>
 GYRE_DEVICE_INLINE Handling Worker<Actors...>::conclude_fast(const Ending& ending) {
-  const Vote vote = reply_at_once(ending, 0);
-  if (vote.replied) {
+  const Vote result = reply_at_once(ending, 0);
+  if (result.replied) {
     end_reply_at_once(ending.response_bytes());
-  } else if (vote.exceptional != 0) {
+  } else if (result.exceptional != 0) {
     note_exceptional(ending);
     return Handling::exceptional;
   } else {

@@ -200,7 +200,7 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::admit_mail() {
     expected_.head.forget_size();
     return false;
   }
-  if (words != 1) expected_.head.forget_root();
+  if (words != 1) expected_.head.forget_root();  // other words decide, beside the pointer to the root
   name_last_words_if_stale();
   return true;
 }
@@ -420,7 +420,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
       obey_staged_for_topics();
       const uint64_t sent_before = mail_.sent();
       mail_.send(mail_.staged, mail_.staged_to_host + mail_.staged_for_timers + mail_.staged_for_topics);
-      if constexpr (rights().asks) open_calls();  // while the asks are under way
+      if constexpr (rights().asks) open_calls();  // the others, while their asks are under way
       count_sent(head().types() & 0xffff, mail_.sent() - sent_before, PollGroup::rank() == 0);
     }
   } else {  // a thread may have staged more than this one knows
@@ -435,7 +435,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
   mail_.staged_for_timers = 0;
   if constexpr (rights().sends_to_many) mail_.staged_for_topics = 0;
 }
-// Opens the calls that the handler wrote, once.
+// Opens the calls that the handler wrote, unless that is done. Every thread may call it.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::open_calls() {
   if (!polls() || !assert_warp_uniform(mail_.opened != 0)) return;

@@ -88,6 +88,11 @@ figures 0 '' --write
 change payload 'machine["commit"] = "ab9876543210"'
 figures 1 'ab9876543210: payload.json' --check
 as_before
+for stray in 'machine["commit"] = "ba9876543210"' 'machine["gpu"] = "another GPU"'; do
+  change actors "$stray"
+  figures 1 'compares are of different commits or GPUs' --check
+  as_before
+done
 change savina 'machine["dirty"] = True'
 figures 1 '0123456789ab and changes: savina.json' --check
 as_before

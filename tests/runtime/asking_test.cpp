@@ -147,7 +147,7 @@ TEST_CASE("a forwarded ask is answered by the actor that it ends at, whoever ask
   }
 }
 
-// Not on a GPU: its workers judge by the host's time, which may be older than the handler took.
+// Not on a GPU: its workers judge by the host's time, which nobody writes once this thread waits no more.
 TEST_CASE("an ask that was forwarded too late is refused, however soon after the handler that held it up",
           "[sending][asking]") {
   Runtime runtime = Runtime::launch(askers(), on_this_engine({.workers = 1}));
