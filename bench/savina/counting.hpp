@@ -41,12 +41,9 @@ struct Producer {
   GYRE_DEVICE void on(Asking& ctx, run::view::Start::Reader in) {
     if (ctx.rank() == 0) left = in.getMessages();
     ctx.sync();
-    begin_row(ctx);
+    send(ctx);
   }
-  GYRE_DEVICE void on(Asking& ctx, run::view::GoOn::Reader) {
-    if (left_of_row == 0) return begin_row(ctx);
-    send(ctx, left_of_row, rows);
-  }
+  GYRE_DEVICE void on(Asking& ctx, run::view::GoOn::Reader) { send(ctx); }
   GYRE_DEVICE void on_reply(Asking& ctx, Row, view::Counted::Reader in) {
     const uint32_t still = rows - 1;
     const bool waits = rows == most_rows && left_of_row == 0;  // no message to itself is under way
@@ -54,19 +51,18 @@ struct Producer {
     if (ctx.rank() == 0) rows = still;
     ctx.sync();
     if (left == 0 && still == 0) return report(ctx, ctx.key(), in.getCount());
-    if (left != 0 && waits) begin_row(ctx);
+    if (waits) send(ctx);
   }
   // The instance does not end then, and the run reports that.
   GYRE_DEVICE void on_failure(gyre::Context&, Row, gyre::ErrorBody) {}
 
  private:
-  GYRE_DEVICE void begin_row(Asking& ctx) {
+  // Sends the next increments of the row that was begun, or of another one; none where all are sent.
+  GYRE_DEVICE void send(Asking& ctx) {
     if (left == 0) return;
-    send(ctx, left < row ? left : row, rows + 1);
-  }
-  // Sends the next increments of a row of which `of_row` are left.
-  GYRE_DEVICE void send(Asking& ctx, uint32_t of_row, uint32_t begun) {
     const gyre::Address<Counter> counter{ctx.key() + 1};
+    const bool begins = left_of_row == 0;
+    const uint32_t of_row = !begins ? left_of_row : left < row ? left : row, begun = rows + begins;
     const uint32_t now = of_row < at_once ? of_row : at_once, others = left - now;
     ctx.sync();  // every thread has read the state
     ctx.tell_each<view::Increment>(

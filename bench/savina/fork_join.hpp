@@ -50,12 +50,11 @@ struct Forker {
       all = uint64_t(in.getMessages()) * in.getActors();
     }
     ctx.sync();
-    begin_row(ctx);
+    send(ctx);
   }
   GYRE_DEVICE void on(gyre::Sending<most_sent>& ctx, run::view::GoOn::Reader) {
     if (next >= all) return finish(ctx);
-    if (left_of_row == 0) return begin_row(ctx);
-    send(ctx, left_of_row, rows);
+    send(ctx);
   }
   GYRE_DEVICE void on(gyre::Sending<most_sent>& ctx, view::RowDone::Reader) {
     const uint32_t still = rows - 1;
@@ -64,7 +63,7 @@ struct Forker {
     ctx.sync();  // every thread has read the state
     if (ctx.rank() == 0) rows = still;
     ctx.sync();
-    if (waits) begin_row(ctx);
+    if (waits) send(ctx);
   }
   GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Joined::Reader in) {
     if (ctx.rank() == 0) {
@@ -76,12 +75,11 @@ struct Forker {
   }
 
  private:
-  GYRE_DEVICE void begin_row(gyre::Sending<most_sent>& ctx) {
+  // Sends the next pieces of the row that was begun, or of another one. There are some.
+  GYRE_DEVICE void send(gyre::Sending<most_sent>& ctx) {
     const uint64_t left = all - next;
-    send(ctx, left < row ? uint32_t(left) : row, rows + 1);
-  }
-  // Sends the next pieces of a row of which `of_row` are left.
-  GYRE_DEVICE void send(gyre::Sending<most_sent>& ctx, uint32_t of_row, uint32_t begun) {
+    const bool begins = left_of_row == 0;
+    const uint32_t of_row = !begins ? left_of_row : left < row ? uint32_t(left) : row, begun = rows + begins;
     const uint32_t now = of_row < at_once ? of_row : at_once;
     const uint64_t from = next, behind = from + now, instance = ctx.key();
     ctx.sync();  // every thread has read the state
