@@ -341,20 +341,20 @@ GYRE_DEVICE void Worker<Actors...>::name_several_if_stale(uint32_t types) {
 // After the handler has returned.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
-  mail_.staged = context.staged();
+  mail_.output.staged = context.staged();
   if constexpr (rights().tells_host) {
-    mail_.staged_to_host = context.staged_to_host();
+    mail_.output.staged_to_host = context.staged_to_host();
     mail_.count_told(0, context.refused_by_host());
   }
   if constexpr (rights().sets_timers) {
-    mail_.staged_for_timers = context.staged_for_timers();
-    mail_.timers_set = context.timers_set();
+    mail_.output.staged_for_timers = context.staged_for_timers();
+    mail_.output.timers_set = context.timers_set();
   }
-  if constexpr (rights().sends_to_many) mail_.staged_for_topics = context.staged_for_topics();
-  mail_.spawned = context.spawned();
+  if constexpr (rights().sends_to_many) mail_.output.staged_for_topics = context.staged_for_topics();
+  mail_.output.spawned = context.spawned();
   if constexpr (rights().asks) {
-    mail_.opened = context.opened();
-    mail_.deferred = context.is_deferred();
+    mail_.output.opened = context.opened();
+    mail_.output.deferred = context.is_deferred();
   }
 }
 // handle_message() behind handle_gathered(), up to advance(). What handlers staged is sent in one place: that
@@ -364,6 +364,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
   NotedEnding noted;
   bool response_in_block = false;
   Handling handling = Handling::none;
+  mail_.output = {};
   if (may_be_fast) handling = call_on_fast_path(noted);
   if (handling == Handling::done) return;
   const bool may_send = handling != Handling::voted;  // a handler that only answers never does
@@ -398,28 +399,28 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
   // Not before the barrier: other threads of the handler read these numbers.
-  if (mail_.spawned != 0 && HandlerGroup::rank() == 0) staging().spawned() += mail_.spawned;
-  mail_.spawned = 0;
+  if (mail_.output.spawned != 0 && HandlerGroup::rank() == 0) staging().spawned() += mail_.output.spawned;
   if constexpr (rights().sets_timers) {
-    if (mail_.timers_set != 0 && HandlerGroup::rank() == 0) staging().timers_ever() += mail_.timers_set;
-    mail_.timers_set = 0;
+    if (mail_.output.timers_set != 0 && HandlerGroup::rank() == 0)
+      staging().timers_ever() += mail_.output.timers_set;
   }
   if constexpr (rights().asks) {
     if (status != Status::ok) {
-      mail_.deferred = false;
+      mail_.output.deferred = false;
       if (HandlerGroup::rank() == 0)
         mail_.calls().discard(staging().layout.most_sent + 1);  // also what later() opened
-    } else if (mail_.deferred) {  // before an answer to it is sent, which may be refused
+    } else if (mail_.output.deferred) {  // before an answer to it is sent, which may be refused
       open_calls();
     }
   }
   if (status == Status::ok) {
-    if (polls() && assert_warp_uniform(mail_.staged != 0)) {
+    if (polls() && assert_warp_uniform(mail_.output.staged != 0)) {
       send_staged_to_host();
       obey_staged_for_timers();
       obey_staged_for_topics();
       const uint64_t sent_before = mail_.sent();
-      mail_.send(mail_.staged, mail_.staged_to_host + mail_.staged_for_timers + mail_.staged_for_topics);
+      mail_.send(mail_.output.staged, mail_.output.staged_to_host + mail_.output.staged_for_timers +
+                                          mail_.output.staged_for_topics);
       if constexpr (rights().asks) open_calls();  // the others, while their asks are under way
       count_sent(head().types() & 0xffff, mail_.sent() - sent_before, PollGroup::rank() == 0);
     }
@@ -429,16 +430,11 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::send_staged(Status status) {
     GYRE_ROLLED
     for (uint32_t i = HandlerGroup::rank(); i < words; i += HandlerGroup::size()) all.message(0)[i] = 0;
   }
-  if constexpr (rights().asks) mail_.opened = 0;
-  mail_.staged = 0;
-  mail_.staged_to_host = 0;
-  mail_.staged_for_timers = 0;
-  if constexpr (rights().sends_to_many) mail_.staged_for_topics = 0;
 }
 // Opens the calls that the handler wrote, unless that is done. Every thread may call it.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::open_calls() {
-  if (!polls() || !assert_warp_uniform(mail_.opened != 0)) return;
+  if (!polls() || !assert_warp_uniform(mail_.output.opened != 0)) return;
   uint32_t incarnation = 0;
   if (head().is_for_asker()) {
     incarnation = head().asker_incarnation();
@@ -446,15 +442,15 @@ GYRE_DEVICE void Worker<Actors...>::open_calls() {
     incarnation = incarnation_of(ActorList<Actors...>{}, shared_->memory, actors_, head().types() & 0xffff,
                                  head().key());
   }
-  mail_.open_calls(mail_.opened, incarnation);
-  mail_.opened = 0;
+  mail_.open_calls(mail_.output.opened, incarnation);
+  mail_.output.opened = 0;
 }
 // Sets and cancels timers as the handler asked. Polling threads.
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::obey_staged_for_timers() {
   if constexpr (rights().sets_timers) {
-    if (!assert_warp_uniform(PollGroup::broadcast(mail_.staged_for_timers) != 0)) return;
-    const uint32_t staged = PollGroup::broadcast(mail_.staged);
+    if (!assert_warp_uniform(PollGroup::broadcast(mail_.output.staged_for_timers) != 0)) return;
+    const uint32_t staged = PollGroup::broadcast(mail_.output.staged);
     const uint64_t now = TimerTable::now_for_all();
     GYRE_ROLLED
     for (uint32_t n = 0; n < staged; ++n) {
@@ -466,8 +462,8 @@ GYRE_DEVICE void Worker<Actors...>::obey_staged_for_timers() {
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::obey_staged_for_topics() {
   if constexpr (rights().sends_to_many) {
-    if (!assert_warp_uniform(PollGroup::broadcast(mail_.staged_for_topics) != 0)) return;
-    const uint32_t staged = PollGroup::broadcast(mail_.staged);
+    if (!assert_warp_uniform(PollGroup::broadcast(mail_.output.staged_for_topics) != 0)) return;
+    const uint32_t staged = PollGroup::broadcast(mail_.output.staged);
     GYRE_ROLLED
     for (uint32_t n = 0; n < staged; ++n) {
       const uint32_t* const message = staging().message(n);
@@ -479,9 +475,9 @@ GYRE_DEVICE void Worker<Actors...>::obey_staged_for_topics() {
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::send_staged_to_host() {
   if constexpr (rights().tells_host) {
-    const uint32_t told = PollGroup::broadcast(mail_.staged_to_host);
+    const uint32_t told = PollGroup::broadcast(mail_.output.staged_to_host);
     if (!assert_warp_uniform(told != 0)) return;
-    const uint32_t staged = PollGroup::broadcast(mail_.staged);
+    const uint32_t staged = PollGroup::broadcast(mail_.output.staged);
     GYRE_ROLLED
     for (uint32_t n = 0; n < staged; ++n) {
       const uint32_t* const message = staging().message(n);
@@ -513,7 +509,7 @@ GYRE_DEVICE void Worker<Actors...>::update_host_room() {
 // Whether the message in hand, which ended well, is answered by the response that its handler built.
 template <class... Actors>
 GYRE_DEVICE bool Worker<Actors...>::answers_now(bool is_ask) const {
-  if constexpr (rights().asks) return is_ask && !mail_.deferred;
+  if constexpr (rights().asks) return is_ask && !mail_.output.deferred;
   return is_ask;
 }
 

@@ -50,6 +50,17 @@ enum class Named : uint32_t {
   of_actor,  // one of an actor
   several    // several of actors, of one type
 };
+// What a handler leaves the worker to do.
+struct HandlerOutput {
+  uint32_t staged = 0;             // messages
+  uint32_t staged_to_host = 0;     // those to the host among them
+  uint32_t staged_for_timers = 0;  // and those for timers
+  uint32_t staged_for_topics = 0;  // and those that say what its actor subscribes to
+  uint32_t timers_set = 0;         // timers that it sets
+  uint32_t spawned = 0;            // keys that it has taken
+  uint32_t opened = 0;             // calls that it wrote
+  bool deferred = false;           // it has not answered the ask in hand, which another handler does
+};
 // What a worker that has mail remembers of the message in hand.
 template <Rights rights>
 struct MailInHand : Mail<rights> {
@@ -65,17 +76,10 @@ struct MailInHand : Mail<rights> {
   bool is_in_hand = false;  // the message in hand is of another actor, not of the host
   Named named = Named::of_host;
   uint32_t named_types = 0;            // of several
-  uint32_t staged = 0;                 // messages that the handler in hand has staged
-  uint32_t staged_to_host = 0;         // those to the host among them
-  uint32_t staged_for_timers = 0;      // and those for timers
-  uint32_t timers_set = 0;             // timers that it sets
-  uint32_t spawned = 0;                // keys that it has taken
-  uint32_t opened = 0;                 // calls that it wrote
-  bool deferred = false;               // it has not answered the ask in hand, which another handler does
+  HandlerOutput output;                // of the handler in hand
   bool passed_on = false;              // the chunk of the message in hand, with one that was staged
   Named expected_of = Named::of_host;  // the side that the worker's expected message is of
   ExpectedMessage other_expected;      // of the other side
-  uint32_t staged_for_topics = 0;      // messages of the handler that say what its actor subscribes to
 };
 // Stands for it in a worker that has none.
 struct NoMail {
@@ -524,7 +528,7 @@ class Worker {
         conclude<Concluded::alone>(request(), shared_->response_bytes, response_in_block);
     }
     actor_found_ = false;
-    if constexpr (rights().asks) mail_.deferred = false;
+    if constexpr (rights().asks) mail_.output.deferred = false;  // for messages that are handled together
     advance();
   }
 
