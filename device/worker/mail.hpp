@@ -83,11 +83,8 @@ class Mail : public MailLimits {
   /// Begins to load the next message of the mailbox, and those behind it as far as each thread loads a
   /// packet. RequestReader::poll() calls it beside each of its loads.
   GYRE_DEVICE void load() {
-    const uint32_t k = PollGroup::rank();
-    const bool is_of_lap = k < next_slot_.left_of_lap() * shape_.packets();
-    packet_ = WorkersMemory::load(next_slot_.slot()[is_of_lap ? k : 0]);
-    if constexpr (rights.asks)
-      reply_packet_ = WorkersMemory::load(replies_.next().slot()[k < shape_.packets() ? k : 0]);
+    packet_ = WorkersMemory::load(*next_cell_);
+    if constexpr (rights.asks) reply_packet_ = WorkersMemory::load(*next_reply_cell_);
   }
   /// Whether load() found the begin of a message.
   GYRE_DEVICE bool found() const { return PollGroup::any(has_begun()); }
@@ -180,6 +177,7 @@ class Mail : public MailLimits {
     if (most > most_in_a_row - taken_in_row_) most = most_in_a_row - taken_in_row_;
     const uint32_t body_bytes = body_bytes_in(message()), needed = packets_for(body_bytes);
     uint32_t log_width = log_least_width;  // threads that load one message, a packet each
+    GYRE_ROLLED
     while (needed > 1u << log_width && log_width < log_warp_size) ++log_width;
     if (needed > 1u << log_width) return 1;
     const uint32_t k = rank & ((1u << log_width) - 1), of_load = rank >> log_width;
@@ -219,8 +217,7 @@ class Mail : public MailLimits {
     growing_ = count > most ? 0 : PollGroup::ballot(waited);
     PollGroup::sync();
     if (count < 2) return count;
-    next_slot_.advance(shape_, count - 1);
-    load();
+    move_on(count - 1);
     taken_in_row_ += count - 1;
     return count;
   }
@@ -473,6 +470,7 @@ class Mail : public MailLimits {
   }
 
  private:
+  using Cell = WorkersMemory::Cell;
   using OutboxType = typename detail::OutboxOf<rights.sends_to_many>::Type;
   enum : uint32_t {
     empty_polls_before_publication = 8,
@@ -519,9 +517,11 @@ class Mail : public MailLimits {
         outbox_(own_ + layout_.outbox(), staging_.at<uint32_t>(staging_.layout.waits()), layout_,
                 own_ + layout_.outbox_receivers()),
         next_slot_(mailboxes_.rings.ring(me_), shape_),
+        next_cell_(cell_of_next_slot()),
         reply_rings_{reinterpret_cast<Packet*>(begin_ + layout_.reply_rings()),
                      reinterpret_cast<uint64_t*>(begin_ + layout_.reply_tails()), layout_.reply_shape()},
         replies_(reply_rings_, me_),
+        next_reply_cell_(cell_of_next_reply()),
         calls_(own_ + layout_.open_call_table(), &staging_.open_calls(), me_),
         timers_(own_ + layout_.timer_table(), layout_.queue_stride(), staging_),
         subscriptions_(own_ + layout_.subscription_table(), staging_),
@@ -739,12 +739,27 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE_INLINE void take_from_queue();
   GYRE_DEVICE_INLINE bool take_from_mailbox();
+  // The packet of the rank of this thread in the mailbox from the next slot on, to the end of the lap.
+  GYRE_DEVICE const Cell* cell_of_next_slot() const {
+    const uint32_t k = PollGroup::rank();
+    return next_slot_.slot() + (k < next_slot_.left_of_lap() * shape_.packets() ? k : 0);
+  }
+  // The same of the reply ring's next slot.
+  GYRE_DEVICE const Cell* cell_of_next_reply() const {
+    const uint32_t k = PollGroup::rank();
+    return replies_.next().slot() + (k < shape_.packets() ? k : 0);
+  }
+  // `n` messages of the mailbox were taken. Begins to load what lies behind them.
+  GYRE_DEVICE void move_on(uint32_t n = 1) {
+    next_slot_.advance(shape_, n);
+    next_cell_ = cell_of_next_slot();
+    load();
+  }
   // Passes over a slot that holds no message, which happens only where memory was overwritten. Its sender is
   // not known: it gets no slot back.
   GYRE_DEVICE bool skip_slot() {
     count_failed();
-    next_slot_.advance(shape_);
-    load();
+    move_on();
     return false;
   }
   // Whether a message came with the one in hand, or one was there soon after it.
@@ -772,8 +787,10 @@ class Mail : public MailLimits {
   MailQueue queue_;
   OutboxType outbox_;
   RingCursor<WorkersMemory> next_slot_;
+  const Cell* next_cell_;  // what this thread loads of it
   WorkerRings<WorkersMemory> reply_rings_;
   ReplyRing<WorkersMemory> replies_;
+  const Cell* next_reply_cell_;  // what this thread loads of its next slot
   OpenCalls calls_;
   TimerTable timers_;
   Subscriptions subscriptions_;

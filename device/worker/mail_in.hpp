@@ -65,6 +65,7 @@ GYRE_DEVICE_INLINE bool Mail<rights>::take_reply() {
   }
   PollGroup::sync();
   replies_.advance();
+  next_reply_cell_ = cell_of_next_reply();
   load();
   const Envelope reply = *reinterpret_cast<const Envelope*>(message);
   OpenCall* const call = calls_.find(reply.correlation);
@@ -77,6 +78,7 @@ GYRE_DEVICE_INLINE bool Mail<rights>::take_reply() {
   }
   const bool is_for_actor = call->kind == OpenCall::Kind::ask;
   CallInHand& in_hand = staging_.call();
+  GYRE_ROLLED
   for (uint32_t i = PollGroup::rank(); i < OpenCall::content_words; i += PollGroup::size())
     in_hand.state[i] = call->content[i];
   PollGroup::sync();
@@ -186,8 +188,7 @@ GYRE_DEVICE_INLINE bool Mail<rights>::take_from_mailbox() {
   if (from_ >= layout_.workers) return skip_slot();
   follows_ = k == shape_.packets() && packet_.stamp == next_slot_.stamp() && next_slot_.left_of_lap() > 1;
   PollGroup::sync();
-  next_slot_.advance(shape_);
-  load();
+  move_on();
   note_taken();
   return true;
 }
