@@ -149,6 +149,7 @@ class MailboxProducer {
   /// Collective over `group`, before the first message.
   template <class Group>
   GYRE_DEVICE void start(Group group) {
+    GYRE_ROLLED
     for (uint32_t k = group.rank(); k < mailboxes_.workers; k += group.size()) {
       peers_[k] = {0, mailboxes_.allowance};
     }
@@ -241,8 +242,10 @@ class MailboxConsumer {
   template <class Group>
   GYRE_DEVICE void start(Group group) {
     const uint32_t workers = mailboxes_.workers, allowance = mailboxes_.allowance;
+    GYRE_ROLLED
     for (uint32_t k = group.rank(); k < workers; k += group.size())
       peers_[k] = {0, uint16_t(allowance), uint16_t(allowance)};
+    GYRE_ROLLED
     for (uint32_t k = group.rank(); k < owed_words(workers); k += group.size()) owed_[k] = 0;
     if (group.rank() == 0) *spare_ = mailboxes_.rings.shape.slots - workers * allowance;
     group.sync();
@@ -278,10 +281,13 @@ class MailboxConsumer {
   GYRE_DEVICE void give_back(Group group) {
     group.sync();  // every thread has read its slots
     const uint32_t words = owed_words(mailboxes_.workers);
+    GYRE_ROLLED
     for (uint32_t first = 0; first < words; first += group.size()) {
       const uint32_t place = first + group.rank(), mine = place < words ? owed_[place] : 0;
+      GYRE_ROLLED
       for (uint32_t left = group.ballot(mine != 0); left != 0; left &= left - 1) {
         const uint32_t word = detail::lowest_bit(left), owed = group.broadcast_from(mine, word);
+        GYRE_ROLLED
         for (uint32_t k = group.rank(); k < 32; k += group.size()) {
           if ((owed >> k & 1) != 0) raise((first + word) * 32 + k);
         }

@@ -61,6 +61,10 @@ struct RingShape {
     folded = (folded & 0xffffffffu) + (folded >> 32);
     return folded == 0xffffffffu ? 1 : uint32_t(folded) + 1;
   }
+  /// The stamp of the lap behind the one with that stamp.
+  GYRE_DEVICE static constexpr uint32_t stamp_behind(uint32_t stamp) {
+    return stamp == 0xffffffffu ? 1 : stamp + 1;
+  }
   /// A short message leaves the tail packets of older laps in its slot. Every 65,536 laps all packets are
   /// stamped, so that no stamp older than that survives to be mistaken for its own successor 2^32 - 1 laps
   /// later.
@@ -100,10 +104,19 @@ class RingCursor {
   GYRE_DEVICE void advance(const RingShape& shape, uint32_t n = 1) {
     slot_ += n * shape.packets();
     left_of_lap_ -= n;
-    if (left_of_lap_ == 0) *this = RingCursor(ring_, shape, lap_end_);
+    if (left_of_lap_ == 0) begin_next_lap(shape);
   }
 
  private:
+  // As RingCursor(ring_, shape, lap_end_), by fewer instructions: a worker has it in many places.
+  GYRE_DEVICE void begin_next_lap(const RingShape& shape) {
+    stamps_whole_slot_ = shape.stamps_whole_slot(lap_end_);
+    stamp_ = RingShape::stamp_behind(stamp_);
+    slot_ = ring_;
+    lap_end_ += shape.slots;
+    left_of_lap_ = shape.slots;
+  }
+
   Cell* ring_;
   Cell* slot_;
   uint64_t lap_end_;  // the next lap's first ticket
@@ -116,6 +129,7 @@ class RingCursor {
 template <class Memory, class Group>
 GYRE_DEVICE void stamp_rest(Group group, const RingCursor<Memory>& at, const RingShape& shape,
                             uint32_t first) {
+  GYRE_ROLLED
   for (uint32_t k = first + group.rank(); k < shape.packets(); k += group.size()) {
     Memory::store(at.slot()[k], Packet{{0, 0, 0}, at.stamp()});
   }
@@ -125,6 +139,7 @@ GYRE_DEVICE void stamp_rest(Group group, const RingCursor<Memory>& at, const Rin
 template <class Memory, class Group>
 GYRE_DEVICE void store_packets(Group group, const RingCursor<Memory>& at, const uint32_t* payload,
                                uint32_t needed) {
+  GYRE_ROLLED
   for (uint32_t k = group.rank(); k < needed; k += group.size()) {
     const uint32_t* data = payload + k * words_a_packet;
     Memory::store(at.slot()[k], Packet{{data[0], data[1], data[2]}, at.stamp()});

@@ -144,6 +144,7 @@ class AskingContext : public SendingContext {
     } else {
       uint32_t* const message = staging_.message(staged_);
       const auto* const words = static_cast<const uint32_t*>(body_in_hand());
+      GYRE_ROLLED
       for (uint32_t i = rank(); i < body_bytes / sizeof(uint32_t); i += size()) {
         message[Staging::envelope_words + i] = words[i];
       }

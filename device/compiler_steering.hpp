@@ -10,13 +10,6 @@
 
 #include <gyre/messages/fixed_width.hpp>
 
-/// Before a loop: it is not unrolled. NVRTC unrolls short loops, also those that rarely run.
-#if defined(__CUDACC_RTC__)
-#define GYRE_ROLLED _Pragma("unroll 1")
-#else
-#define GYRE_ROLLED
-#endif
-
 namespace gyre {
 
 #if defined(__CUDACC_RTC__)

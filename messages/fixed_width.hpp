@@ -29,6 +29,7 @@ using size_t = unsigned long;
 #define GYRE_DEVICE_INLINE __device__
 #endif
 #define GYRE_CONSTANT static __device__ const
+#define GYRE_ROLLED _Pragma("unroll 1")
 #undef offsetof  // libcu++'s is no constant
 #define offsetof(type, member) \
   size_t(__INTADDR__(&(((type*)0)->member)))  // what NVRTC's front end has for it
@@ -44,6 +45,9 @@ using size_t = unsigned long;
 #define GYRE_DEVICE_INLINE
 /// Begins the definition of a constant array in a header, for either side.
 #define GYRE_CONSTANT inline constexpr
+/// Before a loop: it is not unrolled. NVRTC unrolls short loops, also those that rarely run: they crowd the
+/// instruction cache, and the values that it computes for them ahead take registers on the usual path.
+#define GYRE_ROLLED
 #endif
 
 static_assert(sizeof(uint16_t) == 2 && sizeof(uint32_t) == 4 && sizeof(uint64_t) == 8 && sizeof(size_t) == 8,

@@ -93,6 +93,7 @@ struct VisitActorsToStop {
     if constexpr (HasOnStop<Actor>) {
       const ActorTable table(table_begin, layout);
       uint32_t left = table.living();
+      GYRE_ROLLED
       for (uint32_t n = 0; left != 0 && n < table.slot_count(); ++n) {
         uint64_t key = 0;
         void* const state = table.at(n, key);
@@ -203,6 +204,7 @@ GYRE_DEVICE void* find_or_create_each(ActorList<Actors...> actors, const EngineM
   const detail::TableOfType of_type = detail::table_of(actors, memory, tables, actor_type);
   if (of_type.memory == nullptr) return nullptr;
   void* state = has_one ? of_type.table().find(envelope.key) : nullptr;
+  GYRE_ROLLED
   for (uint32_t left = PollGroup::ballot(has_one && state == nullptr); left != 0; left &= left - 1) {
     if (PollGroup::rank() == detail::lowest_bit(left)) {
       find_or_create(actors, memory, tables, envelope, verdict);

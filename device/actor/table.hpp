@@ -143,6 +143,7 @@ class ActorTable {
     free_list()[header().touched - header().living] = slots()[hole].state - 1;
     --header().living;
     const uint32_t count = layout_.slots();
+    GYRE_ROLLED
     for (uint32_t i = hole;;) {
       i = i + 1 == count ? 0 : i + 1;
       if (slots()[i].state == 0) break;
@@ -191,6 +192,7 @@ class ActorTable {
   GYRE_DEVICE uint32_t slot_of(uint64_t key) const {
     const uint32_t count = layout_.slots();
     uint32_t i = home_of(key);
+    GYRE_ROLLED
     while (slots()[i].state != 0 && slots()[i].key != key) i = i + 1 == count ? 0 : i + 1;
     return i;
   }

@@ -206,6 +206,7 @@ class RequestReader {
     const RingShape& shape = ring_.shape();
     if (most > ring_.left_of_lap()) most = ring_.left_of_lap();
     uint32_t missing = most;  // the first that is not there, as this thread sees it
+    GYRE_ROLLED
     for (uint32_t n = 1 + PollGroup::rank(); n < missing; n += PollGroup::size()) {
       const Packet first = Memory::load(ring_.cell(n * shape.packets()));
       const bool there = first.stamp == ring_.stamp() && body_bytes_in(first) <= shape.body_capacity();
@@ -214,6 +215,7 @@ class RequestReader {
     }
     uint32_t count = first_missing(missing, most), packets = 0;
     PollGroup::sync();
+    GYRE_ROLLED
     for (uint32_t n = 1; n < count; ++n) {
       const uint32_t of_this = packets_for(body_bytes_in(to + (n - 1) * stride));
       if (of_this > packets) packets = of_this;

@@ -106,6 +106,7 @@ GYRE_DEVICE void Worker<Actors...>::finish_batch_messages(uint32_t count, bool i
 template <class... Actors>
 GYRE_DEVICE void Worker<Actors...>::conclude_one_by_one(uint32_t count, uint32_t log2_team_size, bool is_ask,
                                                         uint32_t exceptional, uint32_t response_bytes) {
+  GYRE_ROLLED
   for (uint32_t k = 0; k < count; ++k) {
     const uint32_t bytes = PollGroup::broadcast_from(response_bytes, k << log2_team_size);
     if ((exceptional >> (k << log2_team_size) & 1) != 0) {

@@ -291,6 +291,7 @@ GYRE_DEVICE void Worker<Actors...>::clear(const Group& group, uint32_t* response
   uint32_t i = group.rank();
   if (i * sizeof(Packet) < body_bytes) body[i] = Packet{};
   if (body_bytes > group.size() * sizeof(Packet)) {
+    GYRE_ROLLED
     for (i += group.size(); i * sizeof(Packet) < body_bytes; i += group.size()) body[i] = Packet{};
   }
 }

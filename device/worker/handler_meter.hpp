@@ -70,6 +70,7 @@ class HandlerMeter {
     auto* const words = reinterpret_cast<uint64_t*>(to);
     const uint64_t count = uint64_t(entries_) * (sizeof(HandlerCounts) / sizeof(uint64_t));
     PollGroup::sync();
+    GYRE_ROLLED
     for (uint64_t first = 0; first < count; first += PollGroup::size()) {
       const uint64_t i = first + PollGroup::rank();
       if (i < count) Memory::store_relaxed(words[i], load_added(from[i]));

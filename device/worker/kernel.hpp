@@ -40,6 +40,7 @@ __global__ void __launch_bounds__(GYRE_BLOCK, 1)  // as many registers as it wan
   uint32_t* const response = request + messages.request_words();
   const uint32_t words =
       messages.words() + Worker<Actors...>::staging_layout(layout.shape, layout.workers).words();
+  GYRE_ROLLED
   for (uint32_t i = HandlerGroup::rank(); i < words; i += HandlerGroup::size()) request[i] = 0;
   HandlerGroup::sync();
 

@@ -105,13 +105,15 @@ GYRE_DEVICE_INLINE void Mail<rights>::publish(const Claims& claims, uint32_t to,
   const uint32_t packets =
       claimed ? packets_for(MailHead::body_bytes(body_bytes_in(message(rank)))) : uint32_t(0);
   if (PollGroup::any(claimed && at.stamps_whole_slot())) {
-    GYRE_ROLLED
-    for (uint32_t p = packets; claimed && at.stamps_whole_slot() && p < shape_.packets(); ++p) {
-      WorkersMemory::store(at.slot()[p], Packet{{0, 0, 0}, at.stamp()});
+    if (claimed && at.stamps_whole_slot()) {
+      GYRE_ROLLED
+      for (uint32_t p = packets; p < shape_.packets(); ++p)
+        WorkersMemory::store(at.slot()[p], Packet{{0, 0, 0}, at.stamp()});
     }
     PollGroup::sync();
   }
   uint32_t log_width = log_least_width;  // threads that store one message
+  GYRE_ROLLED
   while (1u << log_width < PollGroup::size() && PollGroup::any(packets > 1u << log_width)) ++log_width;
   const auto slot = reinterpret_cast<uint64_t>(at.slot());
   GYRE_ROLLED

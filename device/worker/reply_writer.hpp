@@ -62,6 +62,7 @@ class ReplyWriter {
     const bool more = bytes > PollGroup::size() * data_bytes_a_packet, whole = next_.stamps_whole_slot();
     if (!(more | whole)) return;
     uint32_t k = PollGroup::rank();
+    GYRE_ROLLED
     for (k += PollGroup::size(); k * data_bytes_a_packet < bytes; k += PollGroup::size()) {
       Memory::store(next_.slot()[k], packet({k, request, response}, body_bytes));
     }

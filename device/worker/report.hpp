@@ -94,6 +94,7 @@ class WorkerReport {
     Packet* entry = failure_log_ + FailureLog::first_packet(shape_, tells_failed);
     Memory::store(*entry++, Packet{{uint32_t(verdict.status), verdict.detail, uint32_t(where)}, stamp});
     Memory::store(*entry++, Packet{{uint32_t(where >> 32), 0, 0}, stamp});
+    GYRE_ROLLED
     for (uint32_t k = 0; k < packets_for(envelope.body_bytes); ++k) {
       const uint32_t* const words = request + k * words_a_packet;
       Memory::store(entry[k], Packet{{words[0], words[1], words[2]}, stamp});

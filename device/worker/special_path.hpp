@@ -281,6 +281,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::end_conclusion(const uint32_t* reques
   HandlerGroup::sync();
   if (HandlerGroup::rank() == 0) shared_->verdict = MessageVerdict{};
   const uint32_t dirty_words = envelope_words + dirty_bytes / sizeof(uint32_t);
+  GYRE_ROLLED
   for (uint32_t i = HandlerGroup::rank(); i < dirty_words; i += HandlerGroup::size()) response_[i] = 0;
   HandlerGroup::sync();
   if constexpr (rights().asks) {

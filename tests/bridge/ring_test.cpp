@@ -127,6 +127,22 @@ TEST_CASE("consecutive laps have different stamps, wherever the count stands") {
   }
 }
 
+TEST_CASE("a cursor that walks is where a cursor at that ticket is, from lap to lap") {
+  // Also where stamps begin anew, and in the lap that stamps whole slots: 2^32 is a multiple of 65,536.
+  const RingShape shape{4, 64, just_below_the_wrap};
+  const TestRing ring(shape);
+  RingCursor<HostMemory> walking(ring.cells.data(), shape);
+  for (uint64_t ticket = 0; ticket < 40; ticket = walking.ticket()) {
+    const RingCursor<HostMemory> at(ring.cells.data(), shape, ticket);
+    CAPTURE(ticket);
+    REQUIRE(walking.slot() == at.slot());
+    REQUIRE(walking.stamp() == at.stamp());
+    REQUIRE(walking.left_of_lap() == at.left_of_lap());
+    REQUIRE(walking.stamps_whole_slot() == at.stamps_whole_slot());
+    walking.advance(shape, std::min(1 + uint32_t(ticket % 3), walking.left_of_lap()));
+  }
+}
+
 TEST_CASE("every body size comes out as it went in") {
   for (const uint32_t slot_bytes : {64u, 128u, 512u, 1024u, 16384u}) {
     TestRing ring(RingShape{2, slot_bytes, 1});
