@@ -215,7 +215,6 @@ class RequestReader {
     }
     uint32_t count = first_missing(missing, most), packets = 0;
     PollGroup::sync();
-    GYRE_ROLLED
     for (uint32_t n = 1; n < count; ++n) {
       const uint32_t of_this = packets_for(body_bytes_in(to + (n - 1) * stride));
       if (of_this > packets) packets = of_this;

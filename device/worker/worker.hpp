@@ -528,7 +528,6 @@ class Worker {
         conclude<Concluded::alone>(request(), shared_->response_bytes, response_in_block);
     }
     actor_found_ = false;
-    if constexpr (rights().asks) mail_.output.deferred = false;  // for messages that are handled together
     advance();
   }
 

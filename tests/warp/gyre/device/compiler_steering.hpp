@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define GYRE_ROLLED
-
 namespace gyre {
 
 template <class T>
