@@ -77,16 +77,19 @@ template <class... Actors>
 template <class Pause>
 GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause pause) {
   if (take_command()) return PollOutcome::stop;
-  const bool is_mail = take_mail();
   uint32_t mismatch = 0, in_stream = 0, other_than_last = 1;
-  if (!is_mail) {
+  bool is_mail = false;
+  GYRE_ROLLED  // once more, with the poll, where the poll found mail alone
+      for (bool polled = false;; polled = true) {
+    is_mail = take_mail();
+    if (is_mail) break;
     mismatch = poll_ring();
     in_stream = requests_.in_stream();
     other_than_last = mismatch | in_stream | mail_.last_was_of_actor();
-    if (other_than_last != 0 && mail_.is_alone(requests_.begins_none())) {  // the next turn takes it
-      requests_.drop_window();
-      return PollOutcome::nothing;
-    }
+    if (other_than_last == 0) break;
+    // One vote for all of it: mail is there, nothing of the host, and this was the first poll.
+    if (!mail_.is_alone(!polled && requests_.begins_none())) break;
+    requests_.drop_window();
   }
   Prefetch<1> next;
   uint32_t fast = 1;  // not a bool: a lone warp waits longer for a predicate than for a word
