@@ -45,8 +45,8 @@ using size_t = unsigned long;
 #define GYRE_DEVICE_INLINE
 /// Begins the definition of a constant array in a header, for either side.
 #define GYRE_CONSTANT inline constexpr
-/// Before a loop: it is not unrolled. NVRTC unrolls short loops, also those that rarely run: they crowd the
-/// instruction cache, and the values that it computes for them ahead take registers on the usual path.
+/// Before a loop: it is not unrolled. NVRTC unrolls short loops, also those that seldom run. Kernels grow by
+/// it, and values that it computes for such loops ahead take registers on the usual path.
 #define GYRE_ROLLED
 #endif
 

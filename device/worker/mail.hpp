@@ -739,12 +739,13 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE_INLINE void take_from_queue();
   GYRE_DEVICE_INLINE bool take_from_mailbox();
-  // The packet of the rank of this thread in the mailbox from the next slot on, to the end of the lap.
+  // What load() loads of the mailbox in this thread: the packet of its rank, counted from the next slot on.
+  // Behind the end of the lap: the first packet again.
   GYRE_DEVICE const Cell* cell_of_next_slot() const {
     const uint32_t k = PollGroup::rank();
     return next_slot_.slot() + (k < next_slot_.left_of_lap() * shape_.packets() ? k : 0);
   }
-  // The same of the reply ring's next slot.
+  // The same of the reply ring, to the end of its next slot.
   GYRE_DEVICE const Cell* cell_of_next_reply() const {
     const uint32_t k = PollGroup::rank();
     return replies_.next().slot() + (k < shape_.packets() ? k : 0);
@@ -787,10 +788,10 @@ class Mail : public MailLimits {
   MailQueue queue_;
   OutboxType outbox_;
   RingCursor<WorkersMemory> next_slot_;
-  const Cell* next_cell_;  // what this thread loads of it
+  const Cell* next_cell_;  // see cell_of_next_slot()
   WorkerRings<WorkersMemory> reply_rings_;
   ReplyRing<WorkersMemory> replies_;
-  const Cell* next_reply_cell_;  // what this thread loads of its next slot
+  const Cell* next_reply_cell_;  // see cell_of_next_reply()
   OpenCalls calls_;
   TimerTable timers_;
   Subscriptions subscriptions_;

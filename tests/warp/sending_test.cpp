@@ -222,6 +222,29 @@ TEST_CASE("a warp takes mail once it is whole, in order, among the host's messag
   CHECK(Taker::notes == expected);
 }
 
+TEST_CASE("mail that keeps coming keeps no message of the host waiting, whatever their sizes") {
+  SendingWarp worker({16, 128, 1}, GENERATE(false, true));
+  std::mt19937_64 random(79);
+  uint64_t letters = 0;
+  for (int round = 0; round < rounds(300); ++round) {
+    if (random() % 2 == 0) {
+      worker.ask(teller, Teller::by_nobody, 0);
+    } else {
+      worker.stop(keeper, 1);  // there is none: an error
+    }
+    SendingWarp::Answer answer{};
+    uint32_t turns = 0;
+    while (!worker.try_take_answer(answer)) {
+      while (worker.tell_taker(0, letters, 0, random)) ++letters;
+      SendingWarp::let_run(1);
+      REQUIRE(++turns < 5000);
+    }
+    CHECK(answer.correlation == worker.asked());
+  }
+  while (Taker::notes.size() < letters) SendingWarp::let_run(10);
+  for (uint64_t n = 0; n < letters; ++n) CHECK(Taker::notes[n] == Taker::Note{0, n, 0, true});
+}
+
 TEST_CASE(
     "messages handled side by side each get their own answer in a set that sends, with mail between them") {
   SendingWarp worker({64, 512, 1});
