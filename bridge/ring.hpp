@@ -56,10 +56,10 @@ struct RingShape {
   }
   /// 1 + (lap - 1) mod (2^32 - 1): consecutive laps differ, and 0 is left to memory that was never written.
   GYRE_DEVICE constexpr uint32_t stamp(uint64_t ticket) const {
-    uint64_t folded = lap(ticket) - 1;
-    folded = (folded & 0xffffffffu) + (folded >> 32);
-    folded = (folded & 0xffffffffu) + (folded >> 32);
-    return folded == 0xffffffffu ? 1 : uint32_t(folded) + 1;
+    const uint64_t laps = lap(ticket) - 1;
+    const uint32_t low = uint32_t(laps), sum = low + uint32_t(laps >> 32);
+    const uint32_t folded = sum + (sum < low ? 1 : 0);  // modulo 2^32 - 1 the carry, 2^32, is 1
+    return folded == 0xffffffffu ? 1 : folded + 1;
   }
   /// The stamp of the lap behind the one with that stamp.
   GYRE_DEVICE static constexpr uint32_t stamp_behind(uint32_t stamp) {
@@ -135,12 +135,12 @@ GYRE_DEVICE void stamp_rest(Group group, const RingCursor<Memory>& at, const Rin
   }
 }
 
-/// Stores the packets that a message needs: a part of publish().
+/// Stores the packets that a message needs, from `first` on: a part of publish().
 template <class Memory, class Group>
 GYRE_DEVICE void store_packets(Group group, const RingCursor<Memory>& at, const uint32_t* payload,
-                               uint32_t needed) {
+                               uint32_t needed, uint32_t first = 0) {
   GYRE_ROLLED
-  for (uint32_t k = group.rank(); k < needed; k += group.size()) {
+  for (uint32_t k = first + group.rank(); k < needed; k += group.size()) {
     const uint32_t* data = payload + k * words_a_packet;
     Memory::store(at.slot()[k], Packet{{data[0], data[1], data[2]}, at.stamp()});
   }

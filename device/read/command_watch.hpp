@@ -21,8 +21,8 @@ class CommandWatch {
 
   /// Makes the next sample due.
   GYRE_DEVICE void make_sample_due() { sampled_at_ = uint32_t(clock_ticks()) - command_poll_interval; }
-  /// Loads the command word if a sample is due. Called while a poll of the ring is under way, so that both
-  /// cross the bus together. Collective over PollGroup.
+  /// Loads the command word if a sample is due. Called beside a load of the ring, so that both cross the bus
+  /// together. Collective over PollGroup.
   GYRE_DEVICE void request_sample(const CommandLine& command_line) {
     ticks_ = clock_ticks();
     const bool due = PollGroup::any(uint32_t(ticks_) - sampled_at_ >= command_poll_interval);

@@ -346,21 +346,22 @@ class RequestReader {
       unpack(packet, memory_, 0);
     } else {
       const Packet& cell = ring_.cell(window_.packet_to_load(messages));
-      Packet packet = Memory::load(cell);
-      beside.load();
       command_watch_.request_sample(*command_line_);
       const bool covered = window_.message() < messages;
       const bool expected =
           covered && window_.message() == 0 && (expected_packets_ >> PollGroup::rank() & 1) != 0;
-      for (uint32_t more = repeat_loads_; more != 0; --more) {
-        const bool missing = expected && packet.stamp != ring_.stamp();
-        if (!PollGroup::any(missing)) break;
-        if (beside.is_alone(packet.stamp != ring_.stamp())) return end_poll_early();
+      Packet packet;
+      for (uint32_t more = repeat_loads_;; --more) {
         packet = Memory::load(cell);
         beside.load();
-        // While that load is under way: where the message's first packet was there, it is the last load of
-        // the row. What was missing has most likely come by then, or the message is shorter than expected.
-        if (PollGroup::any(expected && !missing && PollGroup::rank() == 0)) {
+        if (more == 0) break;
+        const bool is_there = packet.stamp == ring_.stamp();
+        const uint32_t missing = PollGroup::ballot(expected && !is_there);
+        if (missing == 0) break;
+        if (beside.is_alone(!is_there)) return end_poll_early();
+        // Where the message's first packet is there, one more load is made, the last. What was missing has
+        // most likely come by then, or the message is shorter than expected.
+        if ((missing & 1) == 0) {
           more = 1;
         } else {
           ++empty_polls_;
