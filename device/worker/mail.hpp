@@ -94,10 +94,8 @@ class Mail : public MailLimits {
   GYRE_DEVICE uint32_t empty_polls() const { return empty_polls_; }
 
   /// Whether there is nothing for next() to do. It need not be called then.
-  GYRE_DEVICE bool is_quiet() const {
-    const bool is_there = has_begun();
-    return !PollGroup::any(is_there | has_waiting() | (taken_since_ != 0));
-  }
+  /// @param found  found()
+  GYRE_DEVICE bool is_quiet(bool found) const { return !(found | has_waiting() | (taken_since_ != 0)); }
   /// is_quiet() was true.
   GYRE_DEVICE void note_quiet() {
     if (empty_polls_ == empty_polls_before_publication) publish_counts();
@@ -105,13 +103,14 @@ class Mail : public MailLimits {
   }
   /// Takes the next message, if one comes before the host's; sends what waits, and gives slots back. The
   /// host's ring is polled where it says no, unless the worker is held.
+  /// @param found      found()
   /// @param most_sent  most_sent(types): how many messages the handler that RequestHead::types() names may
   ///                   send: a worker that is held handles mail for those that send none, or few
   /// @param find       find(actor_type, place, key): whether an actor of the type is in that place of its
   ///                   table, and its key. Where a handler sends to many
   template <class MostSent, class Find>
-  GYRE_DEVICE_INLINE bool next(MostSent&& most_sent, [[maybe_unused]] Find&& find) {
-    const Choice choice = waits_elsewhere() ? choose(most_sent, find) : choose_where_nothing_waits();
+  GYRE_DEVICE_INLINE bool next(bool found, MostSent&& most_sent, [[maybe_unused]] Find&& find) {
+    const Choice choice = waits_elsewhere() ? choose(most_sent, find) : choose_where_nothing_waits(found);
     bool taken = choice.source == Source::taken;
     if (choice.source == Source::mailbox) taken = take_from_mailbox();
     if constexpr (rights.asks) {
@@ -182,24 +181,25 @@ class Mail : public MailLimits {
     if (needed > 1u << log_width) return 1;
     const uint32_t k = rank & ((1u << log_width) - 1), of_load = rank >> log_width;
     const uint32_t messages_a_load = PollGroup::size() >> log_width;
-    Packet packets[loads_at_once];
-    for (uint32_t l = 0; l < loads_at_once; ++l) {
-      if (l * messages_a_load >= most) break;
-      const uint32_t n = l * messages_a_load + of_load;
-      const auto* const slot = next_slot_.slot() + (n < most ? n : 0) * shape_.packets();
-      packets[l] = WorkersMemory::load(slot[k < needed ? k : 0]);
-    }
-    PollGroup::sync();
     bool whole = false;
-    for (uint32_t l = 0; l < loads_at_once; ++l) {
-      if (l * messages_a_load >= most) break;
-      const uint32_t n = l * messages_a_load + of_load;  // behind the first
-      const bool is_there = packets[l].stamp == next_slot_.stamp();
-      if (k < needed && n < most) unpack(packets[l], staging_.mail(n + 1), k);
-      // Each thread has one message: of rank r the r-th behind the first.
-      const uint32_t there = PollGroup::ballot(is_there), mine = rank - 1 - l * messages_a_load;
-      const uint32_t all = 0xffffffffu >> (32 - (1u << log_width));
-      if (mine < messages_a_load) whole = (there >> (mine << log_width) & all) == all;
+    uint32_t there = 1;  // bits of threads, of the last load
+    GYRE_ROLLED
+    for (uint32_t begin = 0; there != 0 && begin < most; begin += loads_at_once * messages_a_load) {
+      Packet packets[loads_at_once];
+      for (uint32_t l = 0; l < loads_at_once; ++l) {
+        const uint32_t n = begin + l * messages_a_load + of_load;
+        const auto* const slot = next_slot_.slot() + (n < most ? n : 0) * shape_.packets();
+        packets[l] = WorkersMemory::load(slot[k < needed ? k : 0]);
+      }
+      PollGroup::sync();
+      for (uint32_t l = 0; l < loads_at_once; ++l) {
+        const uint32_t first = begin + l * messages_a_load, n = first + of_load;  // behind the one in hand
+        if (k < needed && n < most) unpack(packets[l], staging_.mail(n + 1), k);
+        // Each thread has one message: of rank r the r-th behind the one in hand.
+        there = PollGroup::ballot(packets[l].stamp == next_slot_.stamp());
+        const uint32_t all = 0xffffffffu >> (32 - (1u << log_width)), mine = rank - 1 - first;
+        if (mine < messages_a_load) whole = (there >> (mine << log_width) & all) == all;
+      }
     }
     PollGroup::sync();
     bool joins = false;
@@ -403,7 +403,7 @@ class Mail : public MailLimits {
   /// Sends the reply to an ask of an actor. Never waits. Every polling thread.
   /// @param id       OpenCalls': of the ask
   /// @param flags    envelope_flags::error, out_of_line, or 0
-  /// @param message  the body, and in front of it room for an envelope
+  /// @param message  the body, and in front of it room for an envelope; in the group's own memory
   GYRE_DEVICE void reply(uint64_t id, uint8_t flags, uint32_t* message, uint32_t body_bytes) {
     const uint32_t to = OpenCalls::worker_of(id);
     if (to >= layout_.workers) return;  // memory was overwritten
@@ -413,11 +413,14 @@ class Mail : public MailLimits {
       *reinterpret_cast<Envelope*>(message) = {id, body_bytes, 0, 0, 0, call_message::reply, 0, 0, flags};
       ticket = reply_rings_.claim_reply(to);
     }
+    PollGroup::sync();
+    const uint32_t needed = packets_for(body_bytes);
+    const Packet mine = own_packet(message, needed);
     const uint32_t low = PollGroup::broadcast(uint32_t(ticket));
     const uint32_t high = PollGroup::broadcast(uint32_t(ticket >> 32));
-    PollGroup::sync();
-    gyre::publish<WorkersMemory>(PollGroup{}, reply_rings_.ring(to), reply_rings_.shape,
-                                 uint64_t(high) << 32 | low, message, body_bytes);
+    PollGroup::sync();  // the stores of every thread come after the first one's loads
+    const RingShape& shape = reply_rings_.shape;
+    publish_one({reply_rings_.ring(to), shape, uint64_t(high) << 32 | low}, shape, mine, message, needed);
     note_reached(to);
     ++counts_.sent;
     PollGroup::sync();  // every thread has read the message
@@ -478,7 +481,7 @@ class Mail : public MailLimits {
     log_least_width = PollGroup::size() == 1 ? 0 : 2,
     types_word = 6,  // of a message
     from_reply_ring = 0xffffffff,
-    loads_at_once = 8,  // of a thread
+    loads_at_once = 4,  // of a thread; more take registers from all that the worker does
     // Before a worker that is held, and whose outbox stays as it is, empties its mailbox. A matter of speed:
     // most outboxes have room again before.
     passes_before_spill = 8,
@@ -606,8 +609,8 @@ class Mail : public MailLimits {
   // turn. Seldom; one test for all of it.
   GYRE_DEVICE bool waits_elsewhere() const { return has_waiting() | (taken_in_row_ >= most_in_a_row); }
   // choose() where waits_elsewhere() is false.
-  GYRE_DEVICE Choice choose_where_nothing_waits() {
-    const bool mail = has_mail();
+  GYRE_DEVICE Choice choose_where_nothing_waits(bool found) {
+    const bool mail = rights.asks ? has_mail() : found;
     bool reply = false;
     if constexpr (rights.asks) {
       reply = has_reply() & !(took_reply_ & mail);
@@ -671,6 +674,9 @@ class Mail : public MailLimits {
   GYRE_DEVICE_INLINE bool take_reply();
   template <class MostSent, class Find>
   GYRE_DEVICE_INLINE FanOut::Found hand_out(bool held, MostSent& most_sent, Find& find);
+  GYRE_DEVICE_INLINE Packet own_packet(const uint32_t* message, uint32_t needed) const;
+  GYRE_DEVICE_INLINE void publish_one(const RingCursor<WorkersMemory>& at, const RingShape& shape,
+                                      Packet mine, const uint32_t* message, uint32_t needed);
   GYRE_DEVICE_INLINE Claims send_alone(uint32_t to, const uint32_t* message);
   GYRE_DEVICE_INLINE void send_range(uint32_t first, uint32_t end, uint32_t others);
   GYRE_DEVICE_INLINE uint32_t send_copies_of_first(uint32_t first, uint32_t& n);

@@ -39,7 +39,31 @@ GYRE_DEVICE_INLINE void Mail<rights>::send_range(uint32_t first, uint32_t end, u
   }
 }
 
-// claim() and publish() of one message, the same in all threads.
+// The packet of a message that the calling thread stores, without its stamp; of a long message the first one.
+// Loaded while a slot for the message is claimed, which takes longer.
+// @param message  in the group's own memory
+template <Rights rights>
+GYRE_DEVICE_INLINE Packet Mail<rights>::own_packet(const uint32_t* message, uint32_t needed) const {
+  const uint32_t k = PollGroup::rank();
+  const uint32_t* const data = message + (k < needed ? k : 0) * words_a_packet;
+  return {{load_here(data), load_here(data + 1), load_here(data + 2)}, 0};
+}
+// gyre::publish() of a message of which each thread has loaded its packet.
+// @param mine  own_packet()
+template <Rights rights>
+GYRE_DEVICE_INLINE void Mail<rights>::publish_one(const RingCursor<WorkersMemory>& at, const RingShape& shape,
+                                                  Packet mine, const uint32_t* message, uint32_t needed) {
+  if (at.stamps_whole_slot()) {
+    stamp_rest<WorkersMemory>(PollGroup{}, at, shape, needed);
+    PollGroup::sync();
+  }
+  const uint32_t k = PollGroup::rank();
+  mine.stamp = at.stamp();
+  WorkersMemory::store_if(k < needed, at.slot()[k], mine);
+  if (needed > PollGroup::size())
+    store_packets<WorkersMemory>(PollGroup{}, at, message, needed, PollGroup::size());
+}
+// claim() and publish_one() of a message, the same in all threads.
 template <Rights rights>
 GYRE_DEVICE_INLINE typename Mail<rights>::Claims Mail<rights>::send_alone(uint32_t to,
                                                                           const uint32_t* message) {
@@ -49,17 +73,14 @@ GYRE_DEVICE_INLINE typename Mail<rights>::Claims Mail<rights>::send_alone(uint32
     room = producer_.room(to, 1);
     if (room != 0) ticket = producer_.claim(to, 1);
   }
+  const uint32_t needed = packets_for(MailHead::body_bytes(body_bytes_in(message)));
+  const Packet mine = own_packet(message, needed);
   if (!assert_warp_uniform(PollGroup::broadcast(room) != 0)) return {0, 0};
   const uint32_t low = PollGroup::broadcast(uint32_t(ticket));
   const uint32_t high = PollGroup::broadcast(uint32_t(ticket >> 32));
   PollGroup::sync();  // the stores of every thread come after the first one's loads
-  const RingCursor<WorkersMemory> at(mailboxes_.rings.ring(to), shape_, uint64_t(high) << 32 | low);
-  const uint32_t needed = packets_for(MailHead::body_bytes(body_bytes_in(message)));
-  if (at.stamps_whole_slot()) {
-    stamp_rest<WorkersMemory>(PollGroup{}, at, shape_, needed);
-    PollGroup::sync();
-  }
-  store_packets<WorkersMemory>(PollGroup{}, at, message, needed);
+  ticket = uint64_t(high) << 32 | low;
+  publish_one({mailboxes_.rings.ring(to), shape_, ticket}, shape_, mine, message, needed);
   note_reached(to);
   return {1, ticket};
 }

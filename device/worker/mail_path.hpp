@@ -143,12 +143,13 @@ GYRE_DEVICE_INLINE bool Worker<Actors...>::take_mail() {
     if (assert_warp_uniform(mail_.take_failing())) end_failing_calls();
   }
   if constexpr (rights().sets_timers) mail_.send_due([this](uint32_t type) { count_sent(type, 1, true); });
-  if (mail_.is_quiet()) {
+  const bool found = mail_.found();
+  if (mail_.is_quiet(found)) {
     mail_.note_quiet();
     return false;
   }
   return assert_warp_uniform(mail_.next(
-      [](uint32_t types) { return most_sent_by_handler(ActorList<Actors...>{}, types); },
+      found, [](uint32_t types) { return most_sent_by_handler(ActorList<Actors...>{}, types); },
       [this](uint32_t actor_type, uint32_t place, uint64_t& key) {
         return find_actor_at(ActorList<Actors...>{}, shared_->memory, actors_, actor_type, place, key);
       }));
@@ -362,37 +363,37 @@ GYRE_DEVICE void Worker<Actors...>::note_staged(const HandlerContext& context) {
 template <class... Actors>
 GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
   NotedEnding noted;
-  bool response_in_block = false;
   Handling handling = Handling::none;
   mail_.output = {};
   if (may_be_fast) handling = call_on_fast_path(noted);
   if (handling == Handling::done) return;
-  const bool may_send = handling != Handling::voted;  // a handler that only answers never does
-  if (handling == Handling::none) {
-    handling = handle_special(response_in_block);
-  } else {
-    // A vote alone: what the handler staged is sent before its reply is stored.
-    if (handling == Handling::noted) noted.exceptional = reply_at_once(noted, 1).exceptional;
-    handling = Handling::voted;
-    if (assert_warp_uniform(noted.exceptional != 0)) {
-      note_exceptional(noted);
-      handling = Handling::exceptional;
+  // What is left out: a handler that only answers, and that ended well. It has voted, and sends nothing.
+  if (handling != Handling::voted || assert_warp_uniform(noted.exceptional != 0)) {
+    bool exceptional = false, response_in_block = false;
+    if (handling == Handling::none) {
+      handling = handle_special(response_in_block);
+      exceptional = handling == Handling::exceptional;
+    } else {
+      // A vote alone: what the handler staged is sent before its reply is stored.
+      if (handling == Handling::noted) noted.exceptional = reply_at_once(noted, 1).exceptional;
+      handling = Handling::voted;
+      exceptional = assert_warp_uniform(noted.exceptional != 0);
+      if (exceptional) note_exceptional(noted);
     }
+    Status status = Status::ok;
+    if (exceptional) {
+      begin_conclusion(request(), response_in_block);
+      status = shared_->verdict.status;
+      if constexpr (rights().sends_large) settle_bodies(status, request());
+    }
+    send_staged(status);
+    if (exceptional) {
+      end_conclusion<Concluded::alone>(request(), shared_->response_bytes, response_in_block);
+      if constexpr (rights().sends_large) end_bodies_in_hand();
+    }
+    if (exceptional || handling != Handling::voted) return;
   }
-  const bool exceptional = handling == Handling::exceptional;
-  Status status = Status::ok;
-  if (exceptional) {
-    begin_conclusion(request(), response_in_block);
-    status = shared_->verdict.status;
-    if constexpr (rights().sends_large) settle_bodies(status, request());
-  }
-  if (may_send || exceptional) send_staged(status);
-  if (exceptional) {
-    end_conclusion<Concluded::alone>(request(), shared_->response_bytes, response_in_block);
-    if constexpr (rights().sends_large) end_bodies_in_hand();
-  } else if (handling == Handling::voted) {
-    answer_fast(noted);
-  }
+  answer_fast(noted);
 }
 // Sends what the handler staged, or discards it where its message ends in an error. After a barrier; every
 // thread calls.

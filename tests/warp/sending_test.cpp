@@ -75,6 +75,8 @@ struct Keeper {
   static constexpr bool keys_side_by_side = true;
   inline static std::vector<Taker::Note> notes;
   inline static uint64_t alone, out_of_turn;  // messages that one thread handled, and those of a wrong count
+  inline static uint32_t under_way, most_at_once;  // messages
+  inline static uint32_t pause;                    // turns that each 64th message takes
   uint64_t handled = 0;
 
   void on(Context& ctx, Letter::Reader in) {
@@ -86,7 +88,10 @@ struct Keeper {
     for (uint32_t i = 0; i < list.size(); ++i) whole = whole && list[i] == element(in[0], in[1], i);
     notes.push_back({ctx.key(), in[1], list.size(), whole});
     alone += ctx.size() == 1;
+    most_at_once = std::max(most_at_once, ++under_way);
     warp::yield();  // another thread that handled a message of this actor at once would show
+    for (uint32_t turn = 0; in[1] % 64 == 0 && turn < pause; ++turn) warp::yield();
+    --under_way;
     out_of_turn += handled != before;
     handled = before + 1;
   }
@@ -129,6 +134,7 @@ class SendingWarp : public MailWarp<Teller, Taker, Trebler, Keeper, Forwarder, S
     Taker::notes.clear();
     Keeper::notes.clear();
     Keeper::alone = Keeper::out_of_turn = 0;
+    Keeper::under_way = Keeper::most_at_once = Keeper::pause = 0;
     Forwarder::handled = 0;
   }
   // The status of the reply.
@@ -328,6 +334,29 @@ TEST_CASE("mail for distinct keys is handled side by side, each key's in order a
   if (slot_bytes != 1024) CHECK(Keeper::alone > handled / 10);
   CHECK(worker.line().mail_failed == failed);
   CHECK(worker.line().mail_processed == told - failed);
+}
+
+TEST_CASE("as many messages are handled side by side as lie there, however long they are") {
+  const uint32_t size = GENERATE(0, 4, 12, 40, 41);  // 5, 8, 16, 32 and 33 packets: more than lanes
+  CAPTURE(size);
+  constexpr uint64_t keys = 16, told = 600;
+  SendingWarp worker({16, 1024, 1});
+  Keeper::pause = 5000;  // so that others lie there when it ends
+  std::mt19937_64 random(83);
+  for (uint64_t number = 0; number < told; ++number) {
+    while (!worker.tell(keeper, number % keys, number, size, random)) SendingWarp::let_run(1);
+  }
+  SendingWarp::let_run(20'000);
+  REQUIRE(Keeper::notes.size() == told);
+  std::vector<uint64_t> last(keys, 0);
+  for (const Taker::Note& note : Keeper::notes) {
+    REQUIRE((note.whole && note.size == size));
+    REQUIRE(note.number % keys == note.key);
+    REQUIRE((note.number < keys || note.number == last[note.key] + keys));
+    last[note.key] = note.number;
+  }
+  CHECK(Keeper::out_of_turn == 0);
+  CHECK(Keeper::most_at_once == (size == 41 ? 1 : keys));
 }
 
 TEST_CASE(
