@@ -58,7 +58,7 @@ struct RingShape {
   GYRE_DEVICE constexpr uint32_t stamp(uint64_t ticket) const {
     const uint64_t laps = lap(ticket) - 1;
     const uint32_t low = uint32_t(laps), sum = low + uint32_t(laps >> 32);
-    const uint32_t folded = sum + (sum < low ? 1 : 0);  // modulo 2^32 - 1 the carry, 2^32, is 1
+    const uint32_t folded = sum + (sum < low ? 1 : 0);  // a carry is 2^32, which is 1 modulo 2^32 - 1
     return folded == 0xffffffffu ? 1 : folded + 1;
   }
   /// The stamp of the lap behind the one with that stamp.

@@ -359,8 +359,8 @@ class RequestReader {
         const uint32_t missing = PollGroup::ballot(expected && !is_there);
         if (missing == 0) break;
         if (beside.is_alone(!is_there)) return end_poll_early();
-        // Where the message's first packet is there, one more load is made, the last. What was missing has
-        // most likely come by then, or the message is shorter than expected.
+        // Where the message's first packet is there, one last load is made. What was missing has most likely
+        // come by then, or the message is shorter than expected.
         if ((missing & 1) == 0) {
           more = 1;
         } else {

@@ -94,7 +94,7 @@ class Mail : public MailLimits {
   GYRE_DEVICE uint32_t empty_polls() const { return empty_polls_; }
 
   /// Whether there is nothing for next() to do. It need not be called then.
-  /// @param found  found()
+  /// @param found  what found() says
   GYRE_DEVICE bool is_quiet(bool found) const { return !(found | has_waiting() | (taken_since_ != 0)); }
   /// is_quiet() was true.
   GYRE_DEVICE void note_quiet() {
@@ -103,7 +103,7 @@ class Mail : public MailLimits {
   }
   /// Takes the next message, if one comes before the host's; sends what waits, and gives slots back. The
   /// host's ring is polled where it says no, unless the worker is held.
-  /// @param found      found()
+  /// @param found      what found() says
   /// @param most_sent  most_sent(types): how many messages the handler that RequestHead::types() names may
   ///                   send: a worker that is held handles mail for those that send none, or few
   /// @param find       find(actor_type, place, key): whether an actor of the type is in that place of its
@@ -182,7 +182,7 @@ class Mail : public MailLimits {
     const uint32_t k = rank & ((1u << log_width) - 1), of_load = rank >> log_width;
     const uint32_t messages_a_load = PollGroup::size() >> log_width;
     bool whole = false;
-    uint32_t there = 1;  // bits of threads, of the last load
+    uint32_t there = 1;  // bits of the threads whose packet the last load found; at first not 0
     GYRE_ROLLED
     for (uint32_t begin = 0; there != 0 && begin < most; begin += loads_at_once * messages_a_load) {
       Packet packets[loads_at_once];
@@ -413,7 +413,7 @@ class Mail : public MailLimits {
       *reinterpret_cast<Envelope*>(message) = {id, body_bytes, 0, 0, 0, call_message::reply, 0, 0, flags};
       ticket = reply_rings_.claim_reply(to);
     }
-    PollGroup::sync();
+    PollGroup::sync();  // the envelope is written
     const uint32_t needed = packets_for(body_bytes);
     const Packet mine = own_packet(message, needed);
     const uint32_t low = PollGroup::broadcast(uint32_t(ticket));
@@ -481,7 +481,7 @@ class Mail : public MailLimits {
     log_least_width = PollGroup::size() == 1 ? 0 : 2,
     types_word = 6,  // of a message
     from_reply_ring = 0xffffffff,
-    loads_at_once = 4,  // of a thread; more take registers from all that the worker does
+    loads_at_once = 4,  // of a thread; for more, registers are spilled
     // Before a worker that is held, and whose outbox stays as it is, empties its mailbox. A matter of speed:
     // most outboxes have room again before.
     passes_before_spill = 8,
@@ -610,7 +610,7 @@ class Mail : public MailLimits {
   GYRE_DEVICE bool waits_elsewhere() const { return has_waiting() | (taken_in_row_ >= most_in_a_row); }
   // choose() where waits_elsewhere() is false.
   GYRE_DEVICE Choice choose_where_nothing_waits(bool found) {
-    const bool mail = rights.asks ? has_mail() : found;
+    const bool mail = rights.asks ? has_mail() : found;  // `found` says of replies, too
     bool reply = false;
     if constexpr (rights.asks) {
       reply = has_reply() & !(took_reply_ & mail);

@@ -48,7 +48,7 @@ GYRE_DEVICE_INLINE Packet Mail<rights>::own_packet(const uint32_t* message, uint
   const uint32_t* const data = message + (k < needed ? k : 0) * words_a_packet;
   return {{load_here(data), load_here(data + 1), load_here(data + 2)}, 0};
 }
-// gyre::publish() of a message of which each thread has loaded its packet.
+// gyre::publish() of a message of which each thread holds its packet already.
 // @param mine  own_packet()
 template <Rights rights>
 GYRE_DEVICE_INLINE void Mail<rights>::publish_one(const RingCursor<WorkersMemory>& at, const RingShape& shape,

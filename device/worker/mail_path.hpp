@@ -367,7 +367,7 @@ GYRE_DEVICE_INLINE void Worker<Actors...>::handle_and_send(bool may_be_fast) {
   mail_.output = {};
   if (may_be_fast) handling = call_on_fast_path(noted);
   if (handling == Handling::done) return;
-  // What is left out: a handler that only answers, and that ended well. It has voted, and sends nothing.
+  // Not for a handler that only answers and ended well: it has voted, and sends nothing.
   if (handling != Handling::voted || assert_warp_uniform(noted.exceptional != 0)) {
     bool exceptional = false, response_in_block = false;
     if (handling == Handling::none) {
