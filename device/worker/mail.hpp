@@ -481,7 +481,7 @@ class Mail : public MailLimits {
     log_least_width = PollGroup::size() == 1 ? 0 : 2,
     types_word = 6,  // of a message
     from_reply_ring = 0xffffffff,
-    loads_at_once = 4,  // of a thread; for more, registers are spilled
+    loads_at_once = 4,  // of a thread; with more, NVRTC spills registers
     // Before a worker that is held, and whose outbox stays as it is, empties its mailbox. A matter of speed:
     // most outboxes have room again before.
     passes_before_spill = 8,
@@ -610,7 +610,7 @@ class Mail : public MailLimits {
   GYRE_DEVICE bool waits_elsewhere() const { return has_waiting() | (taken_in_row_ >= most_in_a_row); }
   // choose() where waits_elsewhere() is false.
   GYRE_DEVICE Choice choose_where_nothing_waits(bool found) {
-    const bool mail = rights.asks ? has_mail() : found;  // `found` says of replies, too
+    const bool mail = rights.asks ? has_mail() : found;  // `found` covers replies, too
     bool reply = false;
     if constexpr (rights.asks) {
       reply = has_reply() & !(took_reply_ & mail);

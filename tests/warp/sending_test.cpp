@@ -75,8 +75,8 @@ struct Keeper {
   static constexpr bool keys_side_by_side = true;
   inline static std::vector<Taker::Note> notes;
   inline static uint64_t alone, out_of_turn;  // messages that one thread handled, and those of a wrong count
-  inline static uint32_t under_way, most_at_once;  // messages
-  inline static uint32_t pause;                    // turns that each 64th message takes
+  inline static uint32_t under_way, most_at_once;  // messages in hand now, and the most ever
+  inline static uint32_t pause;                    // turns that each 64th message takes longer
   uint64_t handled = 0;
 
   void on(Context& ctx, Letter::Reader in) {
@@ -336,13 +336,12 @@ TEST_CASE("mail for distinct keys is handled side by side, each key's in order a
   CHECK(worker.line().mail_processed == told - failed);
 }
 
-TEST_CASE(
-    "messages of up to as many packets as lanes are handled side by side in full rows, longer ones alone") {
+TEST_CASE("messages for 16 keys are handled side by side if each has up to 32 packets, longer ones alone") {
   const uint32_t size = GENERATE(0, 4, 20, 40, 41);  // 6, 8, 19, 32 packets; 33: more than lanes
   CAPTURE(size);
   constexpr uint64_t keys = 16, told = 600;
   SendingWarp worker({16, 1024, 1});
-  Keeper::pause = 5000;  // so that others lie there when it ends
+  Keeper::pause = 5000;  // meanwhile others come into the mailbox
   std::mt19937_64 random(83);
   for (uint64_t number = 0; number < told; ++number) {
     while (!worker.tell(keeper, number % keys, number, size, random)) SendingWarp::let_run(1);
