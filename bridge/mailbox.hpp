@@ -159,14 +159,16 @@ class MailboxProducer {
   /// Returns how many of `wanted` messages to `to` may be claimed. Reads the limit only if the one that was
   /// read last allows fewer. Never blocks.
   GYRE_DEVICE uint32_t room(uint32_t to, uint32_t wanted) {
-    const Peer& peer = peers_[to];
-    if (peer.limit - peer.sent < wanted) read_limit(to);
-    const uint32_t room = peer.limit - peer.sent;
+    uint32_t room = left(to);
+    if (room < wanted) {
+      read_limit(to);
+      room = left(to);
+    }
     return room < wanted ? room : wanted;
   }
   /// Reads the limit if at most half of an allowance is left of it: before a message waits for it.
   GYRE_DEVICE void read_limit_early(uint32_t to) {
-    if ((peers_[to].limit - peers_[to].sent) * 2 <= mailboxes_.allowance) read_limit(to);
+    if (left(to) * 2 <= mailboxes_.allowance) read_limit(to);
   }
   /// Claims `count` tickets in a row, at most room(to, count), and returns the first. As WorkerRings::claim.
   GYRE_DEVICE uint64_t claim(uint32_t to, uint32_t count) {
@@ -177,6 +179,8 @@ class MailboxProducer {
   GYRE_DEVICE uint32_t sent(uint32_t to) const { return peers_[to].sent; }
 
  private:
+  // Messages that the limit which was read last still allows.
+  GYRE_DEVICE uint32_t left(uint32_t to) const { return peers_[to].limit - peers_[to].sent; }
   GYRE_DEVICE void read_limit(uint32_t to) {
     Peer& peer = peers_[to];
     // Pairs with the store in MailboxConsumer::raise().

@@ -9,7 +9,7 @@ namespace gyre {
 /// What a poll finds behind messages that were found before: `loads` packets of the calling thread.
 template <uint32_t loads>
 struct Prefetch {
-  Packet packets[loads] = {};
+  Packet packets[loads];  ///< without a value where none was begun
   uint32_t messages = 0;  ///< that it covers; 0: none was begun
 };
 
@@ -67,6 +67,7 @@ class PollWindow {
     prefetch.messages = left < most ? left : most;
     prefetch.packets[0] = Memory::load(ring.cell(first + packet_to_load(prefetch.messages)));
     for (uint32_t i = 1; i < loads; ++i) {
+      prefetch.packets[i] = Packet{};
       if (message_ + i * messages_a_load_ >= prefetch.messages) continue;
       prefetch.packets[i] = Memory::load(ring.cell(first + packet_ + i * messages_a_load_ * shape.packets()));
     }

@@ -86,21 +86,22 @@ GYRE_DEVICE_INLINE PollOutcome Worker<Actors...>::warp_turn_with_mail(Pause paus
     mismatch = poll_ring();
     in_stream = requests_.in_stream();
     other_than_last = mismatch | in_stream | mail_.last_was_of_actor();
-    if (other_than_last == 0) break;
+    if (other_than_last == 0) {
+      mail_.note_host();
+      break;
+    }
     // One vote for all of it: mail is there, nothing of the host, and this was the first poll.
     if (!mail_.is_alone(!polled && requests_.begins_none())) break;
     requests_.drop_window();
   }
   Prefetch<1> next;
   uint32_t fast = 1;  // not a bool: a lone warp waits longer for a predicate than for a word
-  if (other_than_last == 0) {
-    mail_.note_host();
-  } else if (is_mail) {
+  if (is_mail) {
     if (handle_for_worker()) return PollOutcome::message;
     begin_mail();
     if (handle_mail_together()) return PollOutcome::message;
     fast = admit_mail();
-  } else {
+  } else if (other_than_last != 0) {
     expect_of(detail::Named::of_host);
     if (mismatch != 0) {
       const PollOutcome outcome = classify_mismatch();
