@@ -269,7 +269,7 @@ GYRE_DEVICE constexpr bool is_asking<AskingContext>() {
 }  // namespace detail
 
 /// The Context of a handler that also asks: a handler declares it as its first parameter,
-/// `void on(gyre::Asking<4>& ctx, view::Transfer::Reader in, view::Done::Builder out)`. `most`, 1 to 32,
+/// `void on(gyre::Asking<4>& ctx, view::Transfer::Reader in, view::Done::Builder out)`. `most`, 1 to 64,
 /// counts everything that it sends: messages, asks, answers and forwarded messages.
 ///
 /// An ask never blocks. What it ends with is a message to the asking actor:

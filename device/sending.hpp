@@ -346,8 +346,8 @@ GYRE_DEVICE constexpr void check_can_be_broadcast_to() {
 /// @tparam May    further rights: gyre::ToHost, gyre::Timers, gyre::ToMany, gyre::LargeMessages
 template <class Made_, uint32_t most, class... May>
 class DeclaredContext : public Made_ {
-  static_assert(most >= 1 && most <= 32,
-                "gyre::Sending<N>, gyre::Asking<N>: a handler may send 1 to 32 messages");
+  static_assert(most >= 1 && most <= 64,
+                "gyre::Sending<N>, gyre::Asking<N>: a handler may send 1 to 64 messages");
   static_assert((is_listed<May, ToHost, Timers, ToMany, LargeMessages>() && ...),
                 "gyre::Sending<N, …>, gyre::Asking<N, …>: gyre::ToHost, gyre::Timers, gyre::ToMany and "
                 "gyre::LargeMessages may follow N");
@@ -483,7 +483,7 @@ class DeclaredContext : public Made_ {
 };
 }  // namespace detail
 
-/// The Context of a handler that sends up to `most` messages, 1 to 32: a handler declares it as its first
+/// The Context of a handler that sends up to `most` messages, 1 to 64: a handler declares it as its first
 /// parameter, `void on(gyre::Sending<4>& ctx, view::Request::Reader in)`. Handlers send; hooks and on_batch()
 /// do not, and neither do actors with `side_by_side = true`.
 ///

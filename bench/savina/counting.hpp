@@ -24,13 +24,13 @@ struct Counter {
   }
 };
 
-/// Has the instance as its key. Tells the counter behind its key `messages` increments, 30 by each call, in
-/// rows of 240. It asks for the count behind each row, and has two rows under way: else it would run ahead
+/// Has the instance as its key. Tells the counter behind its key `messages` increments, 62 by each call, in
+/// rows of 248. It asks for the count behind each row, and has two rows under way: else it would run ahead
 /// of the counter, and fill the memory in which messages wait. The result is the last count.
 struct Producer {
   using Handles = gyre::Handles<run::view::Start, run::view::GoOn>;
   static constexpr uint32_t max_per_worker = most_instances + 1;
-  static constexpr uint32_t at_once = 30, most_sent = at_once + 2, row = 8 * at_once, most_rows = 2;
+  static constexpr uint32_t at_once = 62, most_sent = at_once + 2, row = 4 * at_once, most_rows = 2;
   using Asking = gyre::Asking<most_sent>;
   struct Row {};  // what its ask is for
 

@@ -27,7 +27,7 @@ struct Worker {
   }
 };
 
-/// Has the instance as its key. Sends each of its `actors` workers `messages` pieces of work, 30 by each
+/// Has the instance as its key. Sends each of its `actors` workers `messages` pieces of work, 62 by each
 /// call, in rows of 247. The worker of a row's last piece says when it is done. It is another one each time:
 /// 247 and Savina's 60 workers have no common divisor. Two rows are under way: else the forker would run
 /// ahead, and fill the memory in which messages wait. Worker w has the key `instance * actors + w`. The
@@ -35,7 +35,7 @@ struct Worker {
 struct Forker {
   using Handles = gyre::Handles<run::view::Start, run::view::GoOn, view::RowDone, view::Joined>;
   static constexpr uint32_t max_per_worker = most_instances + 1;
-  static constexpr uint32_t at_once = 30, most_sent = at_once + 2, row = 247, most_rows = 2;
+  static constexpr uint32_t at_once = 62, most_sent = at_once + 2, row = 247, most_rows = 2;
 
   // Message n goes to worker n mod `actors`. Behind the work come as many messages as workers: to finish.
   uint64_t next = 0, all = 0;

@@ -47,7 +47,7 @@ static_assert(sizeof(MailLayout::Producer::Peer) == StagingLayout::producer_word
 struct MailLimits {
   /// Messages of actors, or of the host, while there may be one of the other; and of the queue or the
   /// mailbox.
-  enum : uint32_t { most_in_a_row = 32 };
+  enum : uint32_t { most_in_a_row = 64 };
 };
 
 /// One worker's mail. The polling threads' alone, each with an object of its own and equal members. Refers to
@@ -307,7 +307,7 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE TimerTable& timers() { return timers_; }
   /// Sends the messages of timers that are due. Not while a message is in hand. Never waits: where the worker
-  /// is held, has a row of messages to handle, or more are due than a handler may send, the others stay due.
+  /// is held, has many messages to handle, or more are due than a handler may send, the others stay due.
   /// @param count  count(actor_type): one thread calls it for each message, with the type that set its timer
   template <class Count>
   GYRE_DEVICE_INLINE void send_due(Count&& count) {

@@ -38,7 +38,7 @@ class MailQueue {
         stride_(stride) {}
 
   GYRE_DEVICE bool empty() const { return in_ring_ == 0 && last_ == Pool::no_chunk; }
-  /// Whether it has a row of messages, or more.
+  /// Whether half of its ring or more is in use.
   GYRE_DEVICE bool is_long() const { return in_ring_ >= capacity / 2 || last_ != Pool::no_chunk; }
   /// The oldest message. Not if empty().
   GYRE_DEVICE const uint32_t* front() const {

@@ -30,13 +30,14 @@ struct Taker {
   }
 };
 
-// Sends in[1] letters, number n to the taker n mod 4, with n numbers each; in[0] says in which lane it fails.
-// If that is `each`, it sends them each by a thread, with n mod 20 numbers.
+// Sends in[1] letters, number n to the taker n mod 4, with n mod 32 numbers each; in[0] says in which lane it
+// fails. If that is `each`, it sends them each by a thread, with n mod 20 numbers.
 struct Teller {
   static constexpr uint64_t by_nobody = 100, by_all = 101, each = 102;
+  static constexpr uint32_t most = 64;  // letters of one call
   uint64_t asked = 0;
 
-  void on(Sending<32>& ctx, Letter::Reader in, Letter::Builder out) {
+  void on(Sending<most>& ctx, Letter::Reader in, Letter::Builder out) {
     if (in[0] == each) {
       ctx.tell_each<Letter>(
           uint32_t(in[1]), [](uint32_t n) { return Address<Taker>{n % 4}; },
@@ -52,7 +53,7 @@ struct Teller {
       ctx.tell<Letter>(Address<Taker>{n % 4}, [&](Letter::Builder letter) {
         letter.fields.set<uint64_t>(0, n % 4);
         letter.fields.set<uint64_t>(1, n);
-        const auto list = letter.fields.init<wire::List<uint64_t>>(0, uint32_t(n));
+        const auto list = letter.fields.init<wire::List<uint64_t>>(0, uint32_t(n) % 32);
         for (uint32_t i = ctx.rank(); i < list.size(); i += ctx.size()) list.set(i, element(n % 4, n, i));
       });
     }
@@ -185,7 +186,7 @@ TEST_CASE("a warp sends what a handler staged to itself and to another worker, e
   SendingWarp worker({16, slot_bytes, 1});
   std::vector<uint64_t> next(4);
   uint64_t to_itself = 0;
-  for (const uint64_t letters : {1, 2, 7, 32, 0, 31, 32, 5}) {
+  for (const uint64_t letters : {1, 2, 7, 32, 0, 33, 64, 5}) {
     const uint64_t refused = letters == 7 ? 3 : Teller::by_nobody;
     if (letters == 7) {  // what it staged is sent by nobody
       CHECK(worker.ask_teller(refused, letters) == Status::handler_failed);
@@ -194,14 +195,14 @@ TEST_CASE("a warp sends what a handler staged to itself and to another worker, e
     REQUIRE(worker.ask_teller(Teller::by_nobody, letters) == Status::ok);
     std::vector<Taker::Note> itself, other;
     for (uint64_t n = 0; n < letters; ++n) {
-      (n % 2 == 0 ? itself : other).push_back({n % 4, n, uint32_t(n), true});
+      (n % 2 == 0 ? itself : other).push_back({n % 4, n, uint32_t(n) % 32, true});
     }
     to_itself += itself.size();
     check_letters(worker, itself, other);
   }
   SendingWarp::let_run(5000);
   CHECK(worker.line().mail_processed == to_itself);
-  CHECK(worker.line().mail_sent == 1 + 2 + 7 + 32 + 31 + 32 + 5);
+  CHECK(worker.line().mail_sent == 1 + 2 + 7 + 32 + 33 + 64 + 5);
   CHECK(worker.line().mail_refused == 0);
 }
 
@@ -281,7 +282,7 @@ TEST_CASE(
 
 TEST_CASE("a warp sends what its threads staged each, in the order of their numbers and whole") {
   SendingWarp worker({16, 512, 1});
-  for (const uint64_t letters : {32, 0, 1, 31, 32}) {
+  for (const uint64_t letters : {32, 0, 1, 33, 64}) {
     REQUIRE(worker.ask_teller(Teller::each, letters) == Status::ok);
     std::vector<Taker::Note> itself, other;
     for (uint64_t n = 0; n < letters; ++n) {
@@ -289,7 +290,7 @@ TEST_CASE("a warp sends what its threads staged each, in the order of their numb
     }
     check_letters(worker, itself, other);
   }
-  CHECK(worker.ask_teller(Teller::each, 33) == Status::check_failed);
+  CHECK(worker.ask_teller(Teller::each, Teller::most + 1) == Status::check_failed);
 }
 
 TEST_CASE("mail for distinct keys is handled side by side, each key's in order and one at a time") {
@@ -366,7 +367,7 @@ TEST_CASE(
   std::mt19937_64 random(80);
   // Four of each eight letters go to the other worker, which takes none: its outbox has 256 places.
   uint64_t told = 0;
-  for (uint64_t asks = 0; told <= MailLayout::outbox_messages - 32; ++asks, told += letters / 2)
+  for (uint64_t asks = 0; told <= MailLayout::outbox_messages - Teller::most; ++asks, told += letters / 2)
     REQUIRE(worker.ask_teller(Teller::by_nobody, letters) == Status::ok);
   worker.ask(teller, Teller::by_nobody, letters);
   uint64_t to_forward = 200;
@@ -380,7 +381,7 @@ TEST_CASE(
   SendingWarp::Answer answer{};
   CHECK(!worker.try_take_answer(answer));
   CHECK(Forwarder::handled > 0);
-  CHECK(Forwarder::handled < 32);  // there was not more room
+  CHECK(Forwarder::handled < Teller::most);  // there was not more room
   // It has room for one of those at a time, but the host's message, which needs more, has its turn.
   uint64_t taken = 0, forwarded = 0;
   Taker::Note note{};
@@ -394,7 +395,7 @@ TEST_CASE(
     forward(4);
   }
   CHECK(answer.status == Status::ok);
-  CHECK(Forwarder::handled <= 32);
+  CHECK(Forwarder::handled <= Teller::most);
   told += letters / 2;
   while (taken != told || forwarded != Forwarder::handled) {
     take();
