@@ -45,8 +45,8 @@ static_assert(sizeof(MailLayout::Producer::Peer) == StagingLayout::producer_word
 
 /// What bounds the order in which a worker takes messages.
 struct MailLimits {
-  /// Messages of actors, or of the host, while there may be one of the other; and of the queue or the
-  /// mailbox.
+  /// Messages of actors while there may be one of the host; turns for the host's messages, one or a batch,
+  /// while there may be one of an actor; and messages of the queue or the mailbox.
   enum : uint32_t { most_in_a_row = 64 };
 };
 
@@ -307,13 +307,16 @@ class Mail : public MailLimits {
 
   GYRE_DEVICE TimerTable& timers() { return timers_; }
   /// Sends the messages of timers that are due. Not while a message is in hand. Never waits: where the worker
-  /// is held, has many messages to handle, or more are due than a handler may send, the others stay due.
+  /// is held, has many messages to handle, or more are due than a handler may send or the queue's ring has
+  /// room for, the others stay due.
   /// @param count  count(actor_type): one thread calls it for each message, with the type that set its timer
   template <class Count>
   GYRE_DEVICE_INLINE void send_due(Count&& count) {
     if (!assert_warp_uniform(timers_.any() && !is_held() && !queue_.is_long())) return;
+    // Messages to this worker's actors need no spill memory: the queue's ring has room for all of them.
+    const uint32_t most = staging_.layout.most_sent, room = queue_.room();
     const uint32_t due = timers_.take_due(
-        staging_.layout.most_sent,
+        most < room ? most : room,
         [&](uint32_t n, const uint32_t* message, uint32_t body_bytes, [[maybe_unused]] bool ends) {
           uint32_t* const staged = staging_.message(n);
           copy_message(staged, message, body_bytes);

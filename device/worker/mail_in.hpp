@@ -125,7 +125,7 @@ GYRE_DEVICE_INLINE FanOut::Found Mail<rights>::hand_out(bool held, MostSent& mos
   return found;
 }
 
-// Moves up to a row of messages from the mailbox to the queue, so that others can send. Where there is no
+// Moves up to most_in_a_row messages from the mailbox to the queue, so that others can send. Where there is no
 // memory for them they are refused: without that two workers might wait for each other for ever.
 template <Rights rights>
 GYRE_DEVICE_INLINE void Mail<rights>::empty_mailbox() {

@@ -38,6 +38,8 @@ class MailQueue {
         stride_(stride) {}
 
   GYRE_DEVICE bool empty() const { return in_ring_ == 0 && last_ == Pool::no_chunk; }
+  /// Messages that its ring has room for.
+  GYRE_DEVICE uint32_t room() const { return last_ == Pool::no_chunk ? capacity - in_ring_ : 0; }
   /// Whether half of its ring or more is in use.
   GYRE_DEVICE bool is_long() const { return in_ring_ >= capacity / 2 || last_ != Pool::no_chunk; }
   /// The oldest message. Not if empty().

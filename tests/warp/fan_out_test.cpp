@@ -53,7 +53,7 @@ struct Cry {
 // Sends in[1] letters, numbered from `next` on. In lane in[0] it fails.
 struct Crier {
   static constexpr uint64_t well = 100;
-  static constexpr uint32_t most = 32;
+  static constexpr uint32_t most = 64;
   uint64_t next = 0;
 
   void on(Sending<most, ToMany>& ctx, Letter::Reader in, Letter::Builder out) {
@@ -258,7 +258,7 @@ TEST_CASE("actors that the host stops while a warp hands a letter out do not com
     Ear::notes.clear();
     std::set<uint64_t> stopped;
     uint64_t copies = 0;
-    for (int n = 0; n < 14; ++n) {  // letters to all of them come in a row: the host has its turn after 32
+    for (int n = 0; n < 14; ++n) {  // letters to all of them come in a row: the host has its turn after 64
       if (random() % 3 != 0) {
         while (!worker.send_copy(how, 0, copies, 2, random)) FanOutWarp::let_run(1);
         ++copies;

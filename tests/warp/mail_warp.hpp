@@ -46,7 +46,8 @@ class MailWarp {
  public:
   /// @param in_gpu_memory  the worker polls as it does where the host's ring lies in the GPU's memory; the
   ///                       ring must lie in one piece
-  explicit MailWarp(const RingShape& shape, bool in_gpu_memory = false)
+  /// @param spill_chunks   memory for messages that find no room in a queue
+  explicit MailWarp(const RingShape& shape, bool in_gpu_memory = false, uint32_t spill_chunks = 8)
       : shape_(shape),
         region_(1 << 18),
         tables_(1 << 14),
@@ -231,8 +232,7 @@ class MailWarp {
 
  private:
   using Tested = Worker<Actors...>;
-  static constexpr uint32_t handlers = handler_count<Actors...>, spill_chunks = 8, body_chunks = 6,
-                            body_bytes = 4096;
+  static constexpr uint32_t handlers = handler_count<Actors...>, body_chunks = 6, body_bytes = 4096;
 
   static std::vector<uint64_t> body_of(uint64_t first, uint64_t second, uint32_t size = 0) {
     return {uint64_t(2) << 32 | uint64_t(1) << 48, first, second,

@@ -370,14 +370,14 @@ TEST_CASE(
   for (uint64_t asks = 0; told <= MailLayout::outbox_messages - Teller::most; ++asks, told += letters / 2)
     REQUIRE(worker.ask_teller(Teller::by_nobody, letters) == Status::ok);
   worker.ask(teller, Teller::by_nobody, letters);
-  uint64_t to_forward = 200;
+  uint64_t to_forward = 1000;
   const auto forward = [&](uint64_t most) {
     for (uint64_t n = 0; n < most; ++n) {
       if (to_forward != 0 && worker.tell(forwarder, 0, 0, 0, random)) --to_forward;
       SendingWarp::let_run(10);
     }
   };
-  forward(100);
+  forward(700);
   SendingWarp::Answer answer{};
   CHECK(!worker.try_take_answer(answer));
   CHECK(Forwarder::handled > 0);

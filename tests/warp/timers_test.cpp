@@ -28,11 +28,11 @@ struct Bell {
 };
 
 // As in[0] says, sets in[1] timers, timer i for in[1] - i microseconds, or one that sends each in[1]
-// microseconds; or cancels the timer in[1]. Timers have numbers from `numbers` on. Answers the first timer's
-// id.
+// microseconds; or cancels the timer in[1]; or tells in[1] letters, and then waits 3 ms. Timers have numbers
+// from `numbers` on. Answers the first timer's id.
 struct Clock {
-  static constexpr uint64_t after = 0, every = 1, cancel = 2, fails = 3;
-  static constexpr uint32_t most = 32;
+  static constexpr uint64_t after = 0, every = 1, cancel = 2, fails = 3, tell = 4;
+  static constexpr uint32_t most = 64;
   uint64_t numbers = 0;
 
   void on(Sending<most, Timers>& ctx, Letter::Reader in, Letter::Builder out) {
@@ -45,10 +45,16 @@ struct Clock {
         for (uint32_t k = ctx.rank(); k < list.size(); k += ctx.size()) list.set(k, first + i + k);
       };
       const Address<Bell> bell{0};  // of this worker
+      if (in[0] == tell) {
+        ctx.tell<Letter>(bell, fill);
+        continue;
+      }
       const Timer timer = in[0] == every
                               ? ctx.send_every<Letter>(Duration::microseconds(in[1]), bell, fill)
                               : ctx.send_after<Letter>(Duration::microseconds(count - i), bell, fill);
       if (i == 0) out.fields.set<uint64_t>(1, timer.id);
+    }
+    for (const uint64_t begun_ns = now_ns(); in[0] == tell && now_ns() < begun_ns + 3'000'000;) {
     }
     ctx.sync();
     if (in[0] == fails && ctx.rank() == 5) ctx.fail(1);
@@ -73,10 +79,10 @@ TEST_CASE("a warp's timers send the earliest first, each once and whole, and non
   uint64_t first = 0;
   for (int round = 0; round < rounds(60); ++round) {
     if (random() % 4 == 0) {
-      worker.ask(clock_type, Clock::fails, 1 + random() % 32);
+      worker.ask(clock_type, Clock::fails, 1 + random() % Clock::most);
       CHECK(worker.take_answer().status == Status::handler_failed);
     }
-    const uint64_t count = 1 + random() % 32, begun_ns = now_ns();
+    const uint64_t count = 1 + random() % Clock::most, begun_ns = now_ns();
     worker.ask(clock_type, Clock::after, count);
     REQUIRE(worker.take_answer().status == Status::ok);
     while (Bell::rings.size() < count) worker.let_run(50);
@@ -143,4 +149,21 @@ TEST_CASE("a warp sets as many timers as there is room for, and no more") {
   worker.let_run(6000);
   CHECK(worker.line().timers_set == 3 * MailLayout::timers);
   CHECK(worker.line().timers_cancelled == 3 * MailLayout::timers);
+}
+
+TEST_CASE(
+    "timers that are due at once wait for room beside messages that a handler sent, without spill memory") {
+  MailWarp<Clock, Bell> worker({64, 512, 1}, false, 0);
+  Bell::rings.clear();
+  worker.ask(clock_type, Clock::after, Clock::most);
+  worker.ask(clock_type, Clock::tell, 31);  // when its handler returns, all timers are due
+  for (int n = 0; n < 2; ++n) REQUIRE(worker.take_answer().status == Status::ok);
+  while (Bell::rings.size() < Clock::most + 31 && worker.line().mail_refused == 0) worker.let_run(50);
+  worker.let_run(6000);
+  CHECK(worker.line().mail_refused == 0);
+  std::vector<uint64_t> numbers;
+  for (const Bell::Ring& ring : Bell::rings) numbers.push_back(ring.number);
+  std::sort(numbers.begin(), numbers.end());
+  REQUIRE(numbers.size() == Clock::most + 31);
+  for (uint64_t n = 0; n < numbers.size(); ++n) CHECK(numbers[n] == n);
 }
