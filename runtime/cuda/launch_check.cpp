@@ -146,14 +146,15 @@ Problems kernel_problems(const LaunchRequest& request, const DeviceLimits& devic
   }
   const uint64_t shared = uint64_t(request.dynamic_shared_bytes) + kernel.static_shared_bytes;
   if (shared > device.shared_bytes_a_block_opt_in) {
-    wrong(
-        fmt::format("{} bytes of shared memory a block ({} dynamic, for the slots in hand and the actors' "
-                    "shared_scratch_bytes, {} static, of the actors): the "
-                    "device allows {}, and {} without opting in "
-                    "(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN and "
-                    "…_PER_BLOCK); use smaller --slot-bytes or smaller shared_scratch_bytes or actors",
-                    shared, request.dynamic_shared_bytes, kernel.static_shared_bytes,
-                    device.shared_bytes_a_block_opt_in, device.shared_bytes_a_block));
+    wrong(fmt::format(
+        "{} bytes of shared memory a block ({} dynamic, for the slots in hand, the messages that a handler "
+        "may send and the actors' shared_scratch_bytes, {} static, of the actors): the "
+        "device allows {}, and {} without opting in "
+        "(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN and "
+        "…_PER_BLOCK); use smaller --slot-bytes, a smaller N of gyre::Sending<N>, or smaller "
+        "shared_scratch_bytes or actors",
+        shared, request.dynamic_shared_bytes, kernel.static_shared_bytes, device.shared_bytes_a_block_opt_in,
+        device.shared_bytes_a_block));
     return problems;  // no block can be resident
   }
   const uint64_t resident = resident_blocks(device, kernel);

@@ -82,6 +82,12 @@ struct Sender {
     GYRE_DEVICE void on(gyre::Sending<1>& ctx, view::Ball::Reader) {
       ctx.publish(gyre::Topic<view::Ball>{1}, [](view::Ball::Builder){});
     }
+#elif MISTAKE == 16
+    // names: SendingContext, 65
+    // says: gyre::Sending<N>, gyre::Asking<N>: a handler may send 1 to 64 messages
+    GYRE_DEVICE void on(gyre::Sending<65>& ctx, view::Ball::Reader) {
+      ctx.tell<view::Ball>(gyre::Address<Pong>{1}, [](view::Ball::Builder){});
+    }
 #elif MISTAKE == 14
     // names: gyre_rally::Pong, gyre_rally::view::Rest
     // says: the actor at that address has no handler for the message: add on()
