@@ -125,8 +125,8 @@ GYRE_DEVICE_INLINE FanOut::Found Mail<rights>::hand_out(bool held, MostSent& mos
   return found;
 }
 
-// Moves up to most_in_a_row messages from the mailbox to the queue, so that others can send. Where there is no
-// memory for them they are refused: without that two workers might wait for each other for ever.
+// Moves up to most_in_a_row messages from the mailbox to the queue, so that others can send. Where there is
+// no memory for them they are refused: without that two workers might wait for each other for ever.
 template <Rights rights>
 GYRE_DEVICE_INLINE void Mail<rights>::empty_mailbox() {
   if constexpr (rights.sends_to_many) fan_out_.forget_message_in_hand();
