@@ -320,7 +320,7 @@ TEST_CASE("NVRTC names actor and message of what handlers cannot send, and of br
       CHECK(error.find(says) != std::string::npos);
     }
   }
-  CHECK(mistakes == 15);
+  CHECK(mistakes == 16);
 }
 
 TEST_CASE("actors that know each other by their protocols compile", "[.slow]") {
