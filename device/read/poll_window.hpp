@@ -9,7 +9,7 @@ namespace gyre {
 /// What a poll finds behind messages that were found before: `loads` packets of the calling thread.
 template <uint32_t loads>
 struct Prefetch {
-  Packet packets[loads];  ///< without a value where none was begun
+  Packet packets[loads];  ///< PollWindow::begin() sets them: to do so before would delay the host's messages
   uint32_t messages = 0;  ///< that it covers; 0: none was begun
 };
 

@@ -86,9 +86,8 @@ GYRE_DEVICE_INLINE typename Mail<rights>::Claims Mail<rights>::send_alone(uint32
 }
 
 // Sends the first of the next staged messages if it is for several actors.
-// @param n  staged messages that are left, up to one a thread; set to how many come before the next one that
-// is
-//           for several actors
+// @param n  staged messages that are left, at most one a thread; becomes the number of those before the
+//           next one that is for several actors
 // @returns 1 if the first one was sent; else 0
 template <Rights rights>
 GYRE_DEVICE_INLINE uint32_t Mail<rights>::send_copies_of_first(uint32_t first, uint32_t& n) {

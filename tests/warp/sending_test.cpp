@@ -252,6 +252,27 @@ TEST_CASE("mail that keeps coming keeps no message of the host waiting, whatever
   for (uint64_t n = 0; n < letters; ++n) CHECK(Taker::notes[n] == Taker::Note{0, n, 0, true});
 }
 
+TEST_CASE("a stream of the host's batches keeps mail waiting for 64 batches at most") {
+  SendingWarp worker({64, 512, 1});
+  std::mt19937_64 random(81);
+  uint64_t letters = 0, answered = 0;
+  const auto stream = [&] {  // the ring is never empty
+    while (worker.asked() - answered < 48) worker.ask(trebler, 0, 1);
+    SendingWarp::let_run(1);
+    for (SendingWarp::Answer answer{}; worker.try_take_answer(answer); ++answered) CHECK(answer.value == 3);
+  };
+  for (int round = 0; round < rounds(10); ++round) {
+    for (int n = 0; n < 300; ++n) stream();
+    REQUIRE(worker.tell_taker(0, letters++, 0, random));
+    const uint64_t before = answered;
+    while (Taker::notes.size() < letters) {
+      stream();
+      REQUIRE(answered - before < 64 * 32 + 96);
+    }
+    CHECK(Taker::notes.back() == Taker::Note{0, letters - 1, 0, true});
+  }
+}
+
 TEST_CASE(
     "messages handled side by side each get their own answer in a set that sends, with mail between them") {
   SendingWarp worker({64, 512, 1});

@@ -243,7 +243,9 @@ TEST_CASE(
   }
   const std::string refused = refusal(greedy_actors(), on_cuda());
   INFO(refused);
-  CHECK(says(refused, "for the slots in hand, the messages that a handler may send and the actors' shared_scratch_bytes"));
+  CHECK(says(refused,
+             "for the slots in hand, the messages that a handler may send and the actors' "
+             "shared_scratch_bytes"));
   CHECK(says(refused, "the device allows 232448"));
   CHECK(fake.misuse().empty());
   CHECK(fake.live() == FakeDriver::Live{});
