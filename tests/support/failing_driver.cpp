@@ -1,6 +1,7 @@
 #include "support/failing_driver.hpp"
 
 #include <mutex>
+#include <thread>
 
 namespace gyre_test {
 
@@ -16,6 +17,7 @@ struct State {
   CUresult code = CUDA_SUCCESS;
   std::vector<std::string> calls;
   std::string failed;
+  std::thread::id failed_on;
 
   // True if this call is the one to fail.
   bool begin(const char* function) {
@@ -23,6 +25,7 @@ struct State {
     calls.emplace_back(function);
     if (calls.size() != fail_at) return false;
     failed = function;
+    failed_on = std::this_thread::get_id();
     return true;
   }
 };
@@ -73,6 +76,7 @@ void FailingDriver::fail(size_t n, CUresult code) {
   state().code = code;
   state().calls.clear();
   state().failed.clear();
+  state().failed_on = {};
 }
 
 std::vector<std::string> FailingDriver::calls() const {
@@ -83,6 +87,11 @@ std::vector<std::string> FailingDriver::calls() const {
 std::string FailingDriver::failed() const {
   const std::lock_guard lock(state().mutex);
   return state().failed;
+}
+
+bool FailingDriver::failed_on_this_thread() const {
+  const std::lock_guard lock(state().mutex);
+  return state().failed_on == std::this_thread::get_id();
 }
 
 }  // namespace gyre_test

@@ -23,6 +23,8 @@ class FailingDriver {
   std::vector<std::string> calls() const;
   /// The function whose call failed since fail(); empty if none did.
   std::string failed() const;
+  /// Whether the calling thread made that call. A runtime's watcher, a thread of its own, makes some.
+  bool failed_on_this_thread() const;
 
  private:
   std::function<gyre::cuda::Driver()> wrapped_;

@@ -18,6 +18,7 @@ enum class Phase { launch, traffic, terminate, destruction };
 struct Life {
   std::vector<std::string> calls;  ///< of the phase asked for, in order
   std::string failed;              ///< the function whose call failed; empty if no call was the n-th
+  bool failed_here = false;        ///< that call was made by the thread that lived the life
   std::string error;               ///< what was thrown, or an ask's failure, or why the engine failed
   bool unavailable = false;        ///< an EngineUnavailable was thrown
   bool stuck = false;              ///< terminate said so: memory was leaked on purpose
@@ -58,6 +59,7 @@ inline Life live_with_fault(FailingDriver& driver, Phase at, size_t n, CUresult 
     if (now != at) return;
     life.calls = driver.calls();
     life.failed = driver.failed();
+    life.failed_here = driver.failed_on_this_thread();
   };
   alarm(60);
   try {
