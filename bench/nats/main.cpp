@@ -24,6 +24,22 @@ constexpr int skipped = 77;
 // What a server takes by default, and what headers may take of it.
 constexpr uint64_t default_max_payload = 1 << 20, header_room = 4096, large_max_payload = 8 << 20;
 
+// Returns `count` of the CPUs that this process may run on, each of another core if there are enough; all if
+// there are fewer.
+std::vector<int> choose_cpus(size_t count) {
+  const std::vector<int> allowed = allowed_cpus();
+  std::vector<int> chosen;
+  for (const bool any : {false, true}) {
+    for (const int cpu : allowed) {
+      const auto shares = [cpu](int other) { return cpu == other || share_a_core(cpu, other); };
+      const bool taken = any ? std::count(chosen.begin(), chosen.end(), cpu) != 0
+                             : std::any_of(chosen.begin(), chosen.end(), shares);
+      if (!taken && chosen.size() < count) chosen.push_back(cpu);
+    }
+  }
+  return chosen;
+}
+
 struct NatsSettings {
   Plan plan;
   std::vector<uint32_t> sizes = {64, 1'000'000, 4 << 20};
@@ -39,6 +55,14 @@ struct NatsSettings {
     Plan few = plan;
     if (size > 4096) few.messages = std::max<uint64_t>(1, few.messages / 50);
     return few;
+  }
+  // Of two CPUs if there are two: on one CPU the threads would only take turns, and a node's do not.
+  Plan futex_plan() const {
+    Plan apart = plan;
+    const std::vector<int> cpus = choose_cpus(2);
+    apart.own_cpu = cpus.front();
+    apart.baseline_cpu = cpus.back();
+    return apart;
   }
 };
 
@@ -64,7 +88,7 @@ class NatsRun {
 
   // False: interrupted.
   bool measure_round() {
-    rows_.add(measure_futex(settings_.plan, 64, std::chrono::microseconds(0)));
+    rows_.add(measure_futex(settings_.futex_plan(), 64, std::chrono::microseconds(0)));
     for (const bool large : {false, true}) {
       std::vector<uint32_t> sizes;
       for (const uint32_t size : settings_.sizes) {
@@ -168,18 +192,9 @@ class NatsRun {
 
 // Keeps this process, and those that it starts, on so many CPUs, each of another core if there are enough.
 void use_cpus(uint32_t count) {
-  const std::vector<int> allowed = allowed_cpus();
-  if (count > allowed.size()) {
-    throw BadOptions(fmt::format("--cpus {}: this process may run on {} CPUs", count, allowed.size()));
-  }
-  std::vector<int> chosen;
-  for (const bool any : {false, true}) {
-    for (const int cpu : allowed) {
-      const auto shares = [cpu](int other) { return cpu == other || share_a_core(cpu, other); };
-      const bool taken = any ? std::count(chosen.begin(), chosen.end(), cpu) != 0
-                             : std::any_of(chosen.begin(), chosen.end(), shares);
-      if (!taken && chosen.size() < count) chosen.push_back(cpu);
-    }
+  const std::vector<int> chosen = choose_cpus(count);
+  if (chosen.size() < count) {
+    throw BadOptions(fmt::format("--cpus {}: this process may run on {} CPUs", count, chosen.size()));
   }
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -221,12 +236,11 @@ int measure_nats(NatsSettings& settings) {
   print(out, machine);
   fmt::print(
       out,
-      "{} messages a row and round after a tenth as many uncounted, of more than 4096 bytes a fiftieth, one "
-      "in "
-      "flight: from before the request is made until its reply is checked byte by byte. Rates: {} requests, "
-      "{} in flight over one connection. bare: a NATS request to an echo in C; gateway: to a node; gyre: the "
-      "local ask; futex: two threads that wake each other. {} round{} interleaved, each with a server and a "
-      "node of its own\n"
+      "{} messages a row and round after a tenth as many uncounted, of more than 4096 bytes a fiftieth, "
+      "one in flight: from before the request is made until its reply is checked byte by byte. Rates: {} "
+      "requests, {} in flight over one connection. bare: a NATS request to an echo in C; gateway: to a node; "
+      "gyre: the local ask; futex: two threads on two CPUs that wake each other. {} round{} interleaved, "
+      "each with a server and a node of its own\n"
       "not measured: a network; several clients; nodes that come and go\n",
       plan.messages, settings.rate_messages, settings.in_flight, settings.rounds,
       settings.rounds == 1 ? "" : "s");
