@@ -17,8 +17,8 @@ cpu_set_t affinity_of(pthread_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (const int error = pthread_getaffinity_np(thread, sizeof set, &set); error != 0) {
-    throw Error(
-        fmt::format("reading which CPUs a thread may run on: {}; run without --pin", std::strerror(error)));
+    throw Error(fmt::format("reading which CPUs a thread may run on: {}; look into this process's limits",
+                            std::strerror(error)));
   }
   return set;
 }
@@ -85,7 +85,8 @@ Pinned::Pinned(pthread_t thread, std::optional<int> cpu) : thread_(thread) {
   CPU_ZERO(&set);
   CPU_SET(*cpu, &set);
   if (const int error = pthread_setaffinity_np(thread, sizeof set, &set); error != 0) {
-    throw Error(fmt::format("pinning a thread to CPU {}: {}; run without --pin", *cpu, std::strerror(error)));
+    throw Error(fmt::format("pinning a thread to CPU {}: {}; let this process use that CPU (taskset -pc)",
+                            *cpu, std::strerror(error)));
   }
   before_ = before;
 }

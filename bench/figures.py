@@ -31,10 +31,10 @@ FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar
          "counters", "soak", "gpu-test")
 # Figures of these stand beside each other.
 COMPARED = ("mailbox", "actors", "actors-pair")
-# Those that may be missing: the tables lack their lines then. The first is of a machine that has two processors,
-# without a GPU: tools/measure.sh does not make it.
+# Those that may be missing: the tables lack their lines then. All are of one commit. The first is of a machine that has
+# two processors, without a GPU: tools/measure.sh does not make it, and does not delete it.
 OPTIONAL_FILES = ("nats-two-processors", "nats-two-cpus", "nats-cpu", "nats-cuda")
-# No other file's figures stand beside those of one of these: each may be of another commit.
+# No figures of the files of FILES stand beside those of one of these, which may be of another commit.
 FILES_OF_OTHER_COMMITS = (*COMPARED, "savina", "savina-larger", "counters", *OPTIONAL_FILES)
 PAGES_WITHOUT_OTHER_FIGURES = ("README.md", "docs/performance.md")
 MARKED = re.compile(r"<!-- figures: ([a-z-]+) -->(.*?)<!-- end of figures -->", re.DOTALL)
@@ -87,6 +87,10 @@ class Results:
         if len(set(compared.values())) > 1:
             told = "\n".join(f"  {name}.json: {commit}, {gpu}" for name, (commit, gpu) in compared.items())
             raise Problem(f"{RESULTS}: figures that a page compares are of different commits or GPUs:\n{told}")
+        optional = {name: self.commit(name) for name in OPTIONAL_FILES if name in self.documents}
+        if len(set(optional.values())) > 1:
+            told = "\n".join(f"  {name}.json: {commit}" for name, commit in optional.items())
+            raise Problem(f"{RESULTS}: figures of one table are of different commits:\n{told}")
 
     def rows(self, file, **wanted):
         return [row for row in self.documents[file]["rows"] if all(row.get(k) == v for k, v in wanted.items())]
@@ -137,7 +141,8 @@ def provenance(results):
         return f"All of them are of commit {results.commit(FILES[0])}."
     if len({results.commit(name) for name in results.documents if name not in FILES_OF_OTHER_COMMITS}) == 1:
         common = results.commit(FILES[0])
-        others = ", ".join(f"`{name}.json`" for name in FILES_OF_OTHER_COMMITS if results.commit(name) != common)
+        others = ", ".join(f"`{name}.json`" for name in FILES_OF_OTHER_COMMITS
+                           if name in results.documents and results.commit(name) != common)
         return f"All of them but {others} are of commit {common}."
     return "The present figures are provisional: they come from several commits, and older files do not name theirs."
 
@@ -302,14 +307,21 @@ def nats_runs(results):
             if file in results.documents]
 
 
+def spread(values, show):
+    """The median, and the smallest and the largest."""
+    return f"{show(statistics.median(values))} ({show(min(values))} to {show(max(values))})"
+
+
 def nats(results):
     lines = []
     for file, shown in nats_runs(results):
-        futex = results.row(file, kind="round trip", name="futex")
         for gateway in results.rows(file, kind="round trip", name="gateway"):
             bare, local = (results.row(file, kind="round trip", name=name, size=gateway["size"]) for name in ("bare", "gyre"))
+            over = [there["p50_ns"] - here["p50_ns"] for there, here in zip(gateway["rounds"], bare["rounds"])]
+            futex = results.row(file, kind="round trip", name="futex")["p50_ns"]
             lines.append([shown, gateway["size"], us(bare["p50_ns"]), us(gateway["p50_ns"]), us(bare["p99_ns"]),
-                          us(gateway["p99_ns"]), us(gateway["over_bare_ns"]), us(futex["p50_ns"]), us(local["p50_ns"])])
+                          us(gateway["p99_ns"]), spread(over, lambda ns: f"{ns / 1e3:.0f}"),
+                          us(futex) if gateway["size"] == 64 else "", us(local["p50_ns"])])
     return table(["run", "bytes", "bare p50 µs", "gateway p50 µs", "bare p99 µs", "gateway p99 µs", "gateway over bare µs",
                   "futex µs", "local ask µs"], lines)
 
@@ -318,7 +330,8 @@ def nats_rates(results):
     lines = []
     for file, shown in nats_runs(results):
         bare, gateway = (results.row(file, kind="rate", name=name) for name in ("bare", "gateway"))
-        lines.append([shown, *(f"{row['messages_per_s'] / 1e3:.1f}" for row in (bare, gateway)), ratio(gateway["rate_ratio"])])
+        ratios = [there / here for there, here in zip(gateway["rounds"], bare["rounds"])]
+        lines.append([shown, *(f"{row['messages_per_s'] / 1e3:.1f}" for row in (bare, gateway)), spread(ratios, ratio)])
     return table(["run", "bare, thousand a second", "gateway", "gateway / bare"], lines)
 
 

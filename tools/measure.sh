@@ -8,8 +8,8 @@
 #   tools/measure.sh --list                  the steps, and how many seconds each is expected to take on one H200
 #   tools/measure.sh [options]               there:
 #     --bin DIR          the folder that --prepare filled (default: build/measure, which is filled first)
-#     --out DIR          where the files go (default: bench/results/current; without --only its *.json but
-#                        gpu-test.json are deleted first)
+#     --out DIR          where the files go (default: bench/results/current; without --only its *.json are deleted
+#                        first, but those that no step makes: gpu-test.json, nats-two-processors.json)
 #     --only NAMES       these steps alone, by commas, with * and ?; may be given several times
 #     --tar FILE         packs the files of this run
 #
@@ -88,7 +88,7 @@ steps=(
   'api|15|api --engine cuda --messages 30000 --interleave 3'
   'views|6|views --engine cuda'
   'frames|4|frames --engine cpu --frames 500000'
-  'nats-two-cpus|8|gyre-bench-nats --engine cpu --cpus 2 --size 64 --messages 2000 --rate-messages 10000 --interleave 5'
+  'nats-two-cpus|25|gyre-bench-nats --engine cpu --cpus 2 --size 64 --messages 2000 --rate-messages 10000 --interleave 10'
   'nats-cpu|20|gyre-bench-nats --engine cpu --messages 2000 --rate-messages 20000 --interleave 5'
   'nats-cuda|32|gyre-bench-nats --engine cuda --messages 2000 --rate-messages 20000 --interleave 5'
   'mailbox|45|mailbox --allowance 1 2'
@@ -142,7 +142,7 @@ export LD_LIBRARY_PATH="$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"  # for librar
 out="${out:-$root/bench/results/current}"
 mkdir -p "$out"
 out="$(realpath "$out")"
-if ((${#only[@]} == 0)); then find "$out" -maxdepth 1 -name '*.json' ! -name gpu-test.json -delete; fi
+if ((${#only[@]} == 0)); then find "$out" -maxdepth 1 -name '*.json' ! -name gpu-test.json ! -name nats-two-processors.json -delete; fi
 [[ -z $tar ]] || tar="$(realpath -m "$tar")"
 logs="$(mktemp -d)"
 trap 'rm -rf "$logs"' EXIT

@@ -1,6 +1,7 @@
 // gyre-bench-nats: asks through the gateway to NATS, beside a bare NATS request and reply, a futex and the
 // local ask. A program of its own, since it needs the NATS library.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -24,17 +25,18 @@ constexpr int skipped = 77;
 // What a server takes by default, and what headers may take of it.
 constexpr uint64_t default_max_payload = 1 << 20, header_room = 4096, large_max_payload = 8 << 20;
 
-// Returns `count` of the CPUs that this process may run on, each of another core if there are enough; all if
+// Returns `count` of the CPUs that this process may run on, on different cores if there are enough; all if
 // there are fewer.
 std::vector<int> choose_cpus(size_t count) {
   const std::vector<int> allowed = allowed_cpus();
   std::vector<int> chosen;
   for (const bool any : {false, true}) {
     for (const int cpu : allowed) {
+      if (chosen.size() == count) return chosen;
       const auto shares = [cpu](int other) { return cpu == other || share_a_core(cpu, other); };
       const bool taken = any ? std::count(chosen.begin(), chosen.end(), cpu) != 0
                              : std::any_of(chosen.begin(), chosen.end(), shares);
-      if (!taken && chosen.size() < count) chosen.push_back(cpu);
+      if (!taken) chosen.push_back(cpu);
     }
   }
   return chosen;
@@ -46,7 +48,8 @@ struct NatsSettings {
   uint64_t rate_messages = 50'000;
   uint32_t in_flight = 64;
   uint32_t rounds = 5;
-  uint32_t cpus = 0;  // 0: all
+  uint32_t cpus = 0;            // 0: all
+  std::vector<int> futex_cpus;  // one for each thread of the futex, the same where there is only one
   std::string node_program, echo_url, json_file;
 
   bool needs_large_payload(uint32_t size) const { return size + header_room > default_max_payload; }
@@ -56,12 +59,10 @@ struct NatsSettings {
     if (size > 4096) few.messages = std::max<uint64_t>(1, few.messages / 50);
     return few;
   }
-  // Of two CPUs if there are two: on one CPU the threads would only take turns, and a node's do not.
   Plan futex_plan() const {
     Plan apart = plan;
-    const std::vector<int> cpus = choose_cpus(2);
-    apart.own_cpu = cpus.front();
-    apart.baseline_cpu = cpus.back();
+    apart.own_cpu = futex_cpus.front();
+    apart.baseline_cpu = futex_cpus.back();
     return apart;
   }
 };
@@ -75,7 +76,7 @@ struct RateRow {
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 constexpr Answerer answerers[] = {Answerer::echo, Answerer::echo_with_headers, Answerer::node};
@@ -190,7 +191,7 @@ class NatsRun {
   std::vector<RateRow> rates_;
 };
 
-// Keeps this process, and those that it starts, on so many CPUs, each of another core if there are enough.
+// Keeps this process, and those that it starts, on so many CPUs, on different cores if there are enough.
 void use_cpus(uint32_t count) {
   const std::vector<int> chosen = choose_cpus(count);
   if (chosen.size() < count) {
@@ -227,6 +228,8 @@ int measure_nats(NatsSettings& settings) {
     return skipped;
   }
   if (settings.cpus != 0) use_cpus(settings.cpus);
+  // On one CPU the threads would take turns without an interrupt, some ten times as fast.
+  settings.futex_cpus = choose_cpus(2);
   tools::catch_interrupts();
   std::FILE* const out = settings.json_file == "-" ? stderr : stdout;
   Plan& plan = settings.plan;
@@ -239,11 +242,11 @@ int measure_nats(NatsSettings& settings) {
       "{} messages a row and round after a tenth as many uncounted, of more than 4096 bytes a fiftieth, "
       "one in flight: from before the request is made until its reply is checked byte by byte. Rates: {} "
       "requests, {} in flight over one connection. bare: a NATS request to an echo in C; gateway: to a node; "
-      "gyre: the local ask; futex: two threads on two CPUs that wake each other. {} round{} interleaved, "
+      "gyre: the local ask; futex: two threads, on CPUs {}, that wake each other. {} round{} interleaved, "
       "each with a server and a node of its own\n"
       "not measured: a network; several clients; nodes that come and go\n",
-      plan.messages, settings.rate_messages, settings.in_flight, settings.rounds,
-      settings.rounds == 1 ? "" : "s");
+      plan.messages, settings.rate_messages, settings.in_flight, fmt::join(settings.futex_cpus, " and "),
+      settings.rounds, settings.rounds == 1 ? "" : "s");
   NatsRun run(settings);
   bool complete = true;
   for (uint32_t round = 0; round < settings.rounds && complete; ++round) complete = run.measure_round();
@@ -251,6 +254,7 @@ int measure_nats(NatsSettings& settings) {
   tools::Json about = to_json(machine);
   about["clock_ns"] = clock_cost_ns();
   about["rounds"] = settings.rounds;
+  about["futex_cpus"] = settings.futex_cpus;
   about["nats_library"] = nats_GetVersion();
   tools::write_json(
       settings.json_file,

@@ -88,6 +88,16 @@ figures 0 '' --write
 change payload 'machine["commit"] = "ab9876543210"'
 figures 1 'ab9876543210: payload.json' --check
 as_before
+# Files of asks over NATS may be missing, and be of another commit together.
+change savina 'machine["commit"] = "ba9876543210"'
+rm "$results/nats-two-processors.json"
+figures 0 '' --write
+if grep -q '^| CPU engine, 2 processors |' "$folder/tree/docs/performance.md"; then echo 'a missing file has its line'; exit 1; fi
+for file in nats-two-cpus nats-cpu nats-cuda; do change "$file" 'machine["commit"] = "ba9876543210"'; done
+figures 0 '' --write
+change nats-cpu 'machine["commit"] = "ab9876543210"'
+figures 1 'nats-cpu.json: ab9876543210' --write
+as_before
 for stray in 'machine["commit"] = "ba9876543210"' 'machine["gpu"] = "another GPU"'; do
   change actors "$stray"
   figures 1 'compares are of different commits or GPUs' --check

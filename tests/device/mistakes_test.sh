@@ -24,12 +24,20 @@ compile() {
 constexpr auto described = gyre::describe<gyre_mistakes::Sender, gyre_mistakes::Keeper>();
 static_assert(described.header.actors == 2);'
   } >"$dir/source.cpp"
-  "$by" -std=c++20 -fsyntax-only -w "-DMISTAKE=$1" "${flags[@]}" "$dir/source.cpp" >"$dir/log" 2>&1
+  "$by" -std=c++20 -fsyntax-only -w "-DMISTAKE=$1" "${flags[@]}" -include "$dir/headers.hpp" "$dir/source.cpp" \
+    >"$dir/log" 2>&1
+}
+
+# Compiles the headers that every mistake includes once; both compilers find the result beside headers.hpp.
+precompile() {
+  awk '/^#if MISTAKE/ { exit } /^#include/' "$file" >"$dir/headers.hpp"
+  "$by" -std=c++20 -w "${flags[@]}" -x c++-header "$dir/headers.hpp" -o "$dir/headers.hpp.gch" >"$dir/log" 2>&1
 }
 
 mistakes=0
 for by in $compilers; do
   command -v "$by" >/dev/null || continue
+  precompile || fail "$by does not compile the headers of $file"
   compile 0 || fail "$by does not compile $file without a mistake"
   mistakes=0
   while IFS='|' read -r number names says; do

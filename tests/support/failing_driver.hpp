@@ -23,7 +23,8 @@ class FailingDriver {
   std::vector<std::string> calls() const;
   /// The function whose call failed since fail(); empty if none did.
   std::string failed() const;
-  /// Whether the calling thread made that call. A runtime's watcher, a thread of its own, makes some.
+  /// Whether the calling thread made the call that failed. A runtime's watcher, a thread of its own, makes
+  /// calls too.
   bool failed_on_this_thread() const;
 
  private:

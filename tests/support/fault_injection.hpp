@@ -18,7 +18,7 @@ enum class Phase { launch, traffic, terminate, destruction };
 struct Life {
   std::vector<std::string> calls;  ///< of the phase asked for, in order
   std::string failed;              ///< the function whose call failed; empty if no call was the n-th
-  bool failed_here = false;        ///< that call was made by the thread that lived the life
+  bool failed_here = false;        ///< the thread of live_with_fault() made that call
   std::string error;               ///< what was thrown, or an ask's failure, or why the engine failed
   bool unavailable = false;        ///< an EngineUnavailable was thrown
   bool stuck = false;              ///< terminate said so: memory was leaked on purpose

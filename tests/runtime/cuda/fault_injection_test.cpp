@@ -75,6 +75,7 @@ void fail_every_call(const Options& options, Phase phase, const std::set<std::st
     // Without a current context an owner's memory stays: a region, or the buffers' table and staging block.
     const size_t unreleased = life.failed == "cuCtxPushCurrent" ? 2 : releases(life.failed) ? 1 : 0;
     CHECK(fake.reclaimed() <= unreleased);
+    // One that the watcher did not leave went with its thread.
     const bool left_current = life.failed == "cuCtxPopCurrent" && life.failed_here;
     CHECK(FakeDriver::current_contexts() == (left_current ? 1u : 0u));
 
