@@ -56,6 +56,16 @@ natsStatus publish_reply(Connection& connection, const char* subject, std::strin
   return connection.publish(made);
 }
 
+// Takes the time that a request was held from what it has left; it keeps its timeout if it has none. Returns
+// false if nothing is left.
+bool spend(uint64_t& timeout_us, int64_t held_ns) {
+  const uint64_t held_us = uint64_t(held_ns) / 1000;
+  if (timeout_us == 0) return true;
+  if (timeout_us <= held_us) return false;
+  timeout_us -= held_us;
+  return true;
+}
+
 bool is_expiry(Status status) { return status == Status::timed_out || status == Status::expired; }
 
 }  // namespace
@@ -151,7 +161,7 @@ void Requests::take(Shard& shard, Message message) {
   {
     const std::lock_guard lock(shard.mutex);
     if (shard.state == Shard::State::holding && shard.held.size() < most_held) {
-      shard.held.push_back(std::move(message));
+      shard.held.push_back({std::move(message), lease_clock_ns()});
       return;
     }
     if (shard.state == Shard::State::serving && context_->lease.valid()) {
@@ -163,20 +173,24 @@ void Requests::take(Shard& shard, Message message) {
     refuse_no_such_node(message.get());
     return;
   }
-  handle(shard, message.get(), revision);
+  handle(shard, message.get(), revision, 0);
 }
 
 // The request is counted in shard.in_flight; the count is given back once it has its outcome.
-void Requests::handle(Shard& shard, natsMsg* message, uint64_t revision) {
-  const ParsedRequest request = parse_request(*context_, shard, message);
+void Requests::handle(Shard& shard, natsMsg* message, uint64_t revision, int64_t held_ns) {
+  ParsedRequest request = parse_request(*context_, shard, message);
   const char* const reply = reply_subject_of(message);
-  if (request.status.empty()) note_actor(shard, request);
-  if (request.status.empty() && reply != nullptr) {
+  const bool in_time = spend(request.headers.timeout_us, held_ns);
+  const bool to_actor = request.status.empty() && in_time;
+  if (to_actor) note_actor(shard, request);
+  if (to_actor && reply != nullptr) {
     ask(shard, request, reply, revision);
     return;
   }
-  if (request.status.empty()) {
+  if (to_actor) {
     tell(request);
+  } else if (request.status.empty()) {
+    refuse_expired(message, request.headers, revision, held_ns);
   } else {
     refuse_message(message, request.headers, revision, request.status, request.reason);
   }
@@ -272,7 +286,8 @@ void Requests::end(const Ask& ask, natsStatus sent, uint64_t GatewayBooks::*coun
 }
 
 void Requests::refuse_message(natsMsg* message, const RequestHeaders& headers, uint64_t revision,
-                              std::string_view status, std::string_view reason) {
+                              std::string_view status, std::string_view reason,
+                              uint64_t GatewayBooks::*count) {
   const char* const reply = reply_subject_of(message);
   if (reply == nullptr) {
     context_->counts.add(&GatewayBooks::tells_refused);
@@ -280,7 +295,14 @@ void Requests::refuse_message(natsMsg* message, const RequestHeaders& headers, u
   }
   const bool sent = publish_reply(context_->connection, reply, headers.id, headers.trace, revision, status,
                                   reason, {}) == NATS_OK;
-  context_->counts.add(sent ? &GatewayBooks::asks_refused : &GatewayBooks::asks_lost);
+  context_->counts.add(sent ? count : &GatewayBooks::asks_lost);
+}
+
+void Requests::refuse_expired(natsMsg* message, const RequestHeaders& headers, uint64_t revision,
+                              int64_t held_ns) {
+  refuse_message(message, headers, revision, gyre::name(Status::expired),
+                 fmt::format("its shard moved, and it waited {} ms; allow longer", held_ns / 1'000'000),
+                 &GatewayBooks::asks_expired);
 }
 
 void Requests::refuse_no_such_node(natsMsg* message) {
@@ -291,7 +313,7 @@ void Requests::refuse_no_such_node(natsMsg* message) {
 }
 
 void Requests::serve(Shard& shard, uint64_t revision) {
-  std::vector<Message> held;
+  std::vector<HeldRequest> held;
   for (;;) {
     {
       const std::lock_guard lock(shard.mutex);
@@ -303,7 +325,8 @@ void Requests::serve(Shard& shard, uint64_t revision) {
       }
       shard.in_flight.fetch_add(uint32_t(held.size()), std::memory_order_relaxed);
     }
-    for (const Message& message : held) handle(shard, message.get(), revision);
+    for (const auto& [message, since_ns] : held)
+      handle(shard, message.get(), revision, lease_clock_ns() - since_ns);
   }
 }
 
@@ -313,7 +336,19 @@ void Requests::hold(Shard& shard) {
 }
 
 void Requests::forward(Shard& shard) {
-  for (const Message& message : end_service(shard)) {
+  for (const auto& [message, since_ns] : end_service(shard)) {
+    RequestHeaders headers;
+    const char* repeated = nullptr;
+    // The new owner refuses headers that cannot be read.
+    const bool readable = read_headers(texts_of(message.get(), repeated), headers).empty();
+    const int64_t held_ns = lease_clock_ns() - since_ns;
+    if (readable && repeated == nullptr && headers.timeout_us != 0) {
+      if (!spend(headers.timeout_us, held_ns)) {
+        refuse_expired(message.get(), headers, 0, held_ns);
+        continue;
+      }
+      set_header(message.get(), header::timeout, std::to_string(headers.timeout_us));
+    }
     const bool wants_reply = reply_subject_of(message.get()) != nullptr;
     const bool sent = context_->connection.publish(message.get()) == NATS_OK;
     if (wants_reply) {
@@ -325,11 +360,11 @@ void Requests::forward(Shard& shard) {
 }
 
 void Requests::refuse(Shard& shard) {
-  for (const Message& message : end_service(shard)) refuse_no_such_node(message.get());
+  for (const HeldRequest& held : end_service(shard)) refuse_no_such_node(held.message.get());
 }
 
 // Returns the messages that the shard holds.
-std::vector<Message> Requests::end_service(Shard& shard) {
+std::vector<HeldRequest> Requests::end_service(Shard& shard) {
   const std::lock_guard lock(shard.mutex);
   shard.state = Shard::State::away;
   return std::exchange(shard.held, {});

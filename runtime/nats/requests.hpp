@@ -41,6 +41,12 @@ class ActorNames {
   std::vector<bool> has_state_;
 };
 
+/// A request that waits while its shard moves.
+struct HeldRequest {
+  Message message;
+  int64_t since_ns;  ///< by lease_clock_ns()
+};
+
 /// What a node knows of one shard. The message path locks it for each request, the membership seldom.
 struct Shard {
   enum class State {
@@ -52,8 +58,8 @@ struct Shard {
   uint32_t number = 0;
   std::mutex mutex;  // of the next four
   State state = State::away;
-  uint64_t revision = 0;      // of the entry by which the node owns the shard
-  std::vector<Message> held;  // in their order
+  uint64_t revision = 0;          // of the entry by which the node owns the shard
+  std::vector<HeldRequest> held;  // in their order
   /// Actors with a state that were given requests since the node began to own the shard: type and key.
   std::set<std::pair<uint16_t, uint64_t>> actors;
   /// Requests, durable ones too, with an actor. A request is counted under the lock, so none is added while
@@ -122,7 +128,7 @@ class Requests : public std::enable_shared_from_this<Requests> {
   // A shard holds at most so many messages; others are refused, so that memory is bounded.
   static constexpr size_t most_held = 65536;
 
-  void handle(Shard& shard, natsMsg* message, uint64_t revision);
+  void handle(Shard& shard, natsMsg* message, uint64_t revision, int64_t held_ns);
   void ask(Shard& shard, const ParsedRequest& request, const char* reply, uint64_t revision);
   void tell(const ParsedRequest& request);
   // Answer an ask and count its outcome as `count`, or as lost.
@@ -131,10 +137,13 @@ class Requests : public std::enable_shared_from_this<Requests> {
   natsStatus publish(const Ask& ask, std::string_view status, std::string_view reason,
                      std::span<const std::byte> body);
   void end(const Ask& ask, natsStatus sent, uint64_t GatewayBooks::*count);
+  // Counts an ask as `count`, or as lost.
   void refuse_message(natsMsg* message, const RequestHeaders& headers, uint64_t revision,
-                      std::string_view status, std::string_view reason);
+                      std::string_view status, std::string_view reason,
+                      uint64_t GatewayBooks::*count = &GatewayBooks::asks_refused);
+  void refuse_expired(natsMsg* message, const RequestHeaders& headers, uint64_t revision, int64_t held_ns);
   void refuse_no_such_node(natsMsg* message);
-  static std::vector<Message> end_service(Shard& shard);
+  static std::vector<HeldRequest> end_service(Shard& shard);
 
   const std::shared_ptr<Context> context_;
   std::atomic<uint32_t> in_flight_{0};

@@ -80,6 +80,42 @@ class Moves(unittest.TestCase):
             self.show_latencies(folder, moves)
             self.check_books([node.summary() for node in nodes], counts)
 
+    def test_what_waits_for_a_move_expires_by_its_timeout(self):
+        server = processes.Server().start()
+        with tempfile.TemporaryDirectory(prefix="gyre-moves-") as name, server.connect() as connection:
+            folder = pathlib.Path(name)
+            nodes = [Node(server, folder, f"node{i}") for i in (1, 2)]
+            nodes[0].start()
+            self.wait_for_shares(connection, "node1")
+            shard = next(s for s in range(SHARDS) if evidence.preference("node2", s) > evidence.preference("node1", s))
+            key = next(k for k in range(10_000) if client.shard_of(k, SHARDS) == shard)
+
+            def send(number, sleep_us, timeout_us, reply):
+                headers = {"Gyre-Type": client.TYPE, "Gyre-Key": str(key), "Gyre-Timeout": str(timeout_us)}
+                connection.publish(f"gyre.test.{client.ACTOR}.{shard}", client.act(number, sleep_us, False), headers, reply)
+
+            connection.subscribe("outcome.*")
+            send(1, 3_000_000, 30_000_000, "outcome.1")  # the shard moves once it has ended
+            connection.flush()
+            nodes[1].spawn()
+            moving = lambda: (processes.owners(connection, "test")[shard] or {}).get("state") == "moving"  # noqa: E731
+            processes.wait_for(moving, "the shard being about to move")
+            send(2, 0, 200_000, "outcome.2")
+            send(3, 0, 30_000_000, "outcome.3")
+            send(4, 0, 200_000, "")
+            replies = [connection.next(timeout=30) for _ in range(3)]
+            outcomes = {reply.subject: reply.headers["Gyre-Status"][0] for reply in replies}
+            self.assertEqual(outcomes, {"outcome.1": "ok", "outcome.2": "expired", "outcome.3": "ok"})
+            for node in nodes:
+                self.assertEqual(node.stop(), 0, node.output())
+            handled = [number for _, _, number, *_ in evidence.read(client.RECORD, folder, "handled")]
+            self.assertEqual(sorted(handled), [1, 3])
+            summary = nodes[0].summary()
+            self.assertTrue(summary["balanced"], summary)
+            counts = {name: count for name, count in summary["gateway"].items() if name.startswith(("asks", "tells")) and count}
+            self.assertEqual(counts, {"asks_received": 3, "asks_answered": 1, "asks_expired": 1, "asks_forwarded": 1,
+                                      "tells_received": 1, "tells_refused": 1})
+
     def show_latencies(self, folder, moves):
         asks = [(sent, (received - sent) / 1e6) for _, _, _, sent, received, _, _ in evidence.read(client.ASK, folder, "asks.*")]
         begun = 0
