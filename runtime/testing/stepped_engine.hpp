@@ -79,9 +79,12 @@ class SteppedEngine : public Engine {
   /// Returns true if messages to other actors wait in the worker.
   bool has_waiting(uint32_t worker) const { return workers_[worker]->has_waiting(); }
   /// Returns nanoseconds until a timer of a worker may be due; ~0 if none is set.
-  uint64_t ns_to_next_timer() {
+  uint64_t ns_to_next_timer(const std::vector<bool>& held) {
     uint64_t next_ns = ~uint64_t(0);
-    for (auto& worker : workers_) next_ns = std::min(next_ns, worker->ns_to_next_timer());
+    for (size_t n = 0; n < workers_.size(); ++n) {
+      const uint64_t ns = held[n] ? 0 : workers_[n]->ns_to_next_timer();
+      if (ns != 0) next_ns = std::min(next_ns, ns);
+    }
     return next_ns;
   }
   /// Returns the worker's counts, one for each handler, and one for messages that are for none.

@@ -16,6 +16,9 @@ constexpr uint64_t first_time_ns = 1'000'000'000'000;
 // Polls of each worker in which it must find something to do, one pass over the workers after the other. Most
 // find it at once. A worker whose messages wait for room at others needs a few polls before it moves them.
 constexpr uint32_t polls_of_pass[] = {1, 1, 16, 16};
+// While messages of any worker wait, so many passes more, of 16 polls: workers that wait for each other move
+// messages to their queues in turns, and may need several before one of them handles a message.
+constexpr uint32_t passes_while_waiting = 64;
 
 std::string problems_of(const ActorSet& actors, const Options& options) {
   std::string problems = options.problems() + actors.problems(options);
@@ -98,20 +101,10 @@ class SteppedRuntime::State final : public detail::Stepper, public std::enable_s
 
   std::optional<Step> step() {
     for (const uint32_t polls : polls_of_pass) {
-      std::vector<uint32_t> left;
-      for (uint32_t n = 0; n < options_.workers; ++n) {
-        const uint32_t worker = (next_ + n) % options_.workers;
-        if (!held_[worker]) left.push_back(worker);
-      }
-      while (!left.empty()) {
-        const auto chosen = left.begin() + std::ptrdiff_t(seed_ ? random_() % left.size() : 0);
-        const uint32_t worker = *chosen;
-        left.erase(chosen);
-        if (auto done = step(worker, polls)) {
-          next_ = (worker + 1) % options_.workers;
-          return done;
-        }
-      }
+      if (auto done = pass(polls)) return done;
+    }
+    for (uint32_t n = 0; n < passes_while_waiting && something_waits(); ++n) {
+      if (auto done = pass(polls_of_pass[3])) return done;
     }
     do_work_of_threads();
     return std::nullopt;
@@ -158,6 +151,25 @@ class SteppedRuntime::State final : public detail::Stepper, public std::enable_s
  private:
   friend class TestEngine;
 
+  // Lets each worker that is not held poll, until one has done a step.
+  std::optional<Step> pass(uint32_t polls) {
+    std::vector<uint32_t> left;
+    for (uint32_t n = 0; n < options_.workers; ++n) {
+      const uint32_t worker = (next_ + n) % options_.workers;
+      if (!held_[worker]) left.push_back(worker);
+    }
+    while (!left.empty()) {
+      const auto chosen = left.begin() + std::ptrdiff_t(seed_ ? random_() % left.size() : 0);
+      const uint32_t worker = *chosen;
+      left.erase(chosen);
+      if (auto done = step(worker, polls)) {
+        next_ = (worker + 1) % options_.workers;
+        return done;
+      }
+    }
+    return std::nullopt;
+  }
+  bool something_waits() const;
   void check(uint32_t worker, const char* doing) const {
     if (worker < options_.workers) return;
     throw Error(
@@ -212,13 +224,22 @@ SteppedRuntime::TestEngine& SteppedRuntime::State::engine_of(detail::Core& core)
 // No worker can move before the next timer is due.
 void SteppedRuntime::State::pass_until(int64_t time_ns) {
   const std::shared_ptr<detail::Core> present = core();
-  const uint64_t to_timer_ns = present ? engine_of(*present).ns_to_next_timer() : ~uint64_t(0);
+  const uint64_t to_timer_ns = present ? engine_of(*present).ns_to_next_timer(held_) : ~uint64_t(0);
   const auto to_timer = std::chrono::nanoseconds(int64_t(std::clamp<uint64_t>(to_timer_ns, 1, INT64_MAX)));
   set_time(std::min(time_ns, detail::after(now_ns(), to_timer)));
 }
 
 std::unique_ptr<Engine> SteppedRuntime::State::make_engine() {
   return std::make_unique<TestEngine>(shared_from_this());
+}
+
+bool SteppedRuntime::State::something_waits() const {
+  const std::shared_ptr<detail::Core> present = core();
+  if (!present) return false;
+  for (uint32_t worker = 0; worker < options_.workers; ++worker) {
+    if (!held_[worker] && engine_of(*present).has_waiting(worker)) return true;
+  }
+  return false;
 }
 
 std::shared_ptr<detail::Incarnations> SteppedRuntime::State::launch() {

@@ -554,3 +554,43 @@ TEST_CASE("a call that blocks lets no more time pass than until the next timer")
   CHECK(reply.error().status == Status::timed_out);
   CHECK(rings_of(kit, 0) == 10);
 }
+
+TEST_CASE("a call that blocks passes its deadline beside a held worker whose timer is due") {
+  SteppedRuntime kit(clocks(), {.workers = 2});
+  set_timer(kit, 1us, false, 1);
+  kit.hold(0);  // its timer is due from now on, and sends nothing
+  Client client = kit.client();
+  auto future = client.ask<gyre_clock::HeardRequest>(
+      Address<gyre_clock::Bell>{0}, [](gyre_clock::HeardRequest::Builder) {}, AskOptions{.timeout = 1h});
+  const auto reply = future.get();
+  REQUIRE_FALSE(reply);
+  CHECK(reply.error().status == Status::timed_out);
+  kit.release(0);
+  kit.run_until_idle();
+  CHECK(rings_of(kit, 1) == 1);
+}
+
+namespace {
+// Tells 64 rings to itself and to the next one, in turns, each of which does the same, a number of times.
+struct Avalanche {
+  void on(Sending<64>& ctx, gyre_clock::view::Ring::Reader in) {
+    if (in.getNumber() == 0) return;
+    for (uint64_t i = 0; i < 64; ++i) {
+      ctx.tell<gyre_clock::view::Ring>(
+          Address<Avalanche>{ctx.key() + i % 2},
+          [&](gyre_clock::view::Ring::Builder ring) { ring.setNumber(in.getNumber() - 1); });
+    }
+  }
+};
+}  // namespace
+
+TEST_CASE("workers that wait for each other's room go on, in any order") {
+  for (const uint32_t seed : {0, 1, 2, 3}) {
+    INFO("seed " << seed);
+    SteppedRuntime kit(ActorSet::of<Avalanche>(ActorSources{}), {.workers = 2},
+                       seed == 0 ? Order::round_robin() : Order::random(seed));
+    REQUIRE(kit.client().tell<gyre_clock::Ring>(Address<Avalanche>{0},
+                                                [](gyre_clock::Ring::Builder ring) { ring.setNumber(3); }));
+    for (int step = 0; step < 5000; ++step) REQUIRE(kit.step());
+  }
+}
