@@ -78,7 +78,8 @@ class SteppedEngine : public Engine {
   bool stopped(uint32_t worker) const { return stopped_[worker]; }
   /// Returns true if messages to other actors wait in the worker.
   bool has_waiting(uint32_t worker) const { return workers_[worker]->has_waiting(); }
-  /// Returns nanoseconds until a timer of a worker may be due; ~0 if none is set.
+  /// Returns nanoseconds until a timer may be due of a worker that is not `held`; ~0 if there is none. Does
+  /// not count timers that are due already: what they wait for is not time.
   uint64_t ns_to_next_timer(const std::vector<bool>& held) {
     uint64_t next_ns = ~uint64_t(0);
     for (size_t n = 0; n < workers_.size(); ++n) {

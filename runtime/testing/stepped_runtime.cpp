@@ -13,12 +13,13 @@ namespace {
 // When virtual time begins: a constant, so that what handlers read of it is the same in each run.
 constexpr uint64_t first_time_ns = 1'000'000'000'000;
 
-// Polls of each worker in which it must find something to do, one pass over the workers after the other. Most
-// find it at once. A worker whose messages wait for room at others needs a few polls before it moves them.
-constexpr uint32_t polls_of_pass[] = {1, 1, 16, 16};
-// While messages of any worker wait, so many passes more, of 16 polls: workers that wait for each other move
-// messages to their queues in turns, and may need several before one of them handles a message.
-constexpr uint32_t passes_while_waiting = 64;
+// In so many passes over the workers one must find something to do. Workers whose messages wait for room at
+// each other move what came to their queues in turns: they may need more passes before one of them handles a
+// message.
+constexpr uint32_t passes = 4, passes_while_waiting = 64;
+// Polls of each worker in a pass. Most find something at once. A worker whose messages wait for room at
+// others needs a few polls before it moves what came to its queue.
+constexpr uint32_t polls_of(uint32_t pass) { return pass < 2 ? 1 : 16; }
 
 std::string problems_of(const ActorSet& actors, const Options& options) {
   std::string problems = options.problems() + actors.problems(options);
@@ -100,19 +101,16 @@ class SteppedRuntime::State final : public detail::Stepper, public std::enable_s
   }
 
   std::optional<Step> step() {
-    for (const uint32_t polls : polls_of_pass) {
-      if (auto done = pass(polls)) return done;
-    }
-    for (uint32_t n = 0; n < passes_while_waiting && something_waits(); ++n) {
-      if (auto done = pass(polls_of_pass[3])) return done;
+    for (uint32_t n = 0; n < passes || (n < passes_while_waiting && something_waits()); ++n) {
+      if (auto done = pass(polls_of(n))) return done;
     }
     do_work_of_threads();
     return std::nullopt;
   }
   std::optional<Step> step(uint32_t worker) {
     check(worker, "stepping");
-    for (const uint32_t polls : polls_of_pass) {
-      if (auto done = step(worker, polls)) return done;
+    for (uint32_t n = 0; n < passes; ++n) {
+      if (auto done = step(worker, polls_of(n))) return done;
     }
     do_work_of_threads();
     return std::nullopt;
@@ -151,7 +149,7 @@ class SteppedRuntime::State final : public detail::Stepper, public std::enable_s
  private:
   friend class TestEngine;
 
-  // Lets each worker that is not held poll, until one has done a step.
+  // Lets workers that are not held poll, in the test's order, until one has done a step.
   std::optional<Step> pass(uint32_t polls) {
     std::vector<uint32_t> left;
     for (uint32_t n = 0; n < options_.workers; ++n) {
@@ -169,6 +167,7 @@ class SteppedRuntime::State final : public detail::Stepper, public std::enable_s
     }
     return std::nullopt;
   }
+  // Whether messages to other actors wait in a worker that is not held.
   bool something_waits() const;
   void check(uint32_t worker, const char* doing) const {
     if (worker < options_.workers) return;

@@ -95,7 +95,7 @@ class Moves(unittest.TestCase):
                 connection.publish(f"gyre.test.{client.ACTOR}.{shard}", client.act(number, sleep_us, False), headers, reply)
 
             connection.subscribe("outcome.*")
-            send(1, 3_000_000, 30_000_000, "outcome.1")  # the shard moves once it has ended
+            send(1, 6_000_000, 30_000_000, "outcome.1")  # the shard moves once it has ended
             connection.flush()
             nodes[1].spawn()
             moving = lambda: (processes.owners(connection, "test")[shard] or {}).get("state") == "moving"  # noqa: E731

@@ -508,9 +508,13 @@ void set_timer(SteppedRuntime& kit, std::chrono::nanoseconds delay, bool periodi
       });
   REQUIRE(kit.get(future));
 }
+auto ask_bell(SteppedRuntime& kit, uint64_t bell, std::chrono::milliseconds timeout) {
+  return kit.client().ask<gyre_clock::HeardRequest>(
+      Address<gyre_clock::Bell>{bell}, [](gyre_clock::HeardRequest::Builder) {},
+      AskOptions{.timeout = timeout});
+}
 uint64_t rings_of(SteppedRuntime& kit, uint64_t bell) {
-  auto future = kit.client().ask<gyre_clock::HeardRequest>(Address<gyre_clock::Bell>{bell},
-                                                           [](gyre_clock::HeardRequest::Builder) {});
+  auto future = ask_bell(kit, bell, 1min);
   const auto reply = kit.get(future);
   REQUIRE(reply);
   return reply.value()->getCount();
@@ -546,10 +550,7 @@ TEST_CASE("a call that blocks lets no more time pass than until the next timer")
   SteppedRuntime kit(clocks(), {.workers = 2});
   set_timer(kit, 1s, true, 0);
   kit.hold(1);
-  Client client = kit.client();
-  auto future = client.ask<gyre_clock::HeardRequest>(
-      Address<gyre_clock::Bell>{1}, [](gyre_clock::HeardRequest::Builder) {}, AskOptions{.timeout = 10500ms});
-  const auto reply = future.get();
+  const auto reply = ask_bell(kit, 1, 10500ms).get();
   REQUIRE_FALSE(reply);
   CHECK(reply.error().status == Status::timed_out);
   CHECK(rings_of(kit, 0) == 10);
@@ -558,11 +559,8 @@ TEST_CASE("a call that blocks lets no more time pass than until the next timer")
 TEST_CASE("a call that blocks passes its deadline beside a held worker whose timer is due") {
   SteppedRuntime kit(clocks(), {.workers = 2});
   set_timer(kit, 1us, false, 1);
-  kit.hold(0);  // its timer is due from now on, and sends nothing
-  Client client = kit.client();
-  auto future = client.ask<gyre_clock::HeardRequest>(
-      Address<gyre_clock::Bell>{0}, [](gyre_clock::HeardRequest::Builder) {}, AskOptions{.timeout = 1h});
-  const auto reply = future.get();
+  kit.hold(0);  // after 1 us its timer is due, and cannot send
+  const auto reply = ask_bell(kit, 0, 1h).get();
   REQUIRE_FALSE(reply);
   CHECK(reply.error().status == Status::timed_out);
   kit.release(0);
@@ -571,7 +569,7 @@ TEST_CASE("a call that blocks passes its deadline beside a held worker whose tim
 }
 
 namespace {
-// Tells 64 rings to itself and to the next one, in turns, each of which does the same, a number of times.
+// Sends 64 rings of number n - 1 for one of number n, in turns to itself and to the actor with the next key.
 struct Avalanche {
   void on(Sending<64>& ctx, gyre_clock::view::Ring::Reader in) {
     if (in.getNumber() == 0) return;
