@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gyre/runtime/log.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>
@@ -22,7 +23,7 @@ constexpr int64_t window_ns = 120'000 * ms;
 constexpr size_t most_known = 1'000'000;
 // The receipt is waited for as long as the handler takes.
 constexpr std::chrono::nanoseconds as_long_as_it_takes = std::chrono::nanoseconds::max();
-constexpr std::chrono::milliseconds request_timeout{2000};
+constexpr std::chrono::milliseconds request_timeout{2000}, making_stream_timeout{10000};
 
 int64_t unix_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -54,27 +55,43 @@ DurableTells::DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Req
     : context_(std::move(context)),
       requests_(std::move(requests)),
       jet_stream_(context_->connection.jet_stream(request_timeout)) {
-  const natsStatus status = make_stream();
-  const std::string name = context_->subjects.stream();
-  if (status != NATS_OK &&
-      js_GetStreamInfo(nullptr, jet_stream_.get(), name.c_str(), nullptr, nullptr) != NATS_OK) {
-    require(status, fmt::format("creating the stream {}", name));
-  }
+  require(make_stream(), fmt::format("creating the stream {}", context_->subjects.stream()));
 }
 
+// What is there stays as it is, but for the subjects: they are another namespace's if the bucket was lost and
+// made again with another number of shards.
 natsStatus DurableTells::make_stream() {
-  const std::string name = context_->subjects.stream(), subject = context_->subjects.all_durable();
-  const char* subjects[] = {subject.c_str()};
+  const std::string name = context_->subjects.stream();
+  // One for each shard: the server refuses a tell to any other.
+  std::vector<std::string> names;
+  for (const Shard& shard : context_->shards)
+    names.push_back(context_->subjects.durable_of_shard(shard.number));
+  std::vector<const char*> subjects;
+  for (const std::string& subject : names) subjects.push_back(subject.c_str());
   jsStreamConfig config;
   jsStreamConfig_Init(&config);
   config.Name = name.c_str();
-  config.Subjects = subjects;
-  config.SubjectsLen = 1;
+  config.Subjects = subjects.data();
+  config.SubjectsLen = int(subjects.size());
   config.Retention = js_WorkQueuePolicy;
   config.Replicas = context_->options.replicas;
   config.Duplicates = window_ns;
+  jsOptions making;
+  jsOptions_Init(&making);
+  making.Wait = making_stream_timeout.count();
   jsErrCode error = jsErrCode(0);
-  return js_AddStream(nullptr, jet_stream_.get(), &config, nullptr, &error);
+  const natsStatus status = js_AddStream(nullptr, jet_stream_.get(), &config, &making, &error);
+  if (status == NATS_OK || error != JSStreamNameExistErr) return status;
+  jsStreamInfo* info = nullptr;
+  const natsStatus found = js_GetStreamInfo(&info, jet_stream_.get(), name.c_str(), nullptr, nullptr);
+  const std::unique_ptr<jsStreamInfo, Destroy<jsStreamInfo_Destroy>> owner(info);
+  if (found != NATS_OK) return found;
+  jsStreamConfig there = *info->Config;
+  if (std::equal(names.begin(), names.end(), there.Subjects, there.Subjects + there.SubjectsLen))
+    return NATS_OK;
+  there.Subjects = subjects.data();
+  there.SubjectsLen = int(subjects.size());
+  return js_UpdateStream(nullptr, jet_stream_.get(), &there, &making, &error);
 }
 
 DurableTells::~DurableTells() { stop(); }
@@ -385,7 +402,7 @@ bool DurableTells::ask_jet_stream(const Pull& pull, std::string_view what, std::
 //               hand is known then, and an acknowledgement to the old one's reply subject removes its tell.
 bool DurableTells::make_consumer(const Pull& pull, bool renew) {
   const std::string name = fmt::format("shard_{}", pull.shard->number);
-  const std::string filter = context_->subjects.durable("*", pull.shard->number);
+  const std::string filter = context_->subjects.durable_of_shard(pull.shard->number);
   jsConsumerConfig config;
   jsConsumerConfig_Init(&config);
   config.Durable = name.c_str();

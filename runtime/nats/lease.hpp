@@ -20,10 +20,15 @@ inline int64_t lease_clock_ns() {
 class Lease {
  public:
   bool valid() const { return lease_clock_ns() < end_ns_.load(std::memory_order_acquire); }
-  int64_t end_ns() const { return end_ns_.load(std::memory_order_acquire); }
-  // Release, paired with the loads: who finds the lease valid sees what was done before it was renewed.
-  void renew(int64_t end_ns) { end_ns_.store(end_ns, std::memory_order_release); }
-  void end() { renew(0); }
+  /// Returns true while no other node can have taken this node's shards over, also after the lease has ended.
+  bool is_last() const { return lease_clock_ns() < last_until_ns_.load(std::memory_order_relaxed); }
+  /// @param from_ns  by lease_clock_ns(): before the renewal was sent
+  void renew(int64_t from_ns, int64_t lease_ns) {
+    last_until_ns_.store(from_ns + lease_ns, std::memory_order_relaxed);
+    // Release, paired with the load: who finds the lease valid sees what was done before it was renewed.
+    end_ns_.store(from_ns + lease_ns * 9 / 10, std::memory_order_release);
+  }
+  void end() { end_ns_.store(0, std::memory_order_release); }
   /// Returns the node's life, in which messages are handled once; 0: it has none.
   uint64_t life() const { return life_.load(std::memory_order_acquire); }
   // Release, paired with the load: who sees the life finds the node as it was when the life began.
@@ -31,6 +36,7 @@ class Lease {
 
  private:
   std::atomic<int64_t> end_ns_{0};
+  std::atomic<int64_t> last_until_ns_{0};
   std::atomic<uint64_t> life_{0};
 };
 

@@ -55,7 +55,7 @@ std::string_view value_of(kvEntry* entry) {
 void Membership::take(natsConnection*, natsSubscription*, natsMsg* message, void* closure) {
   const Closure& of_shard = *static_cast<const Closure*>(closure);
   try {
-    of_shard.requests->take(*of_shard.shard, Message(message));
+    of_shard.requests->take(*of_shard.shard, of_shard.group, Message(message));
   } catch (const std::exception& error) {
     note(fmt::format("a request for shard {} was dropped: {}", of_shard.shard->number, error.what()));
   }
@@ -80,10 +80,7 @@ Membership::Membership(std::shared_ptr<Context> context, std::shared_ptr<Request
   open_bucket();
   context_->shards = std::vector<Shard>(config_.shards);
   seats_ = std::vector<Seat>(config_.shards);
-  for (uint32_t n = 0; n < config_.shards; ++n) {
-    context_->shards[n].number = n;
-    closures_.push_back({requests_.get(), &context_->shards[n]});
-  }
+  for (uint32_t n = 0; n < config_.shards; ++n) context_->shards[n].number = n;
   join();
 }
 
@@ -264,7 +261,7 @@ bool Membership::try_to_begin_life() {
   nodes_[name_] = {entry, revision, begun_ns};
   renewed_ns_ = own_seen_ns_ = begun_ns;
   context_->lease.set_life(entry.life);
-  context_->lease.renew(begun_ns + int64_t(config_.lease_ms) * ms * 9 / 10);
+  context_->lease.renew(begun_ns, int64_t(config_.lease_ms) * ms);
   note(fmt::format("node {} joins the namespace {} on {}", name_, context_->subjects.name(),
                    context_->connection.server()));
   return true;
@@ -411,7 +408,7 @@ void Membership::renew_lease() {
     own_revision_ = revision;
     nodes_[name_] = {entry, revision, now};
     renewed_ns_ = now;
-    context_->lease.renew(now + lease_ns * 9 / 10);
+    context_->lease.renew(now, lease_ns);
     return;
   }
   tried_ns_ = now;
@@ -438,6 +435,8 @@ void Membership::end_life(const char* why) {
     give_up(context_->shards[n], seats_[n]);
   }
   drain(std::move(ended));
+  // Soon other nodes may get what a subscription still brings.
+  for (Shard& shard : context_->shards) requests_->drop(shard);
 }
 
 void Membership::mark_dead_nodes() {
@@ -506,6 +505,7 @@ const std::string* Membership::best_node(uint32_t shard) const {
 void Membership::place(Shard& shard, Seat& seat) {
   const std::string* const best = best_node(shard.number);
   const bool own = seat.entry && is_own(*seat.entry);
+  if (seat.role != Seat::Role::none && seat.entry && seat.entry->group != seat.group) lose(shard, seat);
   switch (seat.role) {
     case Seat::Role::none: {
       // What a former service still has with actors ends first.
@@ -515,7 +515,9 @@ void Membership::place(Shard& shard, Seat& seat) {
         return;
       }
       if (!is_vacant(seat) || best == nullptr || *best != name_) return;
-      if (put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::taken, {}})) {
+      // A node that died may still have its subscription in the server, which would give it a part of the
+      // requests: it is in another group.
+      if (put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::taken, {}, seat.revision})) {
         begin_to_serve(shard, seat);
       }
       return;
@@ -526,7 +528,7 @@ void Membership::place(Shard& shard, Seat& seat) {
       } else if (best == nullptr || *best != name_) {
         begin_to_move(shard, seat, best);
       } else if (seat.entry->state == ShardEntry::State::moving) {  // written, and its answer lost
-        put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::serving, {}});
+        put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::serving, {}, seat.group});
       }
       return;
     case Seat::Role::draining:
@@ -539,7 +541,9 @@ void Membership::place(Shard& shard, Seat& seat) {
     case Seat::Role::waiting:
       if (own) {
         begin_to_serve(shard, seat);  // handed back
-      } else if (is_vacant(seat) || lease_clock_ns() > seat.until_ns) {
+      } else if (is_vacant(seat)) {
+        lose(shard, seat);  // a node that takes it over gets what is sent here too
+      } else if (lease_clock_ns() > seat.until_ns) {
         give_up(shard, seat);
       } else if (seat.entry->state != ShardEntry::State::taken) {
         forward(shard, seat);
@@ -570,15 +574,19 @@ bool Membership::stop_former_actors(Shard& shard) {
 
 // Requests that come before the entry says so wait.
 void Membership::begin_to_serve(Shard& shard, Seat& seat) {
-  requests_->hold(shard);
+  seat.group = seat.entry->group;
+  requests_->hold(shard, seat.group);
   if (!seat.subscription) {
-    seat.subscription = context_->connection.subscribe(context_->subjects.requests_of_shard(shard.number),
-                                                       "shard", take, &closures_[shard.number]);
+    const auto closure =
+        closures_.try_emplace({shard.number, seat.group}, Closure{requests_.get(), &shard, seat.group}).first;
+    seat.subscription =
+        context_->connection.subscribe(context_->subjects.requests_of_shard(shard.number),
+                                       Subjects::queue_group(seat.group), take, &closure->second);
     seat.dropped = 0;
   }
   const bool ready = seat.role == Seat::Role::draining || stop_former_actors(shard);
   if (!ready || !context_->connection.flush(request_timeout()) ||
-      !put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::serving, {}})) {
+      !put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::serving, {}, seat.group})) {
     give_up(shard, seat);
     return;
   }
@@ -591,11 +599,11 @@ void Membership::begin_to_serve(Shard& shard, Seat& seat) {
 // Without a node to take the shard, requests are no longer taken from the server, and those in flight end.
 void Membership::begin_to_move(Shard& shard, Seat& seat, const std::string* to) {
   const ShardEntry moving{name_, context_->lease.life(), ShardEntry::State::moving,
-                          to != nullptr ? *to : std::string()};
+                          to != nullptr ? *to : std::string(), seat.group};
   if (!put(shard, seat, moving)) return;
   listener_.end_service(shard);
   if (to != nullptr) {
-    requests_->hold(shard);
+    requests_->hold(shard, seat.group);
   } else {
     unsubscribe(seat);
   }
@@ -611,7 +619,8 @@ void Membership::hand_over(Shard& shard, Seat& seat) {
   if (to.empty()) {
     give_up(shard, seat);
   } else if (node != nodes_.end() && node->second.entry.state == NodeEntry::State::serving) {
-    if (put(shard, seat, {to, node->second.entry.life, ShardEntry::State::taken, {}})) wait_for_owner(seat);
+    if (put(shard, seat, {to, node->second.entry.life, ShardEntry::State::taken, {}, seat.group}))
+      wait_for_owner(seat);
   } else {
     begin_to_serve(shard, seat);  // the next owner has gone: this node serves on
   }
@@ -632,12 +641,24 @@ void Membership::forward(Shard& shard, Seat& seat) {
   seat.until_ns = lease_clock_ns() + context_->options.handover_timeout.count() * ms;
 }
 
+// No other node has got what came for the shard.
 void Membership::give_up(Shard& shard, Seat& seat) {
+  end_service(shard, seat);
+  requests_->refuse(shard);
+  unsubscribe(seat);
+}
+
+// Another node took the shard over, or may do so, and gets what is sent here too.
+void Membership::lose(Shard& shard, Seat& seat) {
+  end_service(shard, seat);
+  requests_->drop(shard);
+  unsubscribe(seat);
+}
+
+void Membership::end_service(Shard& shard, Seat& seat) {
   if (seat.role == Seat::Role::serving) listener_.end_service(shard);
   seat.role = Seat::Role::none;
   seat.until_ns = lease_clock_ns() + context_->options.handover_timeout.count() * ms;
-  requests_->refuse(shard);
-  unsubscribe(seat);
 }
 
 void Membership::unsubscribe(Seat& seat) {

@@ -79,6 +79,7 @@ class Membership {
     int64_t until_ns =
         0;  // of draining and waiting; none: of the requests that a former service has in flight
     Subscription subscription;
+    uint64_t group = 0;    // of the subscription
     uint64_t dropped = 0;  // by the subscription, as counted
   };
 
@@ -110,6 +111,8 @@ class Membership {
   void wait_for_owner(Seat& seat);
   void forward(Shard& shard, Seat& seat);
   void give_up(Shard& shard, Seat& seat);
+  void lose(Shard& shard, Seat& seat);
+  void end_service(Shard& shard, Seat& seat);
   bool stop_former_actors(Shard& shard);
   void unsubscribe(Seat& seat);
   void drain(std::vector<Subscription> ended);
@@ -149,11 +152,13 @@ class Membership {
   bool namesake_lives_ = false;
   std::map<std::string, Node, std::less<>> nodes_;
   std::vector<Seat> seats_;
+  // What a subscription's handler is given.
   struct Closure {
     Requests* requests;
     Shard* shard;
+    uint64_t group;
   };
-  std::vector<Closure> closures_;
+  std::map<std::pair<uint32_t, uint64_t>, Closure> closures_;  // by shard and group; kept
 
   std::atomic<uint32_t> shards_owned_{0};
   mutable std::mutex mutex_;  // of the next three

@@ -24,7 +24,7 @@ struct GatewayOptions {
   ConnectionOptions connection;
   std::string namespace_name = "default";  ///< 1 to 32 letters, digits, `_` and `-`
   std::string node;  ///< the node's name, unique in its namespace; 1 to 32 letters, digits, `_` and `-`
-  /// Number of shards, 1 to 4096. The namespace's first node fixes it. 0: the namespace's, or 64 if this node
+  /// Number of shards, 1 to 1024. The namespace's first node fixes it. 0: the namespace's, or 64 if this node
   /// is the first.
   uint32_t shards = 0;
   /// How long a node owns its shards without renewing its lease, 300 ms to an hour. The namespace's first

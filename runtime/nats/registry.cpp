@@ -75,8 +75,8 @@ std::optional<NodeEntry> NodeEntry::read(std::string_view text) {
 }
 
 std::string ShardEntry::text() const {
-  return fmt::format("node={} life={:016x} state={}{}{}", node, life, shard_states[size_t(state)],
-                     to.empty() ? "" : " to=", to);
+  return fmt::format("node={} life={:016x} state={}{}{}{}", node, life, shard_states[size_t(state)],
+                     to.empty() ? "" : " to=", to, group == 0 ? "" : fmt::format(" group={}", group));
 }
 
 std::optional<ShardEntry> ShardEntry::read(std::string_view text) {
@@ -88,6 +88,8 @@ std::optional<ShardEntry> ShardEntry::read(std::string_view text) {
       !read_state(value_of(text, "state"), shard_states, entry.state)) {
     return std::nullopt;
   }
+  const std::string_view group = value_of(text, "group");
+  if (!group.empty() && !read_number(group, entry.group)) return std::nullopt;
   return entry;
 }
 

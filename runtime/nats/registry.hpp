@@ -10,7 +10,8 @@ namespace gyre::nats::detail {
 
 /// The entry `config`: what is fixed for a namespace.
 struct NamespaceConfig {
-  static constexpr uint32_t max_shards = 4096;
+  // The server compares each two of the shards' subjects when the stream is made: 0.5 s for so many.
+  static constexpr uint32_t max_shards = 1024;
 
   uint32_t shards = 0;
   uint32_t lease_ms = 0;
@@ -46,7 +47,8 @@ struct ShardEntry {
   std::string node;   ///< the owner
   uint64_t life = 0;  ///< of the owner
   State state = State::taken;
-  std::string to;  ///< moving: the next owner
+  std::string to;      ///< moving: the next owner
+  uint64_t group = 0;  ///< of the owner's subscription: Subjects::queue_group()
 
   std::string text() const;
   static std::optional<ShardEntry> read(std::string_view text);

@@ -150,7 +150,7 @@ struct Requests::Ask {
   std::string reply, id, trace;
 };
 
-void Requests::take(Shard& shard, Message message) {
+void Requests::take(Shard& shard, uint64_t group, Message message) {
   const char* const reply = reply_subject_of(message.get());
   context_->counts.add(reply != nullptr ? &GatewayBooks::asks_received : &GatewayBooks::tells_received);
   if (reply != nullptr && *reply == first_of_server_subjects) {
@@ -158,22 +158,26 @@ void Requests::take(Shard& shard, Message message) {
     return;
   }
   uint64_t revision = 0;
+  bool alone = false;  // no other node got the message
   {
     const std::lock_guard lock(shard.mutex);
-    if (shard.state == Shard::State::holding && shard.held.size() < most_held) {
+    alone = shard.group == group && context_->lease.is_last();
+    if (alone && shard.state == Shard::State::holding && shard.held.size() < most_held) {
       shard.held.push_back({std::move(message), lease_clock_ns()});
       return;
     }
-    if (shard.state == Shard::State::serving && context_->lease.valid()) {
+    if (alone && shard.state == Shard::State::serving && context_->lease.valid()) {
       revision = shard.revision;
       shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
     }
   }
-  if (revision == 0) {
+  if (revision != 0) {
+    handle(shard, message.get(), revision, 0);
+  } else if (alone) {
     refuse_no_such_node(message.get());
-    return;
+  } else {
+    count_dropped(message.get());
   }
-  handle(shard, message.get(), revision, 0);
 }
 
 // The request is counted in shard.in_flight; the count is given back once it has its outcome.
@@ -312,6 +316,11 @@ void Requests::refuse_no_such_node(natsMsg* message) {
   refuse_message(message, headers, 0, gyre::nats::status::no_such_node, no_such_node_reason);
 }
 
+void Requests::count_dropped(natsMsg* message) {
+  context_->counts.add(reply_subject_of(message) != nullptr ? &GatewayBooks::asks_lost
+                                                            : &GatewayBooks::tells_refused);
+}
+
 void Requests::serve(Shard& shard, uint64_t revision) {
   std::vector<HeldRequest> held;
   for (;;) {
@@ -330,9 +339,10 @@ void Requests::serve(Shard& shard, uint64_t revision) {
   }
 }
 
-void Requests::hold(Shard& shard) {
+void Requests::hold(Shard& shard, uint64_t group) {
   const std::lock_guard lock(shard.mutex);
   shard.state = Shard::State::holding;
+  shard.group = group;
 }
 
 void Requests::forward(Shard& shard) {
@@ -361,6 +371,14 @@ void Requests::forward(Shard& shard) {
 
 void Requests::refuse(Shard& shard) {
   for (const HeldRequest& held : end_service(shard)) refuse_no_such_node(held.message.get());
+}
+
+void Requests::drop(Shard& shard) {
+  {
+    const std::lock_guard lock(shard.mutex);
+    shard.group.reset();
+  }
+  for (const HeldRequest& held : end_service(shard)) count_dropped(held.message.get());
 }
 
 // Returns the messages that the shard holds.

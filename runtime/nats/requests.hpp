@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -50,14 +51,16 @@ struct HeldRequest {
 /// What a node knows of one shard. The message path locks it for each request, the membership seldom.
 struct Shard {
   enum class State {
-    away,     ///< another node's: requests are answered no_such_node
+    away,     ///< another node's
     serving,  ///< this node's: requests go to actors
     holding,  ///< moves to another node: requests wait
   };
 
   uint32_t number = 0;
-  std::mutex mutex;  // of the next four
+  std::mutex mutex;  // of the next five
   State state = State::away;
+  /// The queue group, Subjects::queue_group(), whose requests no other node gets. Empty: there is none.
+  std::optional<uint64_t> group;
   uint64_t revision = 0;          // of the entry by which the node owns the shard
   std::vector<HeldRequest> held;  // in their order
   /// Actors with a state that were given requests since the node began to own the shard: type and key.
@@ -100,17 +103,20 @@ class Requests : public std::enable_shared_from_this<Requests> {
  public:
   explicit Requests(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
-  /// Handles a message that came for the shard. Never blocks for room.
-  void take(Shard& shard, Message message);
+  /// Handles a message that came for the shard by a queue group. Never blocks for room. If the node does not
+  /// own the shard, answers with no_such_node, or not at all if another node may have got the message too.
+  void take(Shard& shard, uint64_t group, Message message);
   /// Handles the held messages and lets later ones pass: the shard is the node's.
   void serve(Shard& shard, uint64_t revision);
-  /// Lets later messages wait.
-  void hold(Shard& shard);
+  /// Lets later messages of the queue group wait.
+  void hold(Shard& shard, uint64_t group);
   /// Publishes the held messages again, for the shard's new owner, which has subscribed; answers later ones
   /// with no_such_node.
   void forward(Shard& shard);
   /// Answers the held messages with no_such_node, and later ones.
   void refuse(Shard& shard);
+  /// Drops the held messages, and later ones: another node may have got them too.
+  void drop(Shard& shard);
 
   /// Notes that an actor is given a request, so that it is stopped before the node owns its shard again.
   void note_actor(Shard& shard, const ParsedRequest& request);
@@ -143,6 +149,7 @@ class Requests : public std::enable_shared_from_this<Requests> {
                       uint64_t GatewayBooks::*count = &GatewayBooks::asks_refused);
   void refuse_expired(natsMsg* message, const RequestHeaders& headers, uint64_t revision, int64_t held_ns);
   void refuse_no_such_node(natsMsg* message);
+  void count_dropped(natsMsg* message);
   static std::vector<HeldRequest> end_service(Shard& shard);
 
   const std::shared_ptr<Context> context_;

@@ -11,6 +11,7 @@ import time
 import unittest
 
 import processes
+import wire
 from witness import client, evidence
 
 NODE, ACTORS = "", ""
@@ -18,8 +19,8 @@ SHARDS = 64
 
 
 class Node(processes.Node):
-    def __init__(self, server, folder, name):
-        super().__init__(NODE, server, "--actors", ACTORS, "--shards", str(SHARDS), name=name)
+    def __init__(self, server, folder, name, *arguments):
+        super().__init__(NODE, server, "--actors", ACTORS, "--shards", str(SHARDS), *arguments, name=name)
         self.environment = {"GYRE_WITNESS_FILE": str(folder / "handled")}
 
     def summary(self):
@@ -115,6 +116,59 @@ class Moves(unittest.TestCase):
             counts = {name: count for name, count in summary["gateway"].items() if name.startswith(("asks", "tells")) and count}
             self.assertEqual(counts, {"asks_received": 3, "asks_answered": 1, "asks_expired": 1, "asks_forwarded": 1,
                                       "tells_received": 1, "tells_refused": 1})
+
+    def test_a_suspended_node_takes_no_requests_from_the_next_owners_of_its_shards(self):
+        server = processes.Server(ping_interval="2m").start()  # it keeps the suspended node's subscriptions
+        with tempfile.TemporaryDirectory(prefix="gyre-moves-") as name, server.connect() as connection:
+            folder = pathlib.Path(name)
+            nodes = [Node(server, folder, f"node{i}", "--lease", "1000") for i in (1, 2)]
+            nodes[0].start()
+            nodes[1].start()
+            self.wait_for_shares(connection, "node1", "node2")
+            connection.subscribe("outcome.*")
+
+            def ask(numbers):
+                """Asks one actor for each number, and returns the outcomes."""
+                outcomes = {}
+                for number in numbers:
+                    shard = client.shard_of(number, SHARDS)
+                    headers = {"Gyre-Type": client.TYPE, "Gyre-Key": str(number), "Gyre-Timeout": "20000000"}
+                    subject = f"gyre.test.{client.ACTOR}.{shard}"
+                    connection.publish(subject, client.act(number, 0, False), headers, f"outcome.{number}")
+                    reply = connection.next(timeout=30)
+                    self.assertIsNotNone(reply, f"the reply to ask {number}")
+                    outcomes[int(reply.subject.removeprefix("outcome."))] = reply.headers["Gyre-Status"][0]
+                return outcomes
+
+            nodes[1].suspend()
+            self.wait_for_shares(connection, "node1")
+            self.assertEqual(ask(range(1000)), {number: "ok" for number in range(1000)})
+
+            # What the server sent it too has one reply, and one handler: the new owners'.
+            nodes[1].resume()
+            self.wait_for_shares(connection, "node1", "node2")
+            self.assertEqual(ask(range(1000, 2000)), {number: "ok" for number in range(1000, 2000)})
+            for node in nodes:
+                self.assertEqual(node.stop(), 0, node.output())
+            self.assertIsNone(connection.next(timeout=0.1))
+            handled = [number for _, _, number, *_ in evidence.read(client.RECORD, folder, "handled")]
+            self.assertEqual(sorted(handled), list(range(2000)))
+            for summary in (node.summary() for node in nodes):
+                self.assertTrue(summary["balanced"], summary)
+            self.assertGreater(nodes[1].summary()["gateway"]["asks_lost"], 0)
+
+    def test_the_server_refuses_durable_tells_to_shards_that_are_none(self):
+        server = processes.Server().start()
+        with tempfile.TemporaryDirectory(prefix="gyre-moves-") as name, server.connect() as connection:
+            node = Node(server, pathlib.Path(name), "node1").start()
+            headers = {"Gyre-Type": client.TYPE, "Gyre-Key": "1", "Gyre-Id": "tell"}
+            for shard in ("64", "-1", "01", "x", "3.4"):
+                with self.assertRaisesRegex(wire.JetStreamError, "no stream has the subject"):
+                    connection.publish_to_stream(f"gyre.test.durable.{client.ACTOR}.{shard}", headers=headers)
+            self.assertEqual(connection.publish_to_stream(f"gyre.test.durable.{client.ACTOR}.63", headers=headers)["seq"], 1)
+            reply = connection.request("gyre.test.durable.3", headers=headers)
+            self.assertEqual(reply.headers["Gyre-Status"], ["unknown_actor"])
+            self.assertEqual(node.stop(), 0, node.output())
 
     def show_latencies(self, folder, moves):
         asks = [(sent, (received - sent) / 1e6) for _, _, _, sent, received, _, _ in evidence.read(client.ASK, folder, "asks.*")]

@@ -157,7 +157,7 @@ class ExitCodes(unittest.TestCase):
         first = processes.Node(GYRE_NATS, server, "--actors", ACTORS, "--shards", "8").start()
         for arguments, said in (
             (["--shards", "9"], "the number of shards is 9, but the namespace test has 8; leave the option out"),
-            (["--shards", "5000"], "the number of shards is 5000; give 0 to 4096"),
+            (["--shards", "5000"], "the number of shards is 5000; give 0 to 1024"),
             (["--no-such-option"], "--no-such-option"),
         ):
             node = processes.Node(GYRE_NATS, server, "--actors", ACTORS, *arguments, name="node2")

@@ -111,15 +111,15 @@ class Process:
 
 
 class Server(Process):
-    """A NATS server with JetStream, on a port that it keeps over restarts. It finds within three seconds that a client is
-    gone."""
+    """A NATS server with JetStream, on a port that it keeps over restarts."""
 
-    def __init__(self, config="", name="server", folder=None, cluster="", user="", host=HOST, **options):
+    def __init__(self, config="", name="server", folder=None, cluster="", user="", host=HOST, ping_interval="1s", **options):
         """config: more of the server's configuration, such as `authorization { … }`. user: NAME:PASSWORD, in the URL. host:
-        where it listens. options: those of wire.Connection, by which connect() connects, such as tls."""
+        where it listens. ping_interval: the server finds within three of them that a quiet client is gone. options: those
+        of wire.Connection, by which connect() connects, such as tls."""
         super().__init__(name, folder)
         self.program = nats_server()
-        self.config, self.host = config, host
+        self.config, self.host, self.ping_interval = config, host, ping_interval
         self.user, self.options = user, options
         if user:
             self.options["user"], self.options["pass"] = user.split(":")
@@ -137,7 +137,7 @@ class Server(Process):
             f"""server_name: "{self.name}"
 listen: "{self.host}:{self.port}"
 http: "{HOST}:{self.monitoring_port}"
-ping_interval: "1s"
+ping_interval: "{self.ping_interval}"
 ping_max: 2
 jetstream {{ store_dir: "{self.folder / (self.name + '-store')}", max_memory_store: 64MB, max_file_store: 1GB }}
 {self.cluster}

@@ -220,6 +220,9 @@ TEST_CASE("a node does not serve a namespace that came back with another number 
     wait_until([&] { return sender.ask(key, ask_body(Action::ANSWER, 1)).status == "ok"; });
   CHECK(node.gateway->state().shards_owned == 0);
   CHECK_FALSE(node.gateway->state().leased);
+  CHECK(sender.store_note(7, "note", 5).stored);
+  sender.wait_until_stream_is_empty();
+  CHECK_FALSE(client.store(sender.subjects.durable(probe_name, 7), note_body(5), {}).stored);
   CHECK(second.gateway->state().nodes == std::vector<std::string>{"node2"});
 }
 

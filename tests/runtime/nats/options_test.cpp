@@ -42,7 +42,7 @@ TEST_CASE(
   options.connection.certificate_file = "certificate.pem";
   options.namespace_name = "a.b";
   options.node = std::string(33, 'n').append("\n");
-  options.shards = 4097;
+  options.shards = 1025;
   options.lease = 299ms;
   options.clock_error = -1ms;
   options.replicas = 6;
@@ -55,7 +55,7 @@ TEST_CASE(
         "the node's name is \"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn \"; give 1 to 32 letters, digits, _ and -\n"
         "no server is given; give the URL of one\n"
         "a certificate and its key go together; give both files or neither\n"
-        "the number of shards is 4097; give 0 to 4096\n"
+        "the number of shards is 1025; give 0 to 1024\n"
         "the lease in ms is 299; give 300 to 3600000\n"
         "the clock error in ms is -1; give 1 to 3600000\n"
         "the number of replicas is 6; give 1 to 5\n"
@@ -71,7 +71,7 @@ TEST_CASE("a gateway's limits are inclusive on both ends, and what is left to th
     set(options);
     return refusal_of(options);
   };
-  CHECK(with([](auto& o) { o.shards = 4096, o.lease = 300ms, o.clock_error = 1ms, o.replicas = 1; }).empty());
+  CHECK(with([](auto& o) { o.shards = 1024, o.lease = 300ms, o.clock_error = 1ms, o.replicas = 1; }).empty());
   CHECK(with([](auto& o) {
           o.lease = 1h, o.clock_error = 1h, o.replicas = 5, o.durable_in_flight = 1000;
         }).empty());

@@ -19,7 +19,7 @@ TEST_CASE("a namespace's numbers are written as the page says, and read back") {
   CHECK(read->actors == "my_Counter,my_Sum");
   // In any order, with more that a later Gyre may write.
   const auto other =
-      NamespaceConfig::read("later=1 actors=A clock_error_ms=0 lease_ms=4294967295 shards=4096");
+      NamespaceConfig::read("later=1 actors=A clock_error_ms=0 lease_ms=4294967295 shards=1024");
   REQUIRE(other);
   CHECK(other->shards == NamespaceConfig::max_shards);
   CHECK(other->lease_ms == 4294967295);
@@ -30,7 +30,7 @@ TEST_CASE("a namespace's numbers are written as the page says, and read back") {
 TEST_CASE("what is no namespace's entry is refused") {
   for (const std::string_view text :
        {"", " ", "=", "shards", "shards=", "shards=64", "shards=64 lease_ms=3000",
-        "shards=0 lease_ms=1 clock_error_ms=1", "shards=4097 lease_ms=1 clock_error_ms=1",
+        "shards=0 lease_ms=1 clock_error_ms=1", "shards=1025 lease_ms=1 clock_error_ms=1",
         "shards=-1 lease_ms=1 clock_error_ms=1", "shards=64x lease_ms=1 clock_error_ms=1",
         "shards=64 lease_ms=0 clock_error_ms=1", "shards=64 lease_ms=4294967296 clock_error_ms=1",
         "shards=64 lease_ms=1 clock_error_ms=-1", "xshards=64 lease_ms=1 clock_error_ms=1",
@@ -67,19 +67,23 @@ TEST_CASE("a shard's entry is written as the page says, and read back") {
   CHECK(moving.text() == "node=node1 life=000000000000000f state=moving to=node-2");
   CHECK(ShardEntry{"node1", 1, ShardEntry::State::taken, {}}.text() ==
         "node=node1 life=0000000000000001 state=taken");
-  for (const ShardEntry& entry : {moving, ShardEntry{"n", ~uint64_t(0), ShardEntry::State::serving, {}},
-                                  ShardEntry{"n", 0, ShardEntry::State::taken, {}}}) {
+  const ShardEntry taken_over{"node1", 1, ShardEntry::State::serving, {}, 12};
+  CHECK(taken_over.text() == "node=node1 life=0000000000000001 state=serving group=12");
+  for (const ShardEntry& entry :
+       {moving, taken_over, ShardEntry{"n", ~uint64_t(0), ShardEntry::State::serving, {}},
+        ShardEntry{"n", 0, ShardEntry::State::taken, {}}}) {
     const auto read = ShardEntry::read(entry.text());
     REQUIRE(read);
     CHECK(read->node == entry.node);
     CHECK(read->life == entry.life);
     CHECK(read->state == entry.state);
     CHECK(read->to == entry.to);
+    CHECK(read->group == entry.group);
   }
   for (const std::string_view text :
        {"", "node=a", "node=a life=1", "life=1 state=serving", "node= life=1 state=serving",
         "node=a.b life=1 state=serving", "node=> life=1 state=serving", "node=a life=1 state=serving to=*",
-        "node=a life=1 state=gone", "node=a life=g state=taken",
+        "node=a life=1 state=gone", "node=a life=g state=taken", "node=a life=1 state=taken group=x",
         "node=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa life=1 state=taken"}) {
     INFO(text);
     CHECK_FALSE(ShardEntry::read(text));

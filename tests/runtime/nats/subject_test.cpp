@@ -87,7 +87,9 @@ TEST_CASE("subjects, bucket and stream are named after the namespace") {
   CHECK(subjects.request("my_Counter", 7) == "gyre.shop.my_Counter.7");
   CHECK(subjects.requests_of_shard(63) == "gyre.shop.*.63");
   CHECK(subjects.durable("my_Counter", 7) == "gyre.shop.durable.my_Counter.7");
-  CHECK(subjects.all_durable() == "gyre.shop.durable.>");
+  CHECK(subjects.durable_of_shard(7) == "gyre.shop.durable.*.7");
+  CHECK(Subjects::queue_group(0) == "shard");
+  CHECK(Subjects::queue_group(12) == "shard-12");
   CHECK(subjects.bucket() == "gyre_shop");
   CHECK(subjects.stream() == "gyre_shop_tells");
 }
