@@ -17,7 +17,7 @@ packages=(
   catch2 relacy-dev          # the tests: unit tests; the ring's memory-model tests
   libboost-context-dev       # the tests: a warp's threads as fibers
   python3                    # the tests: reads JSON and counts results
-  clang                      # the tests: it compiles them in the least time
+  clang lld                  # the tests: they compile and link them in the least time
   pkg-config                 # the tests: a program that finds an installed Gyre without CMake
   doxygen                    # the tests: the API reference, which must have no warnings
   python3-numpy python3-pip  # the Python package: its tests; installing it

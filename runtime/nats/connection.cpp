@@ -169,6 +169,14 @@ Subscription Connection::subscribe(const std::string& subject, const std::string
   return subscription;
 }
 
+bool Connection::may_have_subscriber(const std::string& subject, std::chrono::milliseconds timeout) {
+  natsMsg* reply = nullptr;
+  const natsStatus status =
+      natsConnection_Request(&reply, connection_, subject.c_str(), nullptr, 0, timeout.count());
+  const std::unique_ptr<natsMsg, Destroy<natsMsg_Destroy>> owner(reply);
+  return status != NATS_NO_RESPONDERS;
+}
+
 JetStream Connection::jet_stream(std::chrono::milliseconds timeout) {
   jsOptions options;
   jsOptions_Init(&options);

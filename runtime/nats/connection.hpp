@@ -101,6 +101,9 @@ class Connection {
   bool flush(std::chrono::milliseconds timeout) {
     return natsConnection_FlushTimeout(connection_, timeout.count()) == NATS_OK;
   }
+  /// Returns false if nobody has subscribed to the subject, as far as the server knows. Sends an empty
+  /// request there, and waits for a reply at most for `timeout`.
+  bool may_have_subscriber(const std::string& subject, std::chrono::milliseconds timeout);
   /// Calls `handler(closure, message)` for each message of a subject; each message is the handler's to
   /// destroy. Messages of one subscription come in order, by one thread.
   /// @param queue   members of one queue group share the messages; empty: no group

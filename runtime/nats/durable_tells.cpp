@@ -58,8 +58,8 @@ DurableTells::DurableTells(std::shared_ptr<Context> context, std::shared_ptr<Req
   require(make_stream(), fmt::format("creating the stream {}", context_->subjects.stream()));
 }
 
-// What is there stays as it is, but for the subjects: they are another namespace's if the bucket was lost and
-// made again with another number of shards.
+// What is there stays as it is, but for the subjects: they are of another number of shards if the bucket was
+// lost and made again.
 natsStatus DurableTells::make_stream() {
   const std::string name = context_->subjects.stream();
   // One for each shard: the server refuses a tell to any other.
@@ -70,28 +70,28 @@ natsStatus DurableTells::make_stream() {
   for (const std::string& subject : names) subjects.push_back(subject.c_str());
   jsStreamConfig config;
   jsStreamConfig_Init(&config);
-  config.Name = name.c_str();
-  config.Subjects = subjects.data();
-  config.SubjectsLen = int(subjects.size());
-  config.Retention = js_WorkQueuePolicy;
-  config.Replicas = context_->options.replicas;
-  config.Duplicates = window_ns;
-  jsOptions making;
-  jsOptions_Init(&making);
-  making.Wait = making_stream_timeout.count();
-  jsErrCode error = jsErrCode(0);
-  const natsStatus status = js_AddStream(nullptr, jet_stream_.get(), &config, &making, &error);
-  if (status == NATS_OK || error != JSStreamNameExistErr) return status;
   jsStreamInfo* info = nullptr;
   const natsStatus found = js_GetStreamInfo(&info, jet_stream_.get(), name.c_str(), nullptr, nullptr);
   const std::unique_ptr<jsStreamInfo, Destroy<jsStreamInfo_Destroy>> owner(info);
-  if (found != NATS_OK) return found;
-  jsStreamConfig there = *info->Config;
-  if (std::equal(names.begin(), names.end(), there.Subjects, there.Subjects + there.SubjectsLen))
-    return NATS_OK;
-  there.Subjects = subjects.data();
-  there.SubjectsLen = int(subjects.size());
-  return js_UpdateStream(nullptr, jet_stream_.get(), &there, &making, &error);
+  if (found == NATS_OK) {
+    config = *info->Config;
+    if (std::equal(names.begin(), names.end(), config.Subjects, config.Subjects + config.SubjectsLen))
+      return NATS_OK;
+  } else if (found == NATS_NOT_FOUND) {
+    config.Name = name.c_str();
+    config.Retention = js_WorkQueuePolicy;
+    config.Replicas = context_->options.replicas;
+    config.Duplicates = window_ns;
+  } else {
+    return found;
+  }
+  config.Subjects = subjects.data();
+  config.SubjectsLen = int(subjects.size());
+  jsOptions making;
+  jsOptions_Init(&making);
+  making.Wait = making_stream_timeout.count();
+  return found == NATS_OK ? js_UpdateStream(nullptr, jet_stream_.get(), &config, &making, nullptr)
+                          : js_AddStream(nullptr, jet_stream_.get(), &config, &making, nullptr);
 }
 
 DurableTells::~DurableTells() { stop(); }
@@ -418,8 +418,11 @@ bool DurableTells::make_consumer(const Pull& pull, bool renew) {
   if (js_AddConsumer(nullptr, jet_stream_.get(), stream.c_str(), &config, nullptr, &error) == NATS_OK)
     return true;
   if (error == JSStreamNotFoundErr) make_stream();  // servers that have lost their data have lost it
-  return js_GetConsumerInfo(nullptr, jet_stream_.get(), stream.c_str(), name.c_str(), nullptr, nullptr) ==
-         NATS_OK;
+  jsConsumerInfo* info = nullptr;
+  const natsStatus found =
+      js_GetConsumerInfo(&info, jet_stream_.get(), stream.c_str(), name.c_str(), nullptr, nullptr);
+  const std::unique_ptr<jsConsumerInfo, Destroy<jsConsumerInfo_Destroy>> owner(info);
+  return found == NATS_OK;
 }
 
 // A handler may take longer than JetStream waits.

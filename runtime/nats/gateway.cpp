@@ -106,7 +106,11 @@ class Gateway::Node {
       : context_(std::make_shared<detail::Context>(runtime, options)),
         requests_(std::make_shared<detail::Requests>(context_)),
         membership_(context_, requests_,
-                    {[this](detail::Shard& shard) {
+                    {[this] {
+                       if (context_->options.durable_tells)
+                         durable_ = std::make_shared<detail::DurableTells>(context_, requests_);
+                     },
+                     [this](detail::Shard& shard) {
                        if (durable_) durable_->begin_service(shard);
                      },
                      [this](detail::Shard& shard) {
@@ -116,10 +120,7 @@ class Gateway::Node {
         counts_(runtime.add_counts(section_of(free_section(runtime)), [this](std::span<uint64_t> values) {
           read_section(books(), state(), values);
         })) {
-    if (options.durable_tells) {
-      durable_ = std::make_shared<detail::DurableTells>(context_, requests_);
-      durable_->start();
-    }
+    if (durable_) durable_->start();
     membership_.start();
   }
   ~Node() {

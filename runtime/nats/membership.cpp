@@ -20,12 +20,17 @@ constexpr int64_t idle_wait_ns = 20 * ms;
 constexpr int64_t move_wait_ns = 1 * ms;
 // How long a shard that was handed over waits for its new owner to listen, beyond a lease.
 constexpr int64_t listen_timeout_ns = 5000 * ms;
+// How long a shard's owner may take to answer who serves the shard.
+constexpr std::chrono::milliseconds answer_timeout{100};
+// The actor's name in the subject of that request.
+constexpr const char* no_actor = "_";
 
-uint64_t new_life() {
+// Of a life, or of a queue group.
+uint64_t new_id() {
   std::random_device random;
-  uint64_t life = 0;
-  while (life == 0) life = uint64_t(random()) << 32 | random();
-  return life;
+  uint64_t id = 0;
+  while (id == 0) id = uint64_t(random()) << 32 | random();
+  return id;
 }
 
 std::string key_of(uint32_t shard) { return fmt::format("shard.{}", shard); }
@@ -80,7 +85,11 @@ Membership::Membership(std::shared_ptr<Context> context, std::shared_ptr<Request
   open_bucket();
   context_->shards = std::vector<Shard>(config_.shards);
   seats_ = std::vector<Seat>(config_.shards);
-  for (uint32_t n = 0; n < config_.shards; ++n) context_->shards[n].number = n;
+  for (uint32_t n = 0; n < config_.shards; ++n) {
+    context_->shards[n].number = n;
+    seats_[n].seen_ns = lease_clock_ns();
+  }
+  listener_.prepare();
   join();
 }
 
@@ -196,6 +205,8 @@ void Membership::join_again() {
     for (Seat& seat : seats_) {
       seat.entry.reset();
       seat.revision = 0;
+      seat.seen_ns = lease_clock_ns();
+      seat.asked = false;
     }
     watch();
   }
@@ -210,7 +221,7 @@ void Membership::wait_for_namesake(uint64_t revision) {
     namesake_lives_ = namesake_revision_ != 0;
     namesake_revision_ = revision;
     namesake_seen_ns_ = now;
-  } else if (now - namesake_seen_ns_ > (int64_t(config_.lease_ms) + config_.clock_error_ms) * ms) {
+  } else if (now - namesake_seen_ns_ > takeover_wait_ns()) {
     const NodeEntry gone;
     put(key_, gone.text(), revision);
   }
@@ -253,7 +264,7 @@ bool Membership::try_to_begin_life() {
     return false;
   }
   const int64_t begun_ns = lease_clock_ns();
-  const NodeEntry entry{new_life(), NodeEntry::State::serving};
+  const NodeEntry entry{new_id(), NodeEntry::State::serving};
   last_life_ = entry.life;  // also where the answer is lost: the entry is this process's then
   if (!put(key_, entry.text(), revision)) return false;
   own_revision_ = revision;
@@ -373,6 +384,7 @@ void Membership::apply(std::string_view key, std::optional<std::string_view> val
     seats_[shard].entry = value ? ShardEntry::read(*value) : std::nullopt;
     seats_[shard].revision = revision;
     seats_[shard].seen_ns = lease_clock_ns();
+    seats_[shard].asked = false;
   }
 }
 
@@ -420,11 +432,12 @@ void Membership::renew_lease() {
     own_revision_ = kvEntry_Revision(there.get());  // written, and its answer lost: written again now
     tried_ns_ = 0;
   } else {
-    end_life("another node took it for dead");
+    end_life("another node took it for dead", true);
   }
 }
 
-void Membership::end_life(const char* why) {
+// @param is_taken_for_dead  other nodes may have taken its shards already
+void Membership::end_life(const char* why, bool is_taken_for_dead) {
   note(fmt::format("node {} begins a new life: {}", name_, why));
   context_->lease.end();
   context_->counts.add(&GatewayBooks::leases_lost);
@@ -432,18 +445,23 @@ void Membership::end_life(const char* why) {
   std::vector<Subscription> ended;
   for (uint32_t n = 0; n < seats_.size(); ++n) {
     if (seats_[n].subscription) ended.push_back(std::move(seats_[n].subscription));
-    give_up(context_->shards[n], seats_[n]);
+    if (is_taken_for_dead) {
+      lose(context_->shards[n], seats_[n]);
+    } else {
+      give_up(context_->shards[n], seats_[n]);
+    }
   }
   drain(std::move(ended));
   // Soon other nodes may get what a subscription still brings.
-  for (Shard& shard : context_->shards) requests_->drop(shard);
+  for (Shard& shard : context_->shards) requests_->drop(shard, lease_clock_ns());
 }
 
 void Membership::mark_dead_nodes() {
   const int64_t now = lease_clock_ns();
-  const int64_t wait_ns = (int64_t(config_.lease_ms) + config_.clock_error_ms) * ms;
   for (auto& [name, node] : nodes_) {
-    if (name == name_ || node.entry.state == NodeEntry::State::gone || now - node.seen_ns < wait_ns) continue;
+    if (name == name_ || node.entry.state == NodeEntry::State::gone ||
+        now - node.seen_ns < takeover_wait_ns())
+      continue;
     NodeEntry gone = node.entry;
     gone.state = NodeEntry::State::gone;
     if (put("node." + name, gone.text(), node.revision)) {
@@ -478,9 +496,17 @@ bool Membership::is_vacant(const Seat& seat) const {
   if (!seat.entry) return true;
   if (lives(*seat.entry)) return false;
   const auto node = nodes_.find(seat.entry->node);
-  const int64_t wait_ns = (int64_t(config_.lease_ms) + config_.clock_error_ms) * ms;
   return (node != nodes_.end() && node->second.revision > seat.revision) ||
-         lease_clock_ns() - seat.seen_ns > wait_ns;
+         lease_clock_ns() - seat.seen_ns > takeover_wait_ns();
+}
+
+// Returns true if nobody owns a shard that has no entry. The servers may have lost it: its owner serves on
+// until its lease ends.
+bool Membership::is_free(const Shard& shard, Seat& seat) {
+  if (lease_clock_ns() - seat.seen_ns > takeover_wait_ns()) return true;
+  return !std::exchange(seat.asked, true) &&
+         !context_->connection.may_have_subscriber(context_->subjects.request(no_actor, shard.number),
+                                                   answer_timeout);
 }
 
 bool Membership::is_own(const ShardEntry& entry) const {
@@ -514,10 +540,11 @@ void Membership::place(Shard& shard, Seat& seat) {
         if (best != nullptr) begin_to_serve(shard, seat);
         return;
       }
-      if (!is_vacant(seat) || best == nullptr || *best != name_) return;
+      if (best == nullptr || *best != name_) return;
+      if (seat.entry ? !is_vacant(seat) : !is_free(shard, seat)) return;
       // A node that died may still have its subscription in the server, which would give it a part of the
       // requests: it is in another group.
-      if (put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::taken, {}, seat.revision})) {
+      if (put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::taken, {}, new_id()})) {
         begin_to_serve(shard, seat);
       }
       return;
@@ -576,14 +603,7 @@ bool Membership::stop_former_actors(Shard& shard) {
 void Membership::begin_to_serve(Shard& shard, Seat& seat) {
   seat.group = seat.entry->group;
   requests_->hold(shard, seat.group);
-  if (!seat.subscription) {
-    const auto closure =
-        closures_.try_emplace({shard.number, seat.group}, Closure{requests_.get(), &shard, seat.group}).first;
-    seat.subscription =
-        context_->connection.subscribe(context_->subjects.requests_of_shard(shard.number),
-                                       Subjects::queue_group(seat.group), take, &closure->second);
-    seat.dropped = 0;
-  }
+  if (!seat.subscription) subscribe(shard, seat);
   const bool ready = seat.role == Seat::Role::draining || stop_former_actors(shard);
   if (!ready || !context_->connection.flush(request_timeout()) ||
       !put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::serving, {}, seat.group})) {
@@ -594,6 +614,15 @@ void Membership::begin_to_serve(Shard& shard, Seat& seat) {
   context_->counts.add(&GatewayBooks::shards_taken);
   requests_->serve(shard, seat.revision);
   listener_.begin_service(shard);
+}
+
+void Membership::subscribe(Shard& shard, Seat& seat) {
+  const auto closure =
+      closures_.try_emplace({shard.number, seat.group}, Closure{requests_.get(), &shard, seat.group}).first;
+  seat.subscription =
+      context_->connection.subscribe(context_->subjects.requests_of_shard(shard.number),
+                                     Subjects::queue_group(seat.group), take, &closure->second);
+  seat.dropped = 0;
 }
 
 // Without a node to take the shard, requests are no longer taken from the server, and those in flight end.
@@ -648,10 +677,11 @@ void Membership::give_up(Shard& shard, Seat& seat) {
   unsubscribe(seat);
 }
 
-// Another node took the shard over, or may do so, and gets what is sent here too.
+// Another node took the shard over, or may do so, and gets what is sent here too. This thread learns of it
+// within the clock error.
 void Membership::lose(Shard& shard, Seat& seat) {
   end_service(shard, seat);
-  requests_->drop(shard);
+  requests_->drop(shard, lease_clock_ns() - int64_t(config_.clock_error_ms) * ms);
   unsubscribe(seat);
 }
 

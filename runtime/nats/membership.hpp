@@ -32,6 +32,7 @@ class Membership {
  public:
   /// What follows when the node begins or ends to own a shard. Called by the membership's thread.
   struct Listener {
+    std::function<void()> prepare;              ///< before the node joins: context->shards is set
     std::function<void(Shard&)> begin_service;  ///< after the shard serves
     std::function<void(Shard&)> end_service;    ///< before the shard is held or refused
   };
@@ -74,7 +75,8 @@ class Membership {
     };
     std::optional<ShardEntry> entry;
     uint64_t revision = 0;
-    int64_t seen_ns = 0;  // when this revision was seen first
+    int64_t seen_ns = 0;  // when this revision was seen first; without an entry: since when there is none
+    bool asked = false;   // whether somebody serves the shard although it has no entry
     Role role = Role::none;
     int64_t until_ns =
         0;  // of draining and waiting; none: of the requests that a former service has in flight
@@ -97,11 +99,12 @@ class Membership {
   void check_engine();
   bool try_to_begin_life();
   void renew_lease();
-  void end_life(const char* why);
+  void end_life(const char* why, bool is_taken_for_dead = false);
   void mark_dead_nodes();
   void count_dropped();
   bool lives(const ShardEntry& entry) const;
   bool is_vacant(const Seat& seat) const;
+  bool is_free(const Shard& shard, Seat& seat);
   bool is_own(const ShardEntry& entry) const;
   const std::string* best_node(uint32_t shard) const;
   void place(Shard& shard, Seat& seat);
@@ -113,6 +116,7 @@ class Membership {
   void give_up(Shard& shard, Seat& seat);
   void lose(Shard& shard, Seat& seat);
   void end_service(Shard& shard, Seat& seat);
+  void subscribe(Shard& shard, Seat& seat);
   bool stop_former_actors(Shard& shard);
   void unsubscribe(Seat& seat);
   void drain(std::vector<Subscription> ended);
@@ -121,6 +125,10 @@ class Membership {
   void publish_state();
   static void take(natsConnection*, natsSubscription*, natsMsg* message, void* closure);
 
+  // For so long a node may own shards whose last renewal was just seen, or is unknown.
+  int64_t takeover_wait_ns() const {
+    return (int64_t(config_.lease_ms) + config_.clock_error_ms) * 1'000'000;
+  }
   // How long a request to the bucket waits for its answer: several fit into a lease.
   std::chrono::milliseconds request_timeout() const {
     return std::chrono::milliseconds(std::max(config_.lease_ms / 6, 50u));

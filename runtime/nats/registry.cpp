@@ -75,8 +75,8 @@ std::optional<NodeEntry> NodeEntry::read(std::string_view text) {
 }
 
 std::string ShardEntry::text() const {
-  return fmt::format("node={} life={:016x} state={}{}{}{}", node, life, shard_states[size_t(state)],
-                     to.empty() ? "" : " to=", to, group == 0 ? "" : fmt::format(" group={}", group));
+  return fmt::format("node={} life={:016x} state={} group={:016x}{}{}", node, life,
+                     shard_states[size_t(state)], group, to.empty() ? "" : " to=", to);
 }
 
 std::optional<ShardEntry> ShardEntry::read(std::string_view text) {
@@ -89,7 +89,7 @@ std::optional<ShardEntry> ShardEntry::read(std::string_view text) {
     return std::nullopt;
   }
   const std::string_view group = value_of(text, "group");
-  if (!group.empty() && !read_number(group, entry.group)) return std::nullopt;
+  if (!group.empty() && !read_number(group, entry.group, 16)) return std::nullopt;
   return entry;
 }
 

@@ -48,7 +48,7 @@ struct ShardEntry {
   uint64_t life = 0;  ///< of the owner
   State state = State::taken;
   std::string to;      ///< moving: the next owner
-  uint64_t group = 0;  ///< of the owner's subscription: Subjects::queue_group()
+  uint64_t group = 0;  ///< of the owner's subscription, Subjects::queue_group(): new with each takeover
 
   std::string text() const;
   static std::optional<ShardEntry> read(std::string_view text);

@@ -373,12 +373,18 @@ void Requests::refuse(Shard& shard) {
   for (const HeldRequest& held : end_service(shard)) refuse_no_such_node(held.message.get());
 }
 
-void Requests::drop(Shard& shard) {
+void Requests::drop(Shard& shard, int64_t since_ns) {
   {
     const std::lock_guard lock(shard.mutex);
     shard.group.reset();
   }
-  for (const HeldRequest& held : end_service(shard)) count_dropped(held.message.get());
+  for (const HeldRequest& held : end_service(shard)) {
+    if (held.since_ns < since_ns) {
+      refuse_no_such_node(held.message.get());
+    } else {
+      count_dropped(held.message.get());
+    }
+  }
 }
 
 // Returns the messages that the shard holds.

@@ -59,7 +59,7 @@ struct Shard {
   uint32_t number = 0;
   std::mutex mutex;  // of the next five
   State state = State::away;
-  /// The queue group, Subjects::queue_group(), whose requests no other node gets. Empty: there is none.
+  /// The queue group, as ShardEntry has it, whose requests no other node gets. Empty: there is none.
   std::optional<uint64_t> group;
   uint64_t revision = 0;          // of the entry by which the node owns the shard
   std::vector<HeldRequest> held;  // in their order
@@ -115,8 +115,10 @@ class Requests : public std::enable_shared_from_this<Requests> {
   void forward(Shard& shard);
   /// Answers the held messages with no_such_node, and later ones.
   void refuse(Shard& shard);
-  /// Drops the held messages, and later ones: another node may have got them too.
-  void drop(Shard& shard);
+  /// Drops the held messages that came since `since_ns`, and later ones: another node may have got them too.
+  /// Answers older ones with no_such_node.
+  /// @param since_ns  by lease_clock_ns()
+  void drop(Shard& shard, int64_t since_ns);
 
   /// Notes that an actor is given a request, so that it is stopped before the node owns its shard again.
   void note_actor(Shard& shard, const ParsedRequest& request);

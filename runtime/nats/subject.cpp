@@ -1,5 +1,7 @@
 #include <gyre/runtime/nats/subject.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace gyre::nats {
@@ -29,6 +31,8 @@ bool is_name(std::string_view name) {
     return is_letter_or_digit(c) || c == '_' || c == '-';
   });
 }
+
+std::string Subjects::queue_group(uint64_t group) { return fmt::format("{:016x}", group); }
 
 std::string_view Subjects::actor_in(std::string_view subject) const {
   if (!subject.starts_with(prefix_)) return {};

@@ -64,13 +64,8 @@ class Subjects {
   }
   /// Returns the subject of durable tells to all actor types in one shard.
   std::string durable_of_shard(uint32_t shard) const { return durable("*", shard); }
-  /// Returns the queue group by which a shard's owner subscribes.
-  /// @param group  0, until the shard is first taken over from a life that has ended; then the revision of
-  /// the
-  ///               entry that named that life
-  static std::string queue_group(uint64_t group) {
-    return group == 0 ? "shard" : "shard-" + std::to_string(group);
-  }
+  /// Returns the queue group, ShardEntry::group, by which a shard's owner subscribes.
+  static std::string queue_group(uint64_t group);
   /// Returns the actor's name in a subject of request() or durable(); empty if the subject is no such one.
   std::string_view actor_in(std::string_view subject) const;
 

@@ -39,6 +39,9 @@ class Moves(unittest.TestCase):
         processes.wait_for(lambda: self.owned(connection) == wanted, f"{names} having their shards")
         return {name: wanted.count(name) for name in names}
 
+    def prefers_node2(self, shard):
+        return evidence.preference("node2", shard) > evidence.preference("node1", shard)
+
     def test_no_ask_is_lost_while_a_node_joins_and_another_leaves(self):
         server = processes.Server().start()
         with tempfile.TemporaryDirectory(prefix="gyre-moves-") as name, server.connect() as connection:
@@ -88,7 +91,7 @@ class Moves(unittest.TestCase):
             nodes = [Node(server, folder, f"node{i}") for i in (1, 2)]
             nodes[0].start()
             self.wait_for_shares(connection, "node1")
-            shard = next(s for s in range(SHARDS) if evidence.preference("node2", s) > evidence.preference("node1", s))
+            shard = next(s for s in range(SHARDS) if self.prefers_node2(s))
             key = next(k for k in range(10_000) if client.shard_of(k, SHARDS) == shard)
 
             def send(number, sleep_us, timeout_us, reply):
@@ -156,6 +159,35 @@ class Moves(unittest.TestCase):
             for summary in (node.summary() for node in nodes):
                 self.assertTrue(summary["balanced"], summary)
             self.assertGreater(nodes[1].summary()["gateway"]["asks_lost"], 0)
+
+    def test_what_a_shard_holds_is_answered_if_its_next_owner_dies_before_it_serves(self):
+        server = processes.Server().start()
+        with tempfile.TemporaryDirectory(prefix="gyre-moves-") as name, server.connect() as connection:
+            node = Node(server, pathlib.Path(name), "node1", "--lease", "1000", "--clock-error", "200").start()
+            number = next(n for n in range(10_000) if self.prefers_node2(client.shard_of(n, SHARDS)))
+            shard = client.shard_of(number, SHARDS)
+            connection.put("gyre_test", "node.node2", "life=000000000000000b state=serving")
+            handed = lambda: processes.owners(connection, "test")[shard]["node"] == "node2"  # noqa: E731
+            processes.wait_for(handed, "the shard being handed over to a node that is none")
+            headers = {"Gyre-Type": client.TYPE, "Gyre-Key": str(number)}
+            ask = (f"gyre.test.{client.ACTOR}.{shard}", client.act(number, 0, False), headers)
+            self.assertEqual(connection.request(*ask, timeout=30).headers["Gyre-Status"], ["no_such_node"])
+            self.wait_for_shares(connection, "node1")
+            self.assertEqual(connection.request(*ask, timeout=30).headers["Gyre-Status"], ["ok"])
+            self.assertEqual(node.stop(), 0, node.output())
+            self.assertTrue(node.summary()["balanced"], node.summary())
+
+    def test_a_node_that_cannot_store_tells_does_not_join(self):
+        server = processes.Server(
+            config="accounts { A { jetstream: { max_streams: 1 }, users: [{ user: a, password: b }] } }", user="a:b"
+        ).start()
+        with tempfile.TemporaryDirectory(prefix="gyre-moves-") as name, server.connect() as connection:
+            node = Node(server, pathlib.Path(name), "node1")
+            node.spawn()
+            self.assertEqual(node.process.wait(60), 1, node.output())
+            self.assertIn("creating the stream gyre_test_tells", node.output())
+            self.assertEqual(connection.get("gyre_test", "node.node1"), (None, 0))
+            self.assertNotEqual(connection.get("gyre_test", "config"), (None, 0))
 
     def test_the_server_refuses_durable_tells_to_shards_that_are_none(self):
         server = processes.Server().start()

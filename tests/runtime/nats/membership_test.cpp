@@ -203,6 +203,35 @@ TEST_CASE("a node makes its namespace again if the servers have lost it, with th
   }
 }
 
+TEST_CASE("no request has two owners after the servers have lost the entries of a node that serves") {
+  if (!has_server()) return;
+  const std::string url = shared_server().url();
+  auto options = with_short_lease(options_for(url, "owned_once"));
+  options.lease = 4000ms;
+  Node first(options);
+  std::this_thread::sleep_for(options.lease / 6);  // so long after the first lease the second one ends
+  Node second(options_for(url, "owned_once", "node2"));
+  const auto shards_owned = [&] {
+    return first.gateway->state().shards_owned + second.gateway->state().shards_owned;
+  };
+  wait_until([&] { return shards_owned() == 8; });
+  Sender sender(url, "owned_once", 8);
+  uint64_t answered = 0;
+  const auto ask_each = [&] {
+    for (uint64_t key = 0; key < 20; ++key)
+      answered += sender.ask(key, ask_body(Action::ANSWER, 1)).status == "ok";
+  };
+  REQUIRE(sender.client.delete_stream("KV_gyre_owned_once"));
+  // The node whose lease ends first makes the bucket again.
+  wait_until([&] {
+    ask_each();
+    return first.gateway->books().leases_lost != 0 && second.gateway->books().leases_lost != 0 &&
+           shards_owned() == 8;
+  });
+  ask_each();
+  CHECK(first.gateway->books().asks_answered + second.gateway->books().asks_answered == answered);
+}
+
 TEST_CASE("a node does not serve a namespace that came back with another number of shards") {
   if (!has_server()) return;
   const std::string url = shared_server().url();

@@ -63,14 +63,12 @@ TEST_CASE("a node's entry is written as the page says, and read back") {
 }
 
 TEST_CASE("a shard's entry is written as the page says, and read back") {
-  const ShardEntry moving{"node1", 0xf, ShardEntry::State::moving, "node-2"};
-  CHECK(moving.text() == "node=node1 life=000000000000000f state=moving to=node-2");
-  CHECK(ShardEntry{"node1", 1, ShardEntry::State::taken, {}}.text() ==
-        "node=node1 life=0000000000000001 state=taken");
-  const ShardEntry taken_over{"node1", 1, ShardEntry::State::serving, {}, 12};
-  CHECK(taken_over.text() == "node=node1 life=0000000000000001 state=serving group=12");
+  const ShardEntry moving{"node1", 0xf, ShardEntry::State::moving, "node-2", 0xab};
+  CHECK(moving.text() == "node=node1 life=000000000000000f state=moving group=00000000000000ab to=node-2");
+  const ShardEntry taken{"node1", 1, ShardEntry::State::taken, {}, ~uint64_t(0)};
+  CHECK(taken.text() == "node=node1 life=0000000000000001 state=taken group=ffffffffffffffff");
   for (const ShardEntry& entry :
-       {moving, taken_over, ShardEntry{"n", ~uint64_t(0), ShardEntry::State::serving, {}},
+       {moving, taken, ShardEntry{"n", ~uint64_t(0), ShardEntry::State::serving, {}, 1},
         ShardEntry{"n", 0, ShardEntry::State::taken, {}}}) {
     const auto read = ShardEntry::read(entry.text());
     REQUIRE(read);

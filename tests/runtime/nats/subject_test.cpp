@@ -88,8 +88,7 @@ TEST_CASE("subjects, bucket and stream are named after the namespace") {
   CHECK(subjects.requests_of_shard(63) == "gyre.shop.*.63");
   CHECK(subjects.durable("my_Counter", 7) == "gyre.shop.durable.my_Counter.7");
   CHECK(subjects.durable_of_shard(7) == "gyre.shop.durable.*.7");
-  CHECK(Subjects::queue_group(0) == "shard");
-  CHECK(Subjects::queue_group(12) == "shard-12");
+  CHECK(Subjects::queue_group(0x12) == "0000000000000012");
   CHECK(subjects.bucket() == "gyre_shop");
   CHECK(subjects.stream() == "gyre_shop_tells");
 }
