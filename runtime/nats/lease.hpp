@@ -22,9 +22,10 @@ class Lease {
   bool valid() const { return lease_clock_ns() < end_ns_.load(std::memory_order_acquire); }
   /// Returns true while no other node can have taken this node's shards over, also after the lease has ended.
   bool is_last() const { return lease_clock_ns() < last_until_ns_.load(std::memory_order_relaxed); }
-  /// @param from_ns  by lease_clock_ns(): before the renewal was sent
-  void renew(int64_t from_ns, int64_t lease_ns) {
-    last_until_ns_.store(from_ns + lease_ns, std::memory_order_relaxed);
+  /// @param from_ns         by lease_clock_ns(): before the renewal was sent
+  /// @param clock_error_ns  other nodes wait so long after the lease
+  void renew(int64_t from_ns, int64_t lease_ns, int64_t clock_error_ns) {
+    last_until_ns_.store(from_ns + lease_ns + clock_error_ns / 2, std::memory_order_relaxed);
     // Release, paired with the load: who finds the lease valid sees what was done before it was renewed.
     end_ns_.store(from_ns + lease_ns * 9 / 10, std::memory_order_release);
   }

@@ -272,7 +272,7 @@ bool Membership::try_to_begin_life() {
   nodes_[name_] = {entry, revision, begun_ns};
   renewed_ns_ = own_seen_ns_ = begun_ns;
   context_->lease.set_life(entry.life);
-  context_->lease.renew(begun_ns, int64_t(config_.lease_ms) * ms);
+  context_->lease.renew(begun_ns, int64_t(config_.lease_ms) * ms, int64_t(config_.clock_error_ms) * ms);
   note(fmt::format("node {} joins the namespace {} on {}", name_, context_->subjects.name(),
                    context_->connection.server()));
   return true;
@@ -420,7 +420,7 @@ void Membership::renew_lease() {
     own_revision_ = revision;
     nodes_[name_] = {entry, revision, now};
     renewed_ns_ = now;
-    context_->lease.renew(now, lease_ns);
+    context_->lease.renew(now, lease_ns, int64_t(config_.clock_error_ms) * ms);
     return;
   }
   tried_ns_ = now;

@@ -122,10 +122,11 @@ class NatsClient {
   NatsClient& operator=(const NatsClient&) = delete;
 
   /// Waits for the reply.
-  NatsReply ask(const std::string& subject, const std::string& body, const Headers& headers) {
+  NatsReply ask(const std::string& subject, const std::string& body, const Headers& headers,
+                std::chrono::milliseconds timeout = std::chrono::minutes(1)) {
     const Owned message = make(subject, "", body, headers);
     natsMsg* reply = nullptr;
-    const natsStatus status = natsConnection_RequestMsg(&reply, connection_, message.get(), 60'000);
+    const natsStatus status = natsConnection_RequestMsg(&reply, connection_, message.get(), timeout.count());
     if (status == NATS_NO_RESPONDERS) return {"no_responders", {}, {}, {}};
     if (status != NATS_OK) return {natsStatus_GetText(status), {}, {}, {}};
     return read(Owned(reply));

@@ -194,8 +194,7 @@ TEST_CASE("a node makes its namespace again if the servers have lost it, with th
     wait_until([&] { return second.gateway->books().leases_lost == losses; });
     if (losses == 1) REQUIRE(first->gateway->leave());
     first.reset();
-    for (uint64_t key = 0; key < 20; ++key)
-      wait_until([&] { return sender.ask(key, ask_body(Action::ANSWER, 1)).status == "ok"; });
+    for (uint64_t key = 0; key < 20; ++key) wait_until([&] { return sender.is_served(key); });
     CHECK(sender.client.entry("gyre_lost", "config") == config);
     wait_until([&] { return sender.store_note(7, "note-" + std::to_string(losses), 5).stored; });
     sender.wait_until_stream_is_empty();
@@ -218,8 +217,7 @@ TEST_CASE("no request has two owners after the servers have lost the entries of 
   Sender sender(url, "owned_once", 8);
   uint64_t answered = 0;
   const auto ask_each = [&] {
-    for (uint64_t key = 0; key < 20; ++key)
-      answered += sender.ask(key, ask_body(Action::ANSWER, 1)).status == "ok";
+    for (uint64_t key = 0; key < 20; ++key) answered += sender.is_served(key);
   };
   REQUIRE(sender.client.delete_stream("KV_gyre_owned_once"));
   // The node whose lease ends first makes the bucket again.
@@ -245,8 +243,7 @@ TEST_CASE("a node does not serve a namespace that came back with another number 
   second.wait_for_all_shards();
   wait_until([&] { return node.gateway->books().leases_lost == 1; });
   Sender sender(url, "renumbered", 4);
-  for (uint64_t key = 0; key < 20; ++key)
-    wait_until([&] { return sender.ask(key, ask_body(Action::ANSWER, 1)).status == "ok"; });
+  for (uint64_t key = 0; key < 20; ++key) wait_until([&] { return sender.is_served(key); });
   CHECK(node.gateway->state().shards_owned == 0);
   CHECK_FALSE(node.gateway->state().leased);
   CHECK(sender.store_note(7, "note", 5).stored);
@@ -317,7 +314,7 @@ TEST_CASE("entries of the bucket that are none, or another's, do no harm") {
   Sender sender(url, "entries", 8);
   uint64_t key = 0;
   while (nats::shard_of(probe_name, key, 8) != 3) ++key;
-  wait_until([&] { return sender.ask(key, ask_body(Action::ANSWER, 1)).status == "ok"; });
+  wait_until([&] { return sender.is_served(key); });
   node.wait_for_shards(8);
   CHECK(node.gateway->books().leases_lost == 0);
 }

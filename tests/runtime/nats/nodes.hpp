@@ -144,6 +144,10 @@ struct Sender {
   NatsReply ask(uint64_t key, const std::string& body, const Headers& more = {}) {
     return client.ask(subject(key), body, headers(ask_type, key, more));
   }
+  /// Returns true if the ask is answered well. While nodes lose and take shards it may get no reply.
+  bool is_served(uint64_t key) {
+    return client.ask(subject(key), ask_body(Action::ANSWER, 1), headers(ask_type, key), 2s).status == "ok";
+  }
   bool tell(uint64_t key, uint64_t value) {
     return client.tell(subject(key), note_body(value), headers(note_type, key));
   }
