@@ -33,7 +33,7 @@ FILES = ("rtt-bar", "rtt-pinned", "rtt-alternatives", "rtt-cpu", "throughput-bar
 COMPARED = ("mailbox", "actors", "actors-pair")
 # Those that may be missing: the tables lack their lines then. All are of one commit. The first is of a machine that has
 # two processors, without a GPU: tools/measure.sh does not make it, and does not delete it.
-OPTIONAL_FILES = ("nats-two-processors", "nats-two-cpus", "nats-cpu", "nats-cuda")
+OPTIONAL_FILES = ("nats-two-processors", "nats-two-cpus", "nats-cpu", "nats-cpu-spin", "nats-cuda")
 # No figures of the files of FILES stand beside those of one of these, which may be of another commit.
 FILES_OF_OTHER_COMMITS = (*COMPARED, "savina", "savina-larger", "counters", *OPTIONAL_FILES)
 PAGES_WITHOUT_OTHER_FIGURES = ("README.md", "docs/performance.md")
@@ -299,7 +299,8 @@ def frames(results):
 
 
 NATS_RUNS = {"nats-two-processors": "CPU engine, {cpus} processors", "nats-two-cpus": "CPU engine, 2 of {cpus} processors",
-             "nats-cpu": "CPU engine, {cpus} processors", "nats-cuda": "CUDA engine, {cpus} processors"}
+             "nats-cpu": "CPU engine, {cpus} processors", "nats-cpu-spin": "CPU engine, `--wait spin`, {cpus} processors",
+             "nats-cuda": "CUDA engine, {cpus} processors"}
 
 
 def nats_runs(results):

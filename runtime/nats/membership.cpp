@@ -509,6 +509,12 @@ bool Membership::is_free(const Shard& shard, Seat& seat) {
                                                    answer_timeout);
 }
 
+// Returns a number that is larger for a later revision, also if the servers lost the bucket meanwhile: a
+// bucket has fewer than 2^32 updates a second.
+uint64_t Membership::lease_number(uint64_t revision) const {
+  return (uint64_t(std::max<int64_t>(bucket_made_ns_, 0) / (1000 * ms)) << 32) + revision;
+}
+
 bool Membership::is_own(const ShardEntry& entry) const {
   return entry.node == name_ && entry.life == context_->lease.life();
 }
@@ -612,7 +618,7 @@ void Membership::begin_to_serve(Shard& shard, Seat& seat) {
   }
   seat.role = Seat::Role::serving;
   context_->counts.add(&GatewayBooks::shards_taken);
-  requests_->serve(shard, seat.revision);
+  requests_->serve(shard, lease_number(seat.revision));
   listener_.begin_service(shard);
 }
 

@@ -105,6 +105,7 @@ class Membership {
   bool lives(const ShardEntry& entry) const;
   bool is_vacant(const Seat& seat) const;
   bool is_free(const Shard& shard, Seat& seat);
+  uint64_t lease_number(uint64_t revision) const;
   bool is_own(const ShardEntry& entry) const;
   const std::string* best_node(uint32_t shard) const;
   void place(Shard& shard, Seat& seat);

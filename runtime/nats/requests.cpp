@@ -37,9 +37,9 @@ HeaderTexts texts_of(natsMsg* message, const char*& repeated) {
 }
 
 // Publishes a reply. Returns as Connection::publish().
-// @param revision  the lease's; 0: the node owns no lease of the shard
+// @param lease_number  Gyre-Lease; 0: the node does not own the shard
 natsStatus publish_reply(Connection& connection, const char* subject, std::string_view id,
-                         std::string_view trace, uint64_t revision, std::string_view status,
+                         std::string_view trace, uint64_t lease_number, std::string_view status,
                          std::string_view reason, std::span<const std::byte> body) {
   natsMsg* made = nullptr;
   if (natsMsg_Create(&made, subject, nullptr, reinterpret_cast<const char*>(body.data()), int(body.size())) !=
@@ -52,7 +52,7 @@ natsStatus publish_reply(Connection& connection, const char* subject, std::strin
   if (!id.empty()) set_header(made, header::id, id);
   if (!trace.empty()) set_header(made, header::trace, trace);
   // Without a lease, so that a client takes it whatever lease it has seen.
-  if (revision != 0) set_header(made, header::lease, std::to_string(revision));
+  if (lease_number != 0) set_header(made, header::lease, std::to_string(lease_number));
   return connection.publish(made);
 }
 
@@ -146,7 +146,7 @@ ParsedRequest parse_request(const Context& context, const Shard& shard, natsMsg*
 struct Requests::Ask {
   std::shared_ptr<Requests> requests;
   Shard& shard;
-  uint64_t revision;
+  uint64_t lease_number;
   std::string reply, id, trace;
 };
 
@@ -157,7 +157,7 @@ void Requests::take(Shard& shard, uint64_t group, Message message) {
     context_->counts.add(&GatewayBooks::asks_refused);
     return;
   }
-  uint64_t revision = 0;
+  uint64_t lease_number = 0;
   bool alone = false;  // no other node got the message
   {
     const std::lock_guard lock(shard.mutex);
@@ -167,12 +167,12 @@ void Requests::take(Shard& shard, uint64_t group, Message message) {
       return;
     }
     if (alone && shard.state == Shard::State::serving && context_->lease.valid()) {
-      revision = shard.revision;
+      lease_number = shard.lease_number;
       shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
     }
   }
-  if (revision != 0) {
-    handle(shard, message.get(), revision, 0);
+  if (lease_number != 0) {
+    handle(shard, message.get(), lease_number, 0);
   } else if (alone) {
     refuse_no_such_node(message.get());
   } else {
@@ -181,31 +181,31 @@ void Requests::take(Shard& shard, uint64_t group, Message message) {
 }
 
 // The request is counted in shard.in_flight; the count is given back once it has its outcome.
-void Requests::handle(Shard& shard, natsMsg* message, uint64_t revision, int64_t held_ns) {
+void Requests::handle(Shard& shard, natsMsg* message, uint64_t lease_number, int64_t held_ns) {
   ParsedRequest request = parse_request(*context_, shard, message);
   const char* const reply = reply_subject_of(message);
   const bool in_time = spend(request.headers.timeout_us, held_ns);
   const bool to_actor = request.status.empty() && in_time;
   if (to_actor) note_actor(shard, request);
   if (to_actor && reply != nullptr) {
-    ask(shard, request, reply, revision);
+    ask(shard, request, reply, lease_number);
     return;
   }
   if (to_actor) {
     tell(request);
   } else if (request.status.empty()) {
-    refuse_expired(message, request.headers, revision, held_ns);
+    refuse_expired(message, request.headers, lease_number, held_ns);
   } else {
-    refuse_message(message, request.headers, revision, request.status, request.reason);
+    refuse_message(message, request.headers, lease_number, request.status, request.reason);
   }
   shard.in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the load of who waits for 0
 }
 
-void Requests::ask(Shard& shard, const ParsedRequest& request, const char* reply, uint64_t revision) {
+void Requests::ask(Shard& shard, const ParsedRequest& request, const char* reply, uint64_t lease_number) {
   AskOptions options;
   if (request.headers.timeout_us != 0)
     options.timeout = std::chrono::microseconds(request.headers.timeout_us);
-  auto ask = std::make_unique<Ask>(Ask{shared_from_this(), shard, revision, reply,
+  auto ask = std::make_unique<Ask>(Ask{shared_from_this(), shard, lease_number, reply,
                                        std::string(request.headers.id), std::string(request.headers.trace)});
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   auto sent = context_->client.send_ask_by_number(request.numbers, request.headers.key, request.body, options,
@@ -279,7 +279,7 @@ void Requests::conclude(const Ask& ask, const Failure& failure, uint64_t Gateway
 natsStatus Requests::publish(const Ask& ask, std::string_view status, std::string_view reason,
                              std::span<const std::byte> body) {
   if (!context_->lease.valid()) return NATS_ILLEGAL_STATE;
-  return publish_reply(context_->connection, ask.reply.c_str(), ask.id, ask.trace, ask.revision, status,
+  return publish_reply(context_->connection, ask.reply.c_str(), ask.id, ask.trace, ask.lease_number, status,
                        reason, body);
 }
 
@@ -289,7 +289,7 @@ void Requests::end(const Ask& ask, natsStatus sent, uint64_t GatewayBooks::*coun
   ask.shard.in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the load of who waits for 0
 }
 
-void Requests::refuse_message(natsMsg* message, const RequestHeaders& headers, uint64_t revision,
+void Requests::refuse_message(natsMsg* message, const RequestHeaders& headers, uint64_t lease_number,
                               std::string_view status, std::string_view reason,
                               uint64_t GatewayBooks::*count) {
   const char* const reply = reply_subject_of(message);
@@ -297,14 +297,14 @@ void Requests::refuse_message(natsMsg* message, const RequestHeaders& headers, u
     context_->counts.add(&GatewayBooks::tells_refused);
     return;
   }
-  const bool sent = publish_reply(context_->connection, reply, headers.id, headers.trace, revision, status,
-                                  reason, {}) == NATS_OK;
+  const bool sent = publish_reply(context_->connection, reply, headers.id, headers.trace, lease_number,
+                                  status, reason, {}) == NATS_OK;
   context_->counts.add(sent ? count : &GatewayBooks::asks_lost);
 }
 
-void Requests::refuse_expired(natsMsg* message, const RequestHeaders& headers, uint64_t revision,
+void Requests::refuse_expired(natsMsg* message, const RequestHeaders& headers, uint64_t lease_number,
                               int64_t held_ns) {
-  refuse_message(message, headers, revision, gyre::name(Status::expired),
+  refuse_message(message, headers, lease_number, gyre::name(Status::expired),
                  fmt::format("its shard moved, and it waited {} ms; allow longer", held_ns / 1'000'000),
                  &GatewayBooks::asks_expired);
 }
@@ -321,12 +321,12 @@ void Requests::count_dropped(natsMsg* message) {
                                                             : &GatewayBooks::tells_refused);
 }
 
-void Requests::serve(Shard& shard, uint64_t revision) {
+void Requests::serve(Shard& shard, uint64_t lease_number) {
   std::vector<HeldRequest> held;
   for (;;) {
     {
       const std::lock_guard lock(shard.mutex);
-      shard.revision = revision;
+      shard.lease_number = lease_number;
       held = std::exchange(shard.held, {});
       if (held.empty()) {
         shard.state = Shard::State::serving;
@@ -335,7 +335,7 @@ void Requests::serve(Shard& shard, uint64_t revision) {
       shard.in_flight.fetch_add(uint32_t(held.size()), std::memory_order_relaxed);
     }
     for (const auto& [message, since_ns] : held)
-      handle(shard, message.get(), revision, lease_clock_ns() - since_ns);
+      handle(shard, message.get(), lease_number, lease_clock_ns() - since_ns);
   }
 }
 

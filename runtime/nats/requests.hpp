@@ -61,7 +61,7 @@ struct Shard {
   State state = State::away;
   /// The queue group, as ShardEntry has it, whose requests no other node gets. Empty: there is none.
   std::optional<uint64_t> group;
-  uint64_t revision = 0;          // of the entry by which the node owns the shard
+  uint64_t lease_number = 0;      // Gyre-Lease of replies
   std::vector<HeldRequest> held;  // in their order
   /// Actors with a state that were given requests since the node began to own the shard: type and key.
   std::set<std::pair<uint16_t, uint64_t>> actors;
@@ -107,7 +107,7 @@ class Requests : public std::enable_shared_from_this<Requests> {
   /// own the shard, answers with no_such_node, or not at all if another node may have got the message too.
   void take(Shard& shard, uint64_t group, Message message);
   /// Handles the held messages and lets later ones pass: the shard is the node's.
-  void serve(Shard& shard, uint64_t revision);
+  void serve(Shard& shard, uint64_t lease_number);
   /// Lets later messages of the queue group wait.
   void hold(Shard& shard, uint64_t group);
   /// Publishes the held messages again, for the shard's new owner, which has subscribed; answers later ones
@@ -136,8 +136,8 @@ class Requests : public std::enable_shared_from_this<Requests> {
   // A shard holds at most so many messages; others are refused, so that memory is bounded.
   static constexpr size_t most_held = 65536;
 
-  void handle(Shard& shard, natsMsg* message, uint64_t revision, int64_t held_ns);
-  void ask(Shard& shard, const ParsedRequest& request, const char* reply, uint64_t revision);
+  void handle(Shard& shard, natsMsg* message, uint64_t lease_number, int64_t held_ns);
+  void ask(Shard& shard, const ParsedRequest& request, const char* reply, uint64_t lease_number);
   void tell(const ParsedRequest& request);
   // Answer an ask and count its outcome as `count`, or as lost.
   void conclude(const Ask& ask, const Result<Reply<capnp::AnyPointer>>& outcome);
@@ -146,10 +146,11 @@ class Requests : public std::enable_shared_from_this<Requests> {
                      std::span<const std::byte> body);
   void end(const Ask& ask, natsStatus sent, uint64_t GatewayBooks::*count);
   // Counts an ask as `count`, or as lost.
-  void refuse_message(natsMsg* message, const RequestHeaders& headers, uint64_t revision,
+  void refuse_message(natsMsg* message, const RequestHeaders& headers, uint64_t lease_number,
                       std::string_view status, std::string_view reason,
                       uint64_t GatewayBooks::*count = &GatewayBooks::asks_refused);
-  void refuse_expired(natsMsg* message, const RequestHeaders& headers, uint64_t revision, int64_t held_ns);
+  void refuse_expired(natsMsg* message, const RequestHeaders& headers, uint64_t lease_number,
+                      int64_t held_ns);
   void refuse_no_such_node(natsMsg* message);
   void count_dropped(natsMsg* message);
   static std::vector<HeldRequest> end_service(Shard& shard);

@@ -93,7 +93,7 @@ change savina 'machine["commit"] = "ba9876543210"'
 rm "$results/nats-two-processors.json"
 figures 0 '' --write
 if grep -q '^| CPU engine, 2 processors |' "$folder/tree/docs/performance.md"; then echo 'a missing file has its line'; exit 1; fi
-for file in nats-two-cpus nats-cpu nats-cuda; do change "$file" 'machine["commit"] = "ba9876543210"'; done
+for file in nats-two-cpus nats-cpu nats-cpu-spin nats-cuda; do change "$file" 'machine["commit"] = "ba9876543210"'; done
 figures 0 '' --write
 change nats-cpu 'machine["commit"] = "ab9876543210"'
 figures 1 'nats-cpu.json: ab9876543210' --write

@@ -21,9 +21,9 @@ GONE = range(1, 9)
 NEW = range(9, 12)
 
 
-def publish(connection, number, shard=0):
+def publish(connection, number):
     connection.publish_to_stream(
-        f"gyre.test.durable.{client.ACTOR}.{shard}", client.act(number, 0, False),
+        f"gyre.test.durable.{client.ACTOR}.0", client.act(number, 0, False),
         {"Gyre-Type": client.TYPE, "Gyre-Key": "1", "Gyre-Id": f"{number:x}"},
     )
 
@@ -61,8 +61,11 @@ class OldConsumer(unittest.TestCase):
         with self.server.connect() as connection:
             processes.wait_for(lambda: connection.jet_stream(f"CONSUMER.NAMES.{STREAM}")["consumers"], "a consumer")
             self.assertEqual(self.node.stop(), 0, self.node.output())
-            # Of a shard that nobody has: a consumer forgets what is older than all of its stream.
-            publish(connection, 0, shard=1)
+            # To nobody: a consumer forgets what is older than all of its stream.
+            config = connection.jet_stream(f"STREAM.INFO.{STREAM}")["config"]
+            config["subjects"].append("gyre.test.nobody")
+            connection.jet_stream(f"STREAM.UPDATE.{STREAM}", config)
+            connection.publish_to_stream("gyre.test.nobody")
             for number in GONE:
                 publish(connection, number)
             deliveries = self.deliver(connection, len(GONE))

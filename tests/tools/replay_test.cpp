@@ -2,7 +2,9 @@
 #include <gyre/runtime/builtin_actors.hpp>
 #include <gyre/runtime/log.hpp>
 #include <gyre/runtime/recording/recorder.hpp>
+#include <gyre_alarm_actors_sources.hpp>
 #include <gyre_test_actors_sources.hpp>
+#include <support/actors/alarm.official.hpp>
 #include <support/actors/probe.official.hpp>
 
 #include <algorithm>
@@ -16,6 +18,7 @@
 
 #include "recording.hpp"
 #include "replaying.hpp"
+#include "support/actors/alarm.hpp"
 #include "support/actors/probe.hpp"
 #include "support/catch.hpp"
 #include "support/counters.hpp"
@@ -184,6 +187,28 @@ TEST_CASE("what several threads sent to actors with state is replayed in the ord
     CHECK(replay.same == 4 * (200 + 4 * 5));
     CHECK(replay.different() == 0);
   }
+}
+
+TEST_CASE("asks that timers answer are replayed at the timers' virtual time") {
+  const Files files;
+  const auto alarms = [] { return ActorSet::of<gyre_alarm::Alarm>(gyre_alarm_actors::sources); };
+  {
+    Runtime runtime = Runtime::launch(alarms(), recording_to(files.file, 2));
+    Client client = runtime.client();
+    for (uint64_t round = 1; round <= 3; ++round) {
+      std::vector<Future<Reply<gyre_alarm::Woken>>> asks;
+      for (uint64_t key = 0; key < 8; ++key) {
+        asks.push_back(client.ask<gyre_alarm::Wake>(
+            Address<gyre_alarm::Alarm>{key}, [&](auto wake) { wake.setAfterNs(1'000'000 * (8 - key)); }));
+      }
+      for (auto& ask : asks) REQUIRE(ask.get().value()->getTimes() == round);
+    }
+    CHECK(runtime.terminate().books.balanced());
+  }
+  const Replay replay = tools::replay(tools::read_recording(files.file), alarms(), {});
+  for (const std::string& difference : replay.differences) UNSCOPED_INFO(difference);
+  CHECK(replay.same == 24);
+  CHECK(replay.different() == 0);
 }
 
 TEST_CASE("an outcome that differs is named, with its message and the field") {

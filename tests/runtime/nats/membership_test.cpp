@@ -188,6 +188,10 @@ TEST_CASE("a node makes its namespace again if the servers have lost it, with th
       [&] { return first->gateway->state().shards_owned + second.gateway->state().shards_owned == 8; });
   Sender sender(url, "lost", 8);
   const std::string config = sender.client.entry("gyre_lost", "config");
+  const auto lease_number = [&] {
+    return std::stoull(sender.ask(7, ask_body(Action::ANSWER, 1)).header("Gyre-Lease"));
+  };
+  uint64_t highest = lease_number();
   for (uint64_t losses = 1; losses <= 2; ++losses) {
     REQUIRE(sender.client.delete_stream("KV_gyre_lost"));
     REQUIRE(sender.client.delete_stream("gyre_lost_tells"));
@@ -196,6 +200,8 @@ TEST_CASE("a node makes its namespace again if the servers have lost it, with th
     first.reset();
     for (uint64_t key = 0; key < 20; ++key) wait_until([&] { return sender.is_served(key); });
     CHECK(sender.client.entry("gyre_lost", "config") == config);
+    CHECK(lease_number() > highest);  // though revisions began anew
+    highest = lease_number();
     wait_until([&] { return sender.store_note(7, "note-" + std::to_string(losses), 5).stored; });
     sender.wait_until_stream_is_empty();
     CHECK(sender.sum(7) == 5);  // the actor began anew
