@@ -161,14 +161,16 @@ void Requests::take(Shard& shard, uint64_t group, Message message) {
   bool alone = false;  // no other node got the message
   {
     const std::lock_guard lock(shard.mutex);
-    alone = shard.group == group && context_->lease.is_last();
+    const bool in_group = shard.group == group;
+    if (in_group && shard.state == Shard::State::serving && context_->lease.valid()) {
+      lease_number = shard.lease_number;
+      shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
+    } else {
+      alone = in_group && context_->lease.is_last();
+    }
     if (alone && shard.state == Shard::State::holding && shard.held.size() < most_held) {
       shard.held.push_back({std::move(message), lease_clock_ns()});
       return;
-    }
-    if (alone && shard.state == Shard::State::serving && context_->lease.valid()) {
-      lease_number = shard.lease_number;
-      shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
     }
   }
   if (lease_number != 0) {
