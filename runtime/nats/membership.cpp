@@ -85,10 +85,7 @@ Membership::Membership(std::shared_ptr<Context> context, std::shared_ptr<Request
   open_bucket();
   context_->shards = std::vector<Shard>(config_.shards);
   seats_ = std::vector<Seat>(config_.shards);
-  for (uint32_t n = 0; n < config_.shards; ++n) {
-    context_->shards[n].number = n;
-    seats_[n].seen_ns = lease_clock_ns();
-  }
+  for (uint32_t n = 0; n < config_.shards; ++n) context_->shards[n].number = n;
   listener_.prepare();
   join();
 }
@@ -171,8 +168,15 @@ void Membership::agree_on_config(const NamespaceConfig& asked) {
 // Begins the first life. A node of this name that died is waited for until its lease is over.
 void Membership::join() {
   engine_ = health_();
-  bucket_made_ns_ = bucket_made_ns();
-  while (!try_to_begin_life()) {
+  const int64_t until_ns = lease_clock_ns() + set_up_timeout.count() * ms;
+  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(20))) {
+    bucket_made_ns_ = bucket_made_ns();
+    if (bucket_made_ns_ <= 0) {
+      if (lease_clock_ns() < until_ns) continue;
+      throw Error(fmt::format("asking when the bucket {} was made: the server does not say; look at its log",
+                              context_->subjects.bucket()));
+    }
+    if (try_to_begin_life()) return;
     natsStatus status = NATS_OK;
     entry_at(bucket_.get(), key_, status);
     require(status, fmt::format("reading the entry {} of the bucket {}", key_, context_->subjects.bucket()));
@@ -181,7 +185,6 @@ void Membership::join() {
           fmt::format("joining the namespace {}: a node named {} is alive; give this one another name",
                       context_->subjects.name(), name_));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
 
@@ -193,7 +196,7 @@ void Membership::join_again() {
   tried_ns_ = now;
   if (!context_->connection.connected()) return;
   int64_t made_ns = bucket_made_ns();
-  if (made_ns == 0 || (made_ns > 0 && made_ns != bucket_made_ns_)) {
+  if (!bucket_ || made_ns == 0 || (made_ns > 0 && made_ns != bucket_made_ns_)) {
     watcher_.reset();
     bucket_.reset();
     open_bucket();
@@ -205,8 +208,6 @@ void Membership::join_again() {
     for (Seat& seat : seats_) {
       seat.entry.reset();
       seat.revision = 0;
-      seat.seen_ns = lease_clock_ns();
-      seat.asked = false;
     }
     watch();
   }
@@ -271,6 +272,11 @@ bool Membership::try_to_begin_life() {
   namesake_revision_ = 0;
   nodes_[name_] = {entry, revision, begun_ns};
   renewed_ns_ = own_seen_ns_ = begun_ns;
+  for (Seat& seat : seats_) {
+    if (seat.entry) continue;
+    seat.seen_ns = begun_ns;
+    seat.asked = false;
+  }
   context_->lease.set_life(entry.life);
   context_->lease.renew(begun_ns, int64_t(config_.lease_ms) * ms, int64_t(config_.clock_error_ms) * ms);
   note(fmt::format("node {} joins the namespace {} on {}", name_, context_->subjects.name(),
@@ -512,7 +518,7 @@ bool Membership::is_free(const Shard& shard, Seat& seat) {
 // Returns a number that is larger for a later revision, also if the servers lost the bucket meanwhile: a
 // bucket has fewer than 2^32 updates a second.
 uint64_t Membership::lease_number(uint64_t revision) const {
-  return (uint64_t(std::max<int64_t>(bucket_made_ns_, 0) / (1000 * ms)) << 32) + revision;
+  return (uint64_t(bucket_made_ns_ / (1000 * ms)) << 32) + revision;
 }
 
 bool Membership::is_own(const ShardEntry& entry) const {
