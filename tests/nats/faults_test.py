@@ -14,9 +14,10 @@ import sys
 import tempfile
 import time
 
+import links
 import processes
 import wire
-from witness import client, evidence, links
+from witness import client, evidence
 
 SHARDS = 16
 CLOCK_ERROR = 0.1
@@ -31,17 +32,9 @@ class Node(processes.Node):
     """A node that is started again until it runs."""
 
     def __init__(self, test, name, link=None):
-        super().__init__(test.program, test.servers, *test.arguments, name=name)
-        self.link = link
+        super().__init__(test.program, test.servers, *test.arguments, name=name, link=link)
         self.environment = {"GYRE_WITNESS_FILE": str(test.folder / "handled"), "GYRE_LOG": "info"}
         self.summaries = []
-
-    def command(self):
-        command = super().command()
-        if self.link is None:
-            return command
-        command[command.index("--server") + 1] = self.link.url
-        return self.link.wrap(command)
 
     def run(self):
         if not self.running():

@@ -241,16 +241,19 @@ class Cluster:
 class Node(Process):
     """A node: the program gyre-nats on the CPU engine, for the servers of a Server or a Cluster."""
 
-    def __init__(self, program, servers, *arguments, name="node1", namespace="test"):
-        """arguments: more options of gyre-nats, such as "--actors", "lib.so"."""
+    def __init__(self, program, servers, *arguments, name="node1", namespace="test", link=None):
+        """arguments: more options of gyre-nats, such as "--actors", "lib.so". link: the way to the servers, of links.py; None: a
+        direct one."""
         super().__init__(name)
         self.program, self.servers, self.namespace, self.arguments = program, servers, namespace, arguments
+        self.link = link
 
     def command(self):
-        return [
-            self.program, "--server", self.servers.url, "--namespace", self.namespace, "--node", self.name,
-            "--engine", "cpu", *self.arguments,
+        command = [
+            self.program, "--server", self.link.url if self.link else self.servers.url, "--namespace", self.namespace,
+            "--node", self.name, "--engine", "cpu", *self.arguments,
         ]
+        return self.link.wrap(command) if self.link else command
 
     def start(self):
         """Starts it, and waits until its namespace's shards are all served."""
