@@ -21,6 +21,7 @@ class Lease {
  public:
   bool valid() const { return lease_clock_ns() < end_ns_.load(std::memory_order_acquire); }
   /// Returns true while no other node can have taken this node's shards over, also after the lease has ended.
+  /// If the servers lose the bucket, another node may have.
   bool is_last() const { return lease_clock_ns() < last_until_ns_.load(std::memory_order_relaxed); }
   /// @param from_ns         by lease_clock_ns(): before the renewal was sent
   /// @param clock_error_ns  other nodes wait so long after the lease

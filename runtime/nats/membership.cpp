@@ -20,7 +20,7 @@ constexpr int64_t idle_wait_ns = 20 * ms;
 constexpr int64_t move_wait_ns = 1 * ms;
 // How long a shard that was handed over waits for its new owner to listen, beyond a lease.
 constexpr int64_t listen_timeout_ns = 5000 * ms;
-// How long a shard's owner may take to answer who serves the shard.
+// How long is_free() waits for an owner's answer.
 constexpr std::chrono::milliseconds answer_timeout{100};
 // The actor's name in the subject of that request.
 constexpr const char* no_actor = "_";

@@ -126,7 +126,7 @@ class Membership {
   void publish_state();
   static void take(natsConnection*, natsSubscription*, natsMsg* message, void* closure);
 
-  // For so long a node may own shards whose last renewal was just seen, or is unknown.
+  // How long a node waits before it takes another one's shards, from when it saw the last renewal.
   int64_t takeover_wait_ns() const {
     return (int64_t(config_.lease_ms) + config_.clock_error_ms) * 1'000'000;
   }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""moves_test.py NODE ACTORS: nodes join and leave under load, and no ask is lost.
+"""moves_test.py NODE ACTORS: nodes join and leave under load, and no ask is lost; and what
+becomes of shards whose node is suspended, dies or cannot start.
 
 NODE: gyre-nats. ACTORS: the shared object with witness::Witness."""
 
