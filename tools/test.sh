@@ -102,7 +102,7 @@ test_preset() {
   if [[ -t 1 ]]; then run+=(--progress); fi
   # The limit, of a test that has none of its own, is for machines that are many times slower than what the tests are
   # written on, and run three at once.
-  "${run[@]}" --test-dir "build/$1" --parallel 4 --timeout 900 --output-on-failure --no-tests=ignore \
+  "${run[@]}" --test-dir "build/$1" --parallel 3 --timeout 900 --output-on-failure --no-tests=ignore \
     --test-output-size-passed 65536 --output-junit "$results" "${selection[@]}" "${arguments[@]}" || status=$?
   if [[ ! -f $results ]]; then
     say "ctest wrote no results for preset $1"

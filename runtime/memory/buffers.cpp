@@ -11,7 +11,7 @@ namespace gyre::detail {
 namespace {
 
 constexpr uint64_t granularity = 256;
-constexpr int64_t releases_take_ns = 1'000'000'000;  // waited for where there is no memory
+constexpr int64_t releases_take_ns = 10'000'000'000;  // waited for at most, where there is no memory
 
 std::string doing(MemoryKind kind, uint64_t bytes) {
   return fmt::format("allocating a {} buffer of {} bytes: ", name(kind), bytes);
