@@ -57,6 +57,8 @@ inline const char* reply_subject_of(const natsMsg* message) { return natsMsg_Get
 
 /// Counts what a connection's callbacks tell.
 struct ConnectionEvents {
+  /// Counted before the connection is made again, unless a callback blocks the library's one thread for those
+  /// of all connections of the process.
   std::atomic<uint64_t> disconnects{0};
   std::atomic<uint64_t> reconnects{0};
 };

@@ -202,7 +202,8 @@ void DurableTells::take(Pull& pull, const natsSubscription* subscription, Messag
   uint64_t life = 0;  // in which the node owns the shard
   {
     const std::lock_guard lock(shard.mutex);
-    if (shard.state == Shard::State::serving && context_->lease.valid()) life = context_->lease.life();
+    if (shard.state == Shard::State::serving && context_->lease.valid() && context_->lease_is_confirmed())
+      life = context_->lease.life();
     if (life != 0)
       shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
   }

@@ -142,7 +142,11 @@ class Gateway::Node {
     context_->connection.flush(std::clamp(rest, std::chrono::milliseconds(1), most_for_last_replies));
     return left && requests_->in_flight() == 0;
   }
-  GatewayBooks books() { return context_->counts.books(); }
+  GatewayBooks books() {
+    GatewayBooks books = context_->counts.books();
+    books.disconnects = context_->connection.events().disconnects.load(std::memory_order_relaxed);
+    return books;
+  }
   GatewayState state() const {
     const auto& connection = context_->connection;
     return {connection.connected(),

@@ -25,8 +25,8 @@ struct GatewayBooks {
   uint64_t asks_expired = 0;    ///< timed_out or expired; answered with the status
   uint64_t asks_lost = 0;       ///< the reply was not sent: the connection or the lease was lost
   uint64_t asks_forwarded = 0;  ///< held while their shard moved, then published again for its new owner
-  /// Requests without a reply subject. Each is held while its shard moves, or counted once more by one of the
-  /// next three members.
+  /// Requests without a reply subject. Each is held, while its shard moves or after the connection was lost,
+  /// or counted once more by one of the next three members.
   uint64_t tells_received = 0;
   uint64_t tells_accepted = 0;   ///< given to the runtime: its Books have their outcome
   uint64_t tells_refused = 0;    ///< not given to an actor; the sender does not learn of it
@@ -56,7 +56,7 @@ struct GatewayBooks {
     return asks_received - asks_answered - asks_error_replies - asks_refused - asks_expired - asks_lost -
            asks_forwarded;
   }
-  /// Returns the number of tells that are held while their shard moves.
+  /// Returns the number of tells that are held.
   uint64_t tells_in_flight() const {
     return tells_received - tells_accepted - tells_refused - tells_forwarded;
   }
@@ -101,6 +101,9 @@ struct GatewayState {
 /// none is answered with `ring_full` or a similar status. The runtime's poller thread publishes the replies.
 /// Publishing blocks while the server does not read, at most for 2 s; then the gateway connects again. If
 /// other callbacks of the runtime must not wait so long, give the gateway a runtime of its own.
+///
+/// The library calls the callbacks of all NATS connections of a process on one thread. Those of the program's
+/// own connections must not block: the gateway would learn too late that its connection was lost.
 class Gateway {
  public:
   /// Connects, and joins the namespace or creates it. Blocks until the node has its lease, but not until it

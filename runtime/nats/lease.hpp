@@ -21,7 +21,7 @@ class Lease {
  public:
   bool valid() const { return lease_clock_ns() < end_ns_.load(std::memory_order_acquire); }
   /// Returns true while no other node can have taken this node's shards over, also after the lease has ended.
-  /// If the servers lose the bucket, another node may have.
+  /// If the servers lose the bucket, another node may have: see is_confirmed().
   bool is_last() const { return lease_clock_ns() < last_until_ns_.load(std::memory_order_relaxed); }
   /// @param from_ns         by lease_clock_ns(): before the renewal was sent
   /// @param clock_error_ns  other nodes wait so long after the lease
@@ -31,6 +31,15 @@ class Lease {
     end_ns_.store(from_ns + lease_ns * 9 / 10, std::memory_order_release);
   }
   void end() { end_ns_.store(0, std::memory_order_release); }
+  /// Returns true if confirm() was called since the connection was last lost: the node's entry is in the
+  /// bucket, or the servers do not say. Until then another node may own the shards, since the servers may
+  /// have lost the bucket.
+  /// @param disconnects  ConnectionEvents::disconnects, now
+  bool is_confirmed(uint64_t disconnects) const {
+    return confirmed_at_.load(std::memory_order_relaxed) == disconnects;
+  }
+  /// @param disconnects  as it was before the bucket was asked
+  void confirm(uint64_t disconnects) { confirmed_at_.store(disconnects, std::memory_order_relaxed); }
   /// Returns the node's life, in which messages are handled once; 0: it has none.
   uint64_t life() const { return life_.load(std::memory_order_acquire); }
   // Release, paired with the load: who sees the life finds the node as it was when the life began.
@@ -40,6 +49,7 @@ class Lease {
   std::atomic<int64_t> end_ns_{0};
   std::atomic<int64_t> last_until_ns_{0};
   std::atomic<uint64_t> life_{0};
+  std::atomic<uint64_t> confirmed_at_{0};
 };
 
 }  // namespace gyre::nats::detail

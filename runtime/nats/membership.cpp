@@ -50,6 +50,9 @@ bool is_full_or_late(Status status) {
   return status == Status::timed_out || status == Status::ring_full || status == Status::call_table_full;
 }
 
+std::string_view value_of(const Message& entry) {
+  return {natsMsg_GetData(entry.get()), size_t(natsMsg_GetDataLength(entry.get()))};
+}
 std::string_view value_of(kvEntry* entry) {
   return {static_cast<const char*>(kvEntry_Value(entry)), size_t(kvEntry_ValueLen(entry))};
 }
@@ -121,6 +124,30 @@ int64_t Membership::bucket_made_ns() const {
   const std::unique_ptr<jsStreamInfo, Destroy<jsStreamInfo_Destroy>> owner(info);
   if (status == NATS_NOT_FOUND) return 0;
   return status == NATS_OK ? info->Created : -1;
+}
+
+// Returns an entry as the stream's leader has it; null unless `status` is NATS_OK. kvStore_Get() may ask a
+// server that does not have it yet. Call it after bucket_made_ns(): nats-server 2.9 ends if it is asked while
+// it makes the stream.
+Message Membership::newest_message(const std::string& key, natsStatus& status) const {
+  const std::string bucket = context_->subjects.bucket();
+  natsMsg* message = nullptr;
+  status = js_GetLastMsg(&message, jet_stream_.get(), ("KV_" + bucket).c_str(),
+                         fmt::format("$KV.{}.{}", bucket, key).c_str(), nullptr, nullptr);
+  return Message(message);
+}
+
+// A cluster makes a bucket again whose only server has lost its disk. It is of the same time then, but empty.
+Membership::Bucket Membership::look_at_bucket() const {
+  const int64_t made_ns = bucket_made_ns();
+  if (made_ns < 0) return Bucket::unknown;
+  if (made_ns != bucket_made_ns_) return Bucket::lost;
+  if (config_stored_ns_ == 0) return Bucket::kept;
+  natsStatus status = NATS_OK;
+  const Message config = newest_message("config", status);
+  if (status == NATS_NOT_FOUND) return Bucket::lost;
+  if (status != NATS_OK) return Bucket::unknown;
+  return natsMsg_GetTime(config.get()) == config_stored_ns_ ? Bucket::kept : Bucket::lost;
 }
 
 // @param asked  what the namespace must have; 0: whatever it has
@@ -204,6 +231,7 @@ void Membership::join_again() {
     made_ns = bucket_made_ns();
     if (made_ns <= 0) return;
     bucket_made_ns_ = made_ns;
+    config_stored_ns_ = 0;
     nodes_.clear();  // revisions begin anew
     for (Seat& seat : seats_) {
       seat.entry.reset();
@@ -243,10 +271,26 @@ bool Membership::put(std::string_view key, const std::string& text, uint64_t& re
 }
 
 bool Membership::put(const Shard& shard, Seat& seat, const ShardEntry& entry) {
-  if (!put(key_of(shard.number), entry.text(), seat.revision)) return false;
+  if (!put(key_of(shard.number), entry.text(), seat.revision)) {
+    doubt(seat.revision);
+    return false;
+  }
   seat.entry = entry;
   seat.seen_ns = lease_clock_ns();
   return true;
+}
+
+// The entry of this revision could not be written. A new watcher shows it.
+void Membership::doubt(uint64_t& revision) {
+  revision = 0;
+  watcher_.reset();
+  up_to_date_ = false;
+}
+
+// Lets the watcher show older revisions too: servers that come back may have lost the newest ones.
+void Membership::forget_revisions() {
+  for (auto& [name, node] : nodes_) node.revision = 0;
+  for (Seat& seat : seats_) seat.revision = 0;
 }
 
 bool Membership::try_to_begin_life() {
@@ -265,6 +309,7 @@ bool Membership::try_to_begin_life() {
     return false;
   }
   const int64_t begun_ns = lease_clock_ns();
+  const uint64_t disconnects = context_->connection.events().disconnects.load(std::memory_order_relaxed);
   const NodeEntry entry{new_id(), NodeEntry::State::serving};
   last_life_ = entry.life;  // also where the answer is lost: the entry is this process's then
   if (!put(key_, entry.text(), revision)) return false;
@@ -278,6 +323,7 @@ bool Membership::try_to_begin_life() {
     seat.asked = false;
   }
   context_->lease.set_life(entry.life);
+  context_->lease.confirm(disconnects);
   context_->lease.renew(begun_ns, int64_t(config_.lease_ms) * ms, int64_t(config_.clock_error_ms) * ms);
   note(fmt::format("node {} joins the namespace {} on {}", name_, context_->subjects.name(),
                    context_->connection.server()));
@@ -296,11 +342,13 @@ void Membership::run() {
 }
 
 void Membership::step() {
+  if (context_->lease.life() != 0 && !context_->lease_is_confirmed()) renew_lease();  // requests wait for it
   const int64_t now = lease_clock_ns();
   const uint64_t reconnects = context_->connection.events().reconnects.load(std::memory_order_acquire);
   // The watcher's consumer may be gone with the server that it was on: it must show each renewal.
   const bool deaf = own_seen_ns_ < renewed_ns_ && now - own_seen_ns_ > int64_t(config_.lease_ms) * ms * 2 / 3;
-  if (!watcher_ || reconnects != reconnects_seen_ || deaf) {
+  if (bucket_ && context_->connection.connected() && (!watcher_ || reconnects != reconnects_seen_ || deaf)) {
+    if (reconnects != reconnects_seen_) forget_revisions();
     reconnects_seen_ = reconnects;
     watch();
   }
@@ -321,7 +369,7 @@ void Membership::step() {
   } else {
     renew_lease();
   }
-  if (context_->lease.valid() && up_to_date_) {
+  if (context_->lease.valid() && context_->lease_is_confirmed() && up_to_date_ && config_stored_ns_ != 0) {
     mark_dead_nodes();
     for (uint32_t n = 0; n < seats_.size(); ++n) {
       place(context_->shards[n], seats_[n]);
@@ -366,6 +414,7 @@ void Membership::read_entries(int64_t until_ns) {
     waited = true;         // what came wakes the thread; more may have come with it
     if (!entry) continue;  // all that was there when the watcher began has come
     const bool is_put = kvEntry_Operation(made) == kvOp_Put;
+    if (is_put && std::string_view(kvEntry_Key(made)) == "config") config_stored_ns_ = kvEntry_Created(made);
     apply(kvEntry_Key(made), is_put ? std::optional(value_of(made)) : std::nullopt, kvEntry_Revision(made));
   }
 }
@@ -411,6 +460,15 @@ void Membership::renew_lease() {
     end_life("its lease ended before it could be renewed");
     return;
   }
+  const uint64_t disconnects = context_->connection.events().disconnects.load(std::memory_order_relaxed);
+  if (const bool connected = context_->connection.connected();
+      !connected || disconnects != disconnects_seen_) {
+    disconnects_seen_ = disconnects;
+    connected_ns_ = now;
+    tried_ns_ = 0;
+    if (!connected) return;
+  }
+  const bool confirmed = context_->lease.is_confirmed(disconnects);
   bool leaving = false;
   {
     const std::lock_guard lock(mutex_);
@@ -419,26 +477,52 @@ void Membership::renew_lease() {
   const NodeEntry entry{context_->lease.life(),
                         leaving ? NodeEntry::State::leaving : NodeEntry::State::serving};
   const bool changed = nodes_[name_].entry.state != entry.state;
-  if (!changed && now - renewed_ns_ < lease_ns / 3) return;
+  if (!changed && confirmed && now - renewed_ns_ < lease_ns / 3) return;
   if (now - tried_ns_ < lease_ns / 30) return;  // after a failure
+  // A bucket that was made again may have an entry of the same revision.
+  Bucket bucket = confirmed ? Bucket::kept : look_at_bucket();
   uint64_t revision = own_revision_;
-  if (put(key_, entry.text(), revision)) {
+  if (bucket == Bucket::kept && put(key_, entry.text(), revision)) {
     own_revision_ = revision;
     nodes_[name_] = {entry, revision, now};
     renewed_ns_ = now;
     context_->lease.renew(now, lease_ns, int64_t(config_.clock_error_ms) * ms);
+    if (!confirmed) confirm_lease(disconnects);
     return;
   }
   tried_ns_ = now;
-  natsStatus status = NATS_OK;
-  const KeyValueEntry there = entry_at(bucket_.get(), key_, status);
-  if (status != NATS_OK) return;  // no answer: until the lease ends
-  const auto node = NodeEntry::read(value_of(there.get()));
-  if (node && node->life == entry.life && node->state != NodeEntry::State::gone) {
-    own_revision_ = kvEntry_Revision(there.get());  // written, and its answer lost: written again now
-    tried_ns_ = 0;
-  } else {
+  if (confirmed) bucket = look_at_bucket();
+  natsStatus status = NATS_TIMEOUT;
+  const Message there = bucket == Bucket::kept ? newest_message(key_, status) : nullptr;
+  if (bucket == Bucket::lost || status == NATS_NOT_FOUND) {
+    end_life("the servers have lost its entry", true);
+    bucket_.reset();
+    return;
+  }
+  if (status != NATS_OK) {
+    // No answer, as while the servers elect a leader. Requests do not wait for that.
+    if (!confirmed && lease_clock_ns() - connected_ns_ > int64_t(config_.clock_error_ms) * ms)
+      confirm_lease(disconnects);
+    return;
+  }
+  const auto node = NodeEntry::read(value_of(there));
+  if (!node || node->life != entry.life || node->state == NodeEntry::State::gone) {
     end_life("another node took it for dead", true);
+    return;
+  }
+  if (!confirmed) confirm_lease(disconnects);
+  if (const uint64_t there_revision = natsMsg_GetSequence(there.get()); there_revision != own_revision_) {
+    own_revision_ = there_revision;  // written, and its answer lost; or the servers have an older one
+    tried_ns_ = 0;
+  }
+}
+
+// Lets requests pass that came since the connection was lost.
+void Membership::confirm_lease(uint64_t disconnects) {
+  context_->lease.confirm(disconnects);
+  for (uint32_t n = 0; n < seats_.size(); ++n) {
+    if (seats_[n].role == Seat::Role::serving)
+      requests_->serve(context_->shards[n], lease_number(seats_[n].revision));
   }
 }
 
@@ -474,7 +558,8 @@ void Membership::mark_dead_nodes() {
       node.entry = gone;
       note(fmt::format("node {} is gone: its lease has ended", name));
     } else {
-      node.seen_ns = now;  // it lives, or another node was quicker: the watcher will show it
+      node.seen_ns = now;  // it lives, or another node was quicker
+      doubt(node.revision);
     }
   }
 }
@@ -515,10 +600,10 @@ bool Membership::is_free(const Shard& shard, Seat& seat) {
                                                    answer_timeout);
 }
 
-// Returns a number that is larger for a later revision, also if the servers lost the bucket meanwhile: a
-// bucket has fewer than 2^32 updates a second.
+// Returns a number that is larger for a later revision, also if the servers lost the bucket meanwhile, and
+// `config` was written again: a bucket has fewer than a million updates a second.
 uint64_t Membership::lease_number(uint64_t revision) const {
-  return (uint64_t(bucket_made_ns_ / (1000 * ms)) << 32) + revision;
+  return uint64_t(config_stored_ns_ / 1000) + revision;
 }
 
 bool Membership::is_own(const ShardEntry& entry) const {

@@ -27,7 +27,7 @@ struct EngineHealth {
 /// writes are written here. Thread-safe.
 ///
 /// An update of an entry names the revision that it replaces, so what this thread believes may be old: the
-/// update fails then, and the next entry that the watcher delivers corrects it.
+/// update fails then, and a new watcher corrects it.
 class Membership {
  public:
   /// What follows when the node begins or ends to own a shard. Called by the membership's thread.
@@ -85,8 +85,13 @@ class Membership {
     uint64_t dropped = 0;  // by the subscription, as counted
   };
 
+  // What the servers say of the bucket that this thread knows.
+  enum class Bucket { kept, lost, unknown };
+
   void open_bucket();
   int64_t bucket_made_ns() const;
+  Message newest_message(const std::string& key, natsStatus& status) const;
+  Bucket look_at_bucket() const;
   void agree_on_config(const NamespaceConfig& asked);
   void join();
   void join_again();
@@ -99,6 +104,7 @@ class Membership {
   void check_engine();
   bool try_to_begin_life();
   void renew_lease();
+  void confirm_lease(uint64_t disconnects);
   void end_life(const char* why, bool is_taken_for_dead = false);
   void mark_dead_nodes();
   void count_dropped();
@@ -123,6 +129,8 @@ class Membership {
   void drain(std::vector<Subscription> ended);
   bool put(std::string_view key, const std::string& text, uint64_t& revision);
   bool put(const Shard& shard, Seat& seat, const ShardEntry& entry);
+  void doubt(uint64_t& revision);
+  void forget_revisions();
   void publish_state();
   static void take(natsConnection*, natsSubscription*, natsMsg* message, void* closure);
 
@@ -146,7 +154,7 @@ class Membership {
   NamespaceConfig config_;
   JetStream jet_stream_;
   KeyValue bucket_;
-  int64_t bucket_made_ns_ = 0;  // by the server's clock
+  int64_t bucket_made_ns_ = 0, config_stored_ns_ = 0;  // by the server's clock
   KeyValueWatcher watcher_;
   bool up_to_date_ = false;  // the watcher has shown what was written before it began
   uint64_t reconnects_seen_ = 0;
@@ -155,6 +163,8 @@ class Membership {
   uint64_t own_revision_ = 0;  // of the node's entry
   int64_t renewed_ns_ = 0, tried_ns_ = 0;
   int64_t own_seen_ns_ = 0;  // when the watcher last showed the node's newest entry
+  uint64_t disconnects_seen_ = 0;
+  int64_t connected_ns_ = 0;  // when the connection was last seen to be lost
   // While the node's entry is of another process's life, which may be over.
   uint64_t namesake_revision_ = 0;
   int64_t namesake_seen_ns_ = 0;  // when this revision was seen first

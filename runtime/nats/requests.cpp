@@ -162,15 +162,18 @@ void Requests::take(Shard& shard, uint64_t group, Message message) {
   {
     const std::lock_guard lock(shard.mutex);
     const bool in_group = shard.group == group;
+    // Under the lock: who confirms the lease then serves the shard.
+    const bool confirmed = context_->lease_is_confirmed();
+    if (shard.state == Shard::State::serving && !confirmed) shard.state = Shard::State::holding;
     if (in_group && shard.state == Shard::State::serving && context_->lease.valid()) {
       lease_number = shard.lease_number;
       shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
-    } else {
-      alone = in_group && context_->lease.is_last();
-    }
-    if (alone && shard.state == Shard::State::holding && shard.held.size() < most_held) {
-      shard.held.push_back({std::move(message), lease_clock_ns()});
-      return;
+    } else if (in_group && context_->lease.is_last()) {
+      if (shard.state == Shard::State::holding && shard.held.size() < most_held) {
+        shard.held.push_back({std::move(message), lease_clock_ns()});
+        return;
+      }
+      alone = confirmed;
     }
   }
   if (lease_number != 0) {
@@ -307,7 +310,8 @@ void Requests::refuse_message(natsMsg* message, const RequestHeaders& headers, u
 void Requests::refuse_expired(natsMsg* message, const RequestHeaders& headers, uint64_t lease_number,
                               int64_t held_ns) {
   refuse_message(message, headers, lease_number, gyre::name(Status::expired),
-                 fmt::format("its shard moved, and it waited {} ms; allow longer", held_ns / 1'000'000),
+                 fmt::format("its shard moved or the connection was lost, and it waited {} ms; allow longer",
+                             held_ns / 1'000'000),
                  &GatewayBooks::asks_expired);
 }
 
@@ -324,20 +328,21 @@ void Requests::count_dropped(natsMsg* message) {
 }
 
 void Requests::serve(Shard& shard, uint64_t lease_number) {
-  std::vector<HeldRequest> held;
   for (;;) {
+    HeldRequest next;
     {
       const std::lock_guard lock(shard.mutex);
       shard.lease_number = lease_number;
-      held = std::exchange(shard.held, {});
-      if (held.empty()) {
+      if (!context_->lease.valid() || !context_->lease_is_confirmed()) return;
+      if (shard.held.empty()) {
         shard.state = Shard::State::serving;
         return;
       }
-      shard.in_flight.fetch_add(uint32_t(held.size()), std::memory_order_relaxed);
+      next = std::move(shard.held.front());
+      shard.held.pop_front();
+      shard.in_flight.fetch_add(1, std::memory_order_relaxed);
     }
-    for (const auto& [message, since_ns] : held)
-      handle(shard, message.get(), lease_number, lease_clock_ns() - since_ns);
+    handle(shard, next.message.get(), lease_number, lease_clock_ns() - next.since_ns);
   }
 }
 
@@ -372,6 +377,10 @@ void Requests::forward(Shard& shard) {
 }
 
 void Requests::refuse(Shard& shard) {
+  if (!context_->lease_is_confirmed()) {
+    drop(shard, 0);
+    return;
+  }
   for (const HeldRequest& held : end_service(shard)) refuse_no_such_node(held.message.get());
 }
 
@@ -380,8 +389,9 @@ void Requests::drop(Shard& shard, int64_t since_ns) {
     const std::lock_guard lock(shard.mutex);
     shard.group.reset();
   }
+  const bool confirmed = context_->lease_is_confirmed();
   for (const HeldRequest& held : end_service(shard)) {
-    if (held.since_ns < since_ns) {
+    if (held.since_ns < since_ns && confirmed) {
       refuse_no_such_node(held.message.get());
     } else {
       count_dropped(held.message.get());
@@ -390,7 +400,7 @@ void Requests::drop(Shard& shard, int64_t since_ns) {
 }
 
 // Returns the messages that the shard holds.
-std::vector<HeldRequest> Requests::end_service(Shard& shard) {
+std::deque<HeldRequest> Requests::end_service(Shard& shard) {
   const std::lock_guard lock(shard.mutex);
   shard.state = Shard::State::away;
   return std::exchange(shard.held, {});

@@ -10,6 +10,7 @@
 #include <gyre/runtime/runtime.hpp>
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,7 +43,7 @@ class ActorNames {
   std::vector<bool> has_state_;
 };
 
-/// A request that waits while its shard moves.
+/// A request that waits: see Shard::State::holding.
 struct HeldRequest {
   Message message;
   int64_t since_ns;  ///< by lease_clock_ns()
@@ -53,7 +54,7 @@ struct Shard {
   enum class State {
     away,     ///< another node's
     serving,  ///< this node's: requests go to actors
-    holding,  ///< moves to another node: requests wait
+    holding,  ///< requests wait: it moves to another node, or the connection was lost
   };
 
   uint32_t number = 0;
@@ -61,8 +62,8 @@ struct Shard {
   State state = State::away;
   /// The queue group, as ShardEntry has it, whose requests no other node gets. Empty: there is none.
   std::optional<uint64_t> group;
-  uint64_t lease_number = 0;      // Gyre-Lease of replies
-  std::vector<HeldRequest> held;  // in their order
+  uint64_t lease_number = 0;     // Gyre-Lease of replies
+  std::deque<HeldRequest> held;  // in their order
   /// Actors with a state that were given requests since the node began to own the shard: type and key.
   std::set<std::pair<uint16_t, uint64_t>> actors;
   /// Requests, durable ones too, with an actor. A request is counted under the lock, so none is added while
@@ -74,6 +75,10 @@ struct Shard {
 struct Context {
   /// Connects. Throws as Gateway's constructor.
   Context(const Runtime& runtime, const GatewayOptions& options);
+  /// See Lease::is_confirmed().
+  bool lease_is_confirmed() const {
+    return lease.is_confirmed(connection.events().disconnects.load(std::memory_order_relaxed));
+  }
 
   const GatewayOptions options;
   const Subjects subjects;
@@ -105,18 +110,20 @@ class Requests : public std::enable_shared_from_this<Requests> {
 
   /// Handles a message that came for the shard by a queue group. Never blocks for room. If the node does not
   /// own the shard, answers with no_such_node, or not at all if another node may have got the message too.
+  /// Holds the shard if the lease is not confirmed.
   void take(Shard& shard, uint64_t group, Message message);
-  /// Handles the held messages and lets later ones pass: the shard is the node's.
+  /// Handles the held messages and lets later ones pass: the shard is the node's. Holds what is left if the
+  /// lease ends meanwhile, or is no longer confirmed.
   void serve(Shard& shard, uint64_t lease_number);
   /// Lets later messages of the queue group wait.
   void hold(Shard& shard, uint64_t group);
   /// Publishes the held messages again, for the shard's new owner, which has subscribed; answers later ones
   /// with no_such_node.
   void forward(Shard& shard);
-  /// Answers the held messages with no_such_node, and later ones.
+  /// Answers the held messages with no_such_node, and later ones. Drops them if the lease is not confirmed.
   void refuse(Shard& shard);
   /// Drops the held messages that came since `since_ns`, and later ones: another node may have got them too.
-  /// Answers older ones with no_such_node.
+  /// Answers older ones with no_such_node, if the lease is confirmed.
   /// @param since_ns  by lease_clock_ns()
   void drop(Shard& shard, int64_t since_ns);
 
@@ -153,7 +160,7 @@ class Requests : public std::enable_shared_from_this<Requests> {
                       int64_t held_ns);
   void refuse_no_such_node(natsMsg* message);
   void count_dropped(natsMsg* message);
-  static std::vector<HeldRequest> end_service(Shard& shard);
+  static std::deque<HeldRequest> end_service(Shard& shard);
 
   const std::shared_ptr<Context> context_;
   std::atomic<uint32_t> in_flight_{0};

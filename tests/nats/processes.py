@@ -124,6 +124,7 @@ class Server(Process):
         if user:
             self.options["user"], self.options["pass"] = user.split(":")
         self.cluster = cluster  # the configuration's part of a cluster's member
+        self.jet_stream = True
         self.port = free_port()
         self.monitoring_port = free_port()
 
@@ -133,13 +134,14 @@ class Server(Process):
 
     def command(self):
         configuration = self.folder / f"{self.name}.conf"
+        jet_stream = f"{{ store_dir: \"{self.folder / (self.name + '-store')}\", max_memory_store: 64MB, max_file_store: 1GB }}"
         configuration.write_text(
             f"""server_name: "{self.name}"
 listen: "{self.host}:{self.port}"
 http: "{HOST}:{self.monitoring_port}"
 ping_interval: "{self.ping_interval}"
 ping_max: 2
-jetstream {{ store_dir: "{self.folder / (self.name + '-store')}", max_memory_store: 64MB, max_file_store: 1GB }}
+jetstream: {jet_stream if self.jet_stream else "disabled"}
 {self.cluster}
 {self.config}
 """

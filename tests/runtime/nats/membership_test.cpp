@@ -173,10 +173,11 @@ TEST_CASE("a node whose entry another process of its name took, and that then di
   node.wait_for_all_shards();
   Sender sender(url, "namesakes", 8);
   REQUIRE(sender.client.put("gyre_namesakes", "node.node1", "life=0000000000000001 state=serving"));
-  wait_until([&] { return node.gateway->books().leases_lost == 1; });
+  wait_until(
+      [&] { return node.gateway->books().leases_lost == 1 && node.gateway->state().shards_owned == 0; });
   CHECK(sender.client.entry("gyre_namesakes", "node.node1") == "life=0000000000000001 state=serving");
-  wait_until([&] { return sender.ask(1, ask_body(Action::ANSWER, 1)).status == "ok"; });
   node.wait_for_all_shards();
+  CHECK(sender.ask(1, ask_body(Action::ANSWER, 1)).status == "ok");
 }
 
 TEST_CASE("a node makes its namespace again if the servers have lost it, with the same numbers") {
@@ -214,7 +215,7 @@ TEST_CASE("no request has two owners after the servers have lost the entries of 
   auto options = with_short_lease(options_for(url, "owned_once"));
   options.lease = 4000ms;
   Node first(options);
-  std::this_thread::sleep_for(options.lease / 6);  // so long after the first lease the second one ends
+  std::this_thread::sleep_for(options.lease / 6);  // so long after the first one the second renews its lease
   Node second(options_for(url, "owned_once", "node2"));
   const auto shards_owned = [&] {
     return first.gateway->state().shards_owned + second.gateway->state().shards_owned;
@@ -226,7 +227,7 @@ TEST_CASE("no request has two owners after the servers have lost the entries of 
     for (uint64_t key = 0; key < 20; ++key) answered += sender.is_served(key);
   };
   REQUIRE(sender.client.delete_stream("KV_gyre_owned_once"));
-  // The node whose lease ends first makes the bucket again.
+  // The node that renews its lease first makes the bucket again.
   wait_until([&] {
     ask_each();
     return first.gateway->books().leases_lost != 0 && second.gateway->books().leases_lost != 0 &&

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""old_consumer_test.py NODE ACTORS: a server that was killed comes back with a consumer that is older than its stream, and
-durable tells are handled all the same.
+"""durable_tells_test.py NODE ACTORS: the stream of durable tells takes those of shards that exist, and a node needs it. A
+server that was killed comes back with a consumer that is older than its stream, and tells are handled all the same.
 
 NODE: gyre-nats. ACTORS: the shared object with witness::Witness."""
 
@@ -13,9 +13,10 @@ import tempfile
 import unittest
 
 import processes
+import wire
 from witness import client, evidence
+from witness.nodes import Node
 
-NODE, ACTORS = "", ""
 STREAM, CONSUMER = "gyre_test_tells", "gyre_test_tells.shard_0"
 GONE = range(1, 9)
 NEW = range(9, 12)
@@ -38,8 +39,7 @@ class OldConsumer(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.server = processes.Server().start()
-        self.node = processes.Node(NODE, self.server, "--actors", ACTORS, "--shards", "1", "--ack-wait", "1000")
-        self.node.environment = {"GYRE_WITNESS_FILE": str(self.folder / "handled")}
+        self.node = Node(self.server, self.folder, "node1", "--ack-wait", "1000", shards=1)
 
     def consumer(self, connection):
         return connection.jet_stream(f"CONSUMER.INFO.{CONSUMER}")
@@ -97,15 +97,42 @@ class OldConsumer(unittest.TestCase):
             processes.wait_for(lambda: stored(connection) == 1, f"tells being handled; the consumer: {self.consumer(connection)}")
         self.assertEqual(self.handled(), dict.fromkeys(NEW, 1))
         self.assertEqual(self.node.stop(), 0, self.node.output())
-        summary = json.loads(self.node.output().splitlines()[-1].removeprefix("gyre-nats: "))
+        summary = self.node.summary()
         self.assertTrue(summary["balanced"] and summary["left"], summary)
         self.assertEqual(summary["gateway"]["durable_processed"], len(NEW))
         if delivers_none:
             self.assertGreaterEqual(summary["gateway"]["durable_consumers_renewed"], 1, summary)
 
 
+class Stream(unittest.TestCase):
+    def test_a_node_that_cannot_store_tells_does_not_join(self):
+        server = processes.Server(
+            config="accounts { A { jetstream: { max_streams: 1 }, users: [{ user: a, password: b }] } }", user="a:b"
+        ).start()
+        with tempfile.TemporaryDirectory(prefix="gyre-stream-") as name, server.connect() as connection:
+            node = Node(server, pathlib.Path(name), "node1")
+            node.spawn()
+            self.assertEqual(node.process.wait(60), 1, node.output())
+            self.assertIn("creating the stream gyre_test_tells", node.output())
+            self.assertEqual(connection.get("gyre_test", "node.node1"), (None, 0))
+            self.assertNotEqual(connection.get("gyre_test", "config"), (None, 0))
+
+    def test_the_server_refuses_durable_tells_to_shards_that_are_none(self):
+        server = processes.Server().start()
+        with tempfile.TemporaryDirectory(prefix="gyre-stream-") as name, server.connect() as connection:
+            node = Node(server, pathlib.Path(name), "node1").start()
+            headers = {"Gyre-Type": client.TYPE, "Gyre-Key": "1", "Gyre-Id": "tell"}
+            for shard in ("64", "-1", "01", "x", "3.4"):
+                with self.assertRaisesRegex(wire.JetStreamError, "no stream has the subject"):
+                    connection.publish_to_stream(f"gyre.test.durable.{client.ACTOR}.{shard}", headers=headers)
+            self.assertEqual(connection.publish_to_stream(f"gyre.test.durable.{client.ACTOR}.63", headers=headers)["seq"], 1)
+            reply = connection.request("gyre.test.durable.3", headers=headers)
+            self.assertEqual(reply.headers["Gyre-Status"], ["unknown_actor"])
+            self.assertEqual(node.stop(), 0, node.output())
+
+
 if __name__ == "__main__":
-    NODE, ACTORS = sys.argv[1:]
+    Node.files = sys.argv[1:]
     del sys.argv[1:]
     processes.nats_server()
     unittest.main(verbosity=2)
