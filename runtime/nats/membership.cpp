@@ -226,6 +226,7 @@ void Membership::join_again() {
   if (!bucket_ || made_ns == 0 || (made_ns > 0 && made_ns != bucket_made_ns_)) {
     watcher_.reset();
     bucket_.reset();
+    bucket_made_ns_ = 0;  // so that all of it is done again if it is not done to the end
     open_bucket();
     agree_on_config(config_);
     made_ns = bucket_made_ns();
@@ -235,7 +236,7 @@ void Membership::join_again() {
     nodes_.clear();  // revisions begin anew
     for (Seat& seat : seats_) {
       seat.entry.reset();
-      seat.revision = 0;
+      seat.known = {};
     }
     watch();
   }
@@ -271,26 +272,33 @@ bool Membership::put(std::string_view key, const std::string& text, uint64_t& re
 }
 
 bool Membership::put(const Shard& shard, Seat& seat, const ShardEntry& entry) {
-  if (!put(key_of(shard.number), entry.text(), seat.revision)) {
-    doubt(seat.revision);
+  if (!put(key_of(shard.number), entry.text(), seat.known.revision)) {
+    doubt(seat.known);
     return false;
   }
+  seat.known.doubted = false;
   seat.entry = entry;
   seat.seen_ns = lease_clock_ns();
   return true;
 }
 
-// The entry of this revision could not be written. A new watcher shows it.
-void Membership::doubt(uint64_t& revision) {
-  revision = 0;
+// The entry could not be written. A new watcher shows it.
+void Membership::doubt(Known& known) {
+  known.doubted = true;
   watcher_.reset();
   up_to_date_ = false;
 }
 
-// Lets the watcher show older revisions too: servers that come back may have lost the newest ones.
-void Membership::forget_revisions() {
-  for (auto& [name, node] : nodes_) node.revision = 0;
-  for (Seat& seat : seats_) seat.revision = 0;
+// Servers that come back may have lost the newest entries.
+void Membership::doubt_all() {
+  for (auto& [name, node] : nodes_) node.known.doubted = true;
+  for (Seat& seat : seats_) seat.known.doubted = true;
+}
+
+// The watcher has shown all that was there when it began.
+void Membership::believe_that_the_rest_is_gone() {
+  for (auto& [name, node] : nodes_) node.known.take_as_gone();
+  for (Seat& seat : seats_) seat.known.take_as_gone();
 }
 
 bool Membership::try_to_begin_life() {
@@ -315,7 +323,7 @@ bool Membership::try_to_begin_life() {
   if (!put(key_, entry.text(), revision)) return false;
   own_revision_ = revision;
   namesake_revision_ = 0;
-  nodes_[name_] = {entry, revision, begun_ns};
+  nodes_[name_] = {entry, {revision}, begun_ns};
   renewed_ns_ = own_seen_ns_ = begun_ns;
   for (Seat& seat : seats_) {
     if (seat.entry) continue;
@@ -348,7 +356,7 @@ void Membership::step() {
   // The watcher's consumer may be gone with the server that it was on: it must show each renewal.
   const bool deaf = own_seen_ns_ < renewed_ns_ && now - own_seen_ns_ > int64_t(config_.lease_ms) * ms * 2 / 3;
   if (bucket_ && context_->connection.connected() && (!watcher_ || reconnects != reconnects_seen_ || deaf)) {
-    if (reconnects != reconnects_seen_) forget_revisions();
+    if (reconnects != reconnects_seen_) doubt_all();
     reconnects_seen_ = reconnects;
     watch();
   }
@@ -411,10 +419,14 @@ void Membership::read_entries(int64_t until_ns) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       return;
     }
-    waited = true;         // what came wakes the thread; more may have come with it
-    if (!entry) continue;  // all that was there when the watcher began has come
+    waited = true;  // what came wakes the thread; more may have come with it
+    if (!entry) {
+      believe_that_the_rest_is_gone();
+      continue;
+    }
     const bool is_put = kvEntry_Operation(made) == kvOp_Put;
-    if (is_put && std::string_view(kvEntry_Key(made)) == "config") config_stored_ns_ = kvEntry_Created(made);
+    if (config_stored_ns_ == 0 && is_put && std::string_view(kvEntry_Key(made)) == "config")
+      config_stored_ns_ = kvEntry_Created(made);
     apply(kvEntry_Key(made), is_put ? std::optional(value_of(made)) : std::nullopt, kvEntry_Revision(made));
   }
 }
@@ -429,17 +441,16 @@ void Membership::apply(std::string_view key, std::optional<std::string_view> val
       own_seen_ns_ = lease_clock_ns();
       up_to_date_ = true;  // all older entries came before
     }
-    if (revision <= node.revision) return;
-    node = {entry.value_or(NodeEntry{}), revision, lease_clock_ns()};
+    if (node.known.learns(revision)) node = {entry.value_or(NodeEntry{}), {revision}, lease_clock_ns()};
   } else if (key.starts_with(shard_prefix)) {
-    const std::string number(key.substr(shard_prefix.size()));
-    char* end = nullptr;
-    const unsigned long shard = std::strtoul(number.c_str(), &end, 10);
-    if (number.empty() || *end != 0 || shard >= seats_.size() || revision <= seats_[shard].revision) return;
-    seats_[shard].entry = value ? ShardEntry::read(*value) : std::nullopt;
-    seats_[shard].revision = revision;
-    seats_[shard].seen_ns = lease_clock_ns();
-    seats_[shard].asked = false;
+    const unsigned long shard =
+        std::strtoul(std::string(key.substr(shard_prefix.size())).c_str(), nullptr, 10);
+    if (shard >= seats_.size() || key != key_of(uint32_t(shard))) return;
+    Seat& seat = seats_[shard];
+    if (!seat.known.learns(revision)) return;
+    seat.entry = value ? ShardEntry::read(*value) : std::nullopt;
+    seat.seen_ns = lease_clock_ns();
+    seat.asked = false;
   }
 }
 
@@ -484,7 +495,7 @@ void Membership::renew_lease() {
   uint64_t revision = own_revision_;
   if (bucket == Bucket::kept && put(key_, entry.text(), revision)) {
     own_revision_ = revision;
-    nodes_[name_] = {entry, revision, now};
+    nodes_[name_] = {entry, {revision}, now};
     renewed_ns_ = now;
     context_->lease.renew(now, lease_ns, int64_t(config_.clock_error_ms) * ms);
     if (!confirmed) confirm_lease(disconnects);
@@ -521,8 +532,7 @@ void Membership::renew_lease() {
 void Membership::confirm_lease(uint64_t disconnects) {
   context_->lease.confirm(disconnects);
   for (uint32_t n = 0; n < seats_.size(); ++n) {
-    if (seats_[n].role == Seat::Role::serving)
-      requests_->serve(context_->shards[n], lease_number(seats_[n].revision));
+    if (seats_[n].role == Seat::Role::serving) requests_->resume(context_->shards[n]);
   }
 }
 
@@ -554,12 +564,12 @@ void Membership::mark_dead_nodes() {
       continue;
     NodeEntry gone = node.entry;
     gone.state = NodeEntry::State::gone;
-    if (put("node." + name, gone.text(), node.revision)) {
+    if (put("node." + name, gone.text(), node.known.revision)) {
       node.entry = gone;
       note(fmt::format("node {} is gone: its lease has ended", name));
     } else {
       node.seen_ns = now;  // it lives, or another node was quicker
-      doubt(node.revision);
+      doubt(node.known);
     }
   }
 }
@@ -587,8 +597,9 @@ bool Membership::is_vacant(const Seat& seat) const {
   if (!seat.entry) return true;
   if (lives(*seat.entry)) return false;
   const auto node = nodes_.find(seat.entry->node);
-  return (node != nodes_.end() && node->second.revision > seat.revision) ||
-         lease_clock_ns() - seat.seen_ns > takeover_wait_ns();
+  const bool is_older = node != nodes_.end() && !seat.known.doubted && seat.known.revision != 0 &&
+                        seat.known.revision < node->second.known.revision;
+  return is_older || lease_clock_ns() - seat.seen_ns > takeover_wait_ns();
 }
 
 // Returns true if nobody owns a shard that has no entry. The servers may have lost it: its owner serves on
@@ -709,7 +720,7 @@ void Membership::begin_to_serve(Shard& shard, Seat& seat) {
   }
   seat.role = Seat::Role::serving;
   context_->counts.add(&GatewayBooks::shards_taken);
-  requests_->serve(shard, lease_number(seat.revision));
+  requests_->serve(shard, lease_number(seat.known.revision));
   listener_.begin_service(shard);
 }
 

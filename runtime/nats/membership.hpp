@@ -27,7 +27,8 @@ struct EngineHealth {
 /// writes are written here. Thread-safe.
 ///
 /// An update of an entry names the revision that it replaces, so what this thread believes may be old: the
-/// update fails then, and a new watcher corrects it.
+/// update of a shard's entry fails then, and a new watcher corrects it. The node's own entry is read when its
+/// update fails.
 class Membership {
  public:
   /// What follows when the node begins or ends to own a shard. Called by the membership's thread.
@@ -59,10 +60,27 @@ class Membership {
  private:
   using Clock = std::chrono::steady_clock;
 
+  // What is known of the revision of an entry; 0: there is none.
+  struct Known {
+    uint64_t revision = 0;
+    bool doubted = false;  // it may be an older one, or none, until a watcher shows it
+
+    // The watcher shows this revision. Returns true if the entry is another one than was known.
+    bool learns(uint64_t shown) {
+      const bool is_news = doubted ? shown != revision : shown > revision;
+      if (is_news) revision = shown;
+      doubted = false;
+      return is_news;
+    }
+    // The watcher has shown all entries.
+    void take_as_gone() {
+      if (doubted) *this = {};
+    }
+  };
   // Another node, or this one, as its entry says.
   struct Node {
     NodeEntry entry;
-    uint64_t revision = 0;
+    Known known;
     int64_t seen_ns = 0;  // when this revision was seen first
   };
   // A shard, as its entry says, and what this node does with it.
@@ -74,7 +92,7 @@ class Membership {
       waiting,   // handed over: waits until the new owner serves
     };
     std::optional<ShardEntry> entry;
-    uint64_t revision = 0;
+    Known known;
     int64_t seen_ns = 0;  // when this revision was seen first; without an entry: since when there is none
     bool asked = false;   // whether somebody serves the shard although it has no entry
     Role role = Role::none;
@@ -129,8 +147,9 @@ class Membership {
   void drain(std::vector<Subscription> ended);
   bool put(std::string_view key, const std::string& text, uint64_t& revision);
   bool put(const Shard& shard, Seat& seat, const ShardEntry& entry);
-  void doubt(uint64_t& revision);
-  void forget_revisions();
+  void doubt(Known& known);
+  void doubt_all();
+  void believe_that_the_rest_is_gone();
   void publish_state();
   static void take(natsConnection*, natsSubscription*, natsMsg* message, void* closure);
 
@@ -154,7 +173,7 @@ class Membership {
   NamespaceConfig config_;
   JetStream jet_stream_;
   KeyValue bucket_;
-  int64_t bucket_made_ns_ = 0, config_stored_ns_ = 0;  // by the server's clock
+  int64_t bucket_made_ns_ = 0, config_stored_ns_ = 0;  // by the server's clock; of what was agreed on
   KeyValueWatcher watcher_;
   bool up_to_date_ = false;  // the watcher has shown what was written before it began
   uint64_t reconnects_seen_ = 0;

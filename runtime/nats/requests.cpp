@@ -169,7 +169,9 @@ void Requests::take(Shard& shard, uint64_t group, Message message) {
       lease_number = shard.lease_number;
       shard.in_flight.fetch_add(1, std::memory_order_relaxed);  // the lock orders it before hold()
     } else if (in_group && context_->lease.is_last()) {
-      if (shard.state == Shard::State::holding && shard.held.size() < most_held) {
+      if (shard.state == Shard::State::holding && shard.held.size() < most_held &&
+          held_bytes_.load(std::memory_order_relaxed) < most_held_bytes) {
+        held_bytes_.fetch_add(body_of(message.get()).size(), std::memory_order_relaxed);
         shard.held.push_back({std::move(message), lease_clock_ns()});
         return;
       }
@@ -328,18 +330,27 @@ void Requests::count_dropped(natsMsg* message) {
 }
 
 void Requests::serve(Shard& shard, uint64_t lease_number) {
-  for (;;) {
+  {
+    const std::lock_guard lock(shard.mutex);
+    shard.lease_number = lease_number;
+  }
+  resume(shard);
+}
+
+void Requests::resume(Shard& shard) {
+  for (size_t handled = 0;; ++handled) {
     HeldRequest next;
+    uint64_t lease_number = 0;
     {
       const std::lock_guard lock(shard.mutex);
-      shard.lease_number = lease_number;
       if (!context_->lease.valid() || !context_->lease_is_confirmed()) return;
-      if (shard.held.empty()) {
-        shard.state = Shard::State::serving;
-        return;
-      }
+      // While messages come faster than this thread handles them, the last ones held do not come first.
+      if (shard.held.empty() || handled >= most_held) shard.state = Shard::State::serving;
+      if (shard.held.empty()) return;
+      lease_number = shard.lease_number;
       next = std::move(shard.held.front());
       shard.held.pop_front();
+      held_bytes_.fetch_sub(body_of(next.message.get()).size(), std::memory_order_relaxed);
       shard.in_flight.fetch_add(1, std::memory_order_relaxed);
     }
     handle(shard, next.message.get(), lease_number, lease_clock_ns() - next.since_ns);
@@ -403,6 +414,8 @@ void Requests::drop(Shard& shard, int64_t since_ns) {
 std::deque<HeldRequest> Requests::end_service(Shard& shard) {
   const std::lock_guard lock(shard.mutex);
   shard.state = Shard::State::away;
+  for (const HeldRequest& held : shard.held)
+    held_bytes_.fetch_sub(body_of(held.message.get()).size(), std::memory_order_relaxed);
   return std::exchange(shard.held, {});
 }
 

@@ -115,6 +115,8 @@ class Requests : public std::enable_shared_from_this<Requests> {
   /// Handles the held messages and lets later ones pass: the shard is the node's. Holds what is left if the
   /// lease ends meanwhile, or is no longer confirmed.
   void serve(Shard& shard, uint64_t lease_number);
+  /// The same, for a shard that was served before and kept its lease number.
+  void resume(Shard& shard);
   /// Lets later messages of the queue group wait.
   void hold(Shard& shard, uint64_t group);
   /// Publishes the held messages again, for the shard's new owner, which has subscribed; answers later ones
@@ -140,8 +142,10 @@ class Requests : public std::enable_shared_from_this<Requests> {
  private:
   struct Ask;
 
-  // A shard holds at most so many messages; others are refused, so that memory is bounded.
+  // A shard holds at most so many messages, and all together so many bytes of bodies; others are refused, so
+  // that memory is bounded.
   static constexpr size_t most_held = 65536;
+  static constexpr size_t most_held_bytes = size_t(256) << 20;
 
   void handle(Shard& shard, natsMsg* message, uint64_t lease_number, int64_t held_ns);
   void ask(Shard& shard, const ParsedRequest& request, const char* reply, uint64_t lease_number);
@@ -160,10 +164,11 @@ class Requests : public std::enable_shared_from_this<Requests> {
                       int64_t held_ns);
   void refuse_no_such_node(natsMsg* message);
   void count_dropped(natsMsg* message);
-  static std::deque<HeldRequest> end_service(Shard& shard);
+  std::deque<HeldRequest> end_service(Shard& shard);
 
   const std::shared_ptr<Context> context_;
   std::atomic<uint32_t> in_flight_{0};
+  std::atomic<size_t> held_bytes_{0};  // relaxed: a count
   LoneAsks lone_asks_;
 };
 

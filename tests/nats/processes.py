@@ -193,15 +193,19 @@ class Cluster:
     """Several servers, which elect leaders and copy streams among them."""
 
     def __init__(self, size=3, config="", host=HOST):
-        routes = [free_port() for _ in range(size)]
+        self.size, self.config, self.host = size, config, host
+        self.servers = self._members()
+
+    def _members(self):
+        routes = [free_port() for _ in range(self.size)]
         urls = ", ".join(f'"nats://{HOST}:{port}"' for port in routes)
-        self.servers = [
+        return [
             Server(
-                config, f"server{i + 1}",
+                self.config, f"server{i + 1}",
                 cluster=f'cluster {{ name: "test", listen: "{HOST}:{routes[i]}", routes: [{urls}] }}',
-                host=host,
+                host=self.host,
             )
-            for i in range(size)
+            for i in range(self.size)
         ]
 
     @property
@@ -210,10 +214,19 @@ class Cluster:
         return ",".join(server.url for server in self.servers)
 
     def start(self):
-        for server in self.servers:
-            server.spawn()
-        for server in self.servers:
-            server.wait_until_ready()
+        for attempt in range(10):
+            for server in self.servers:
+                server.spawn()
+            try:
+                for server in self.servers:
+                    server.wait_until_ready()
+                return self
+            except RuntimeError:
+                # Somebody took a port since it was free: all members know the others' ports.
+                if attempt == 9 or not any("address already in use" in server.output() for server in self.servers):
+                    raise
+                self.stop()
+                self.servers = self._members()
         return self
 
     def stop(self):

@@ -16,6 +16,11 @@ from witness import client, evidence
 from witness.nodes import SHARDS, Node, prefers_node2, wait_for_shares
 
 
+def wait_for_subscriptions(server):
+    connections = lambda: server.monitor("connz")["connections"]  # noqa: E731
+    processes.wait_for(lambda: any(each["subscriptions"] > SHARDS for each in connections()), "a node being connected")
+
+
 def has_leader(connection):
     try:
         return connection.jet_stream("STREAM.INFO.KV_gyre_test", timeout=1)["cluster"].get("leader")
@@ -35,6 +40,17 @@ class Takeovers(unittest.TestCase):
             self.assertIsNotNone(reply, f"the reply to ask {number}")
             outcomes[int(reply.subject.removeprefix("outcome."))] = reply.headers["Gyre-Status"][0]
         return outcomes
+
+    def lease_numbers(self, connection, numbers):
+        """Asks an actor for each number, and returns the leases of the replies. The actors of ranges of 100 are alike."""
+        leases = []
+        for number in numbers:
+            headers = {"Gyre-Type": client.TYPE, "Gyre-Key": str(number % 100), "Gyre-Timeout": "20000000"}
+            subject = f"gyre.test.{client.ACTOR}.{client.shard_of(number % 100, SHARDS)}"
+            reply = connection.request(subject, client.act(number, 0, False), headers, timeout=30)
+            self.assertEqual(reply.headers["Gyre-Status"], ["ok"])
+            leases += reply.headers["Gyre-Lease"]
+        return leases
 
     def tell_durably(self, connection, numbers):
         for number in numbers:
@@ -150,7 +166,7 @@ class Takeovers(unittest.TestCase):
                 made = info(connection)["created"]
                 host = info(connection)["cluster"]["leader"]
             server = next(member for member in cluster.servers if member.name == host)
-            old, new = Node(server, folder, "node1", "--lease", "40000"), Node(cluster, folder, "node2")
+            old, new = (Node(at, folder, each, "--lease", "40000") for at, each in ((server, "node1"), (cluster, "node2")))
             old.start()
             old.suspend()
             server.kill()
@@ -195,23 +211,61 @@ class Takeovers(unittest.TestCase):
                 self.assertTrue(node.summary()["balanced"], node.summary())
             self.check_that_each_was_handled_once(folder, range(200))
 
+    def test_a_node_that_died_is_followed_though_the_other_one_connects_again_and_again(self):
+        server = processes.Server().start()
+        with tempfile.TemporaryDirectory(prefix="gyre-takeovers-") as name:
+            nodes = [Node(server, pathlib.Path(name), f"node{i}", "--lease", "3000", "--clock-error", "100") for i in (1, 2)]
+            nodes[0].start()
+            nodes[1].start()
+            with server.connect() as connection:
+                wait_for_shares(connection, "node1", "node2")
+            nodes[1].kill()
+
+            def is_gone():
+                server.restart()
+                with server.connect() as connection:
+                    state = lambda: processes.fields(connection.get("gyre_test", "node.node2")[0])["state"]  # noqa: E731
+                    try:
+                        return processes.wait_for(lambda: state() == "gone", "its end", timeout=1.5)
+                    except TimeoutError:
+                        return False
+
+            self.assertTrue(any(is_gone() for _ in range(12)))
+            self.assertEqual(nodes[0].stop(), 0, nodes[0].output())
+
+    def test_a_node_whose_numbers_are_no_longer_those_of_its_namespace_does_not_serve(self):
+        server = processes.Server().start()
+        with tempfile.TemporaryDirectory(prefix="gyre-takeovers-") as name:
+            node = Node(server, pathlib.Path(name), "node1").start()
+            with server.connect() as connection:
+                other = "shards=32 lease_ms=3000 clock_error_ms=500 actors=witness_Witness"
+                connection.put("gyre_test", "config", other)
+            server.restart()
+            refusal = "the number of shards is 64, but the namespace test has 32"
+            processes.wait_for(lambda: node.output().count(refusal) > 2, "the node being refused")
+            self.assertEqual(node.output().count("joins the namespace"), 1)
+            self.assertEqual(node.stop(), 0, node.output())
+
     def test_an_owner_serves_though_servers_that_come_back_do_not_say_whether_they_have_its_entry(self):
         server = processes.Server().start()
         with tempfile.TemporaryDirectory(prefix="gyre-takeovers-") as name:
             folder = pathlib.Path(name)
             node = Node(server, folder, "node1", "--lease", "20000").start()
+            with server.connect() as connection:
+                numbers = self.lease_numbers(connection, range(100))
             server.kill()
             server.jet_stream = False
             server.start()
             with server.connect() as connection:
-                connection.subscribe("outcome.*")
-                processes.wait_for(lambda: server.monitor("varz")["subscriptions"] > SHARDS, "the node being connected")
-                self.assertEqual(self.ask(connection, range(100)), dict.fromkeys(range(100), "ok"))
-            self.check_that_each_was_handled_once(folder, range(100))
+                wait_for_subscriptions(server)
+                self.assertEqual(self.lease_numbers(connection, range(100, 200)), numbers)
             server.kill()
             server.jet_stream = True
             server.start()
-            node.wait_until_serving()
+            wait_for_subscriptions(server)
+            with server.connect() as connection:
+                self.assertEqual(self.lease_numbers(connection, range(200, 300)), numbers)
+            self.check_that_each_was_handled_once(folder, range(300))
             self.assertEqual(node.stop(), 0, node.output())
             self.assertTrue(node.summary()["balanced"], node.summary())
 

@@ -312,6 +312,7 @@ TEST_CASE("entries of the bucket that are none, or another's, do no harm") {
   for (const std::string value : {"", "x", "node=a life=1 state=serving", "life=zz state=serving"}) {
     REQUIRE(client.put("gyre_entries", "shard.8", value));
     REQUIRE(client.put("gyre_entries", "shard.x", value));
+    REQUIRE(client.put("gyre_entries", "shard.03", value));
     REQUIRE(client.put("gyre_entries", "shard.18446744073709551617", value));
     REQUIRE(client.put("gyre_entries", "shard", value));
     REQUIRE(client.put("gyre_entries", "node.other", value));
