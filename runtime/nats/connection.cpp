@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 
 namespace gyre::nats::detail {
 namespace {
@@ -70,6 +71,23 @@ std::optional<std::string_view> header_of(natsMsg* message, const char* name, bo
   const std::unique_ptr<const char*, Destroy<free>> list(values);
   if (count > 1 && repeated != nullptr) *repeated = true;
   return values[0] == nullptr ? std::nullopt : std::optional<std::string_view>(values[0]);
+}
+
+size_t memory_of(natsMsg* message) {
+  constexpr size_t each = 512;
+  size_t bytes = each + body_of(message).size();
+  const char** names = nullptr;
+  int count = 0;
+  if (natsMsgHeader_Keys(message, &names, &count) != NATS_OK) return bytes;
+  const std::unique_ptr<const char*, Destroy<free>> list(names);
+  for (int n = 0; n < count; ++n) {
+    const char** values = nullptr;
+    int of_name = 0;
+    if (natsMsgHeader_Values(message, names[n], &values, &of_name) != NATS_OK) continue;
+    const std::unique_ptr<const char*, Destroy<free>> list_of_name(values);
+    for (int k = 0; k < of_name; ++k) bytes += values[k] != nullptr ? std::strlen(values[k]) : 0;
+  }
+  return bytes;
 }
 
 Connection::Connection(const ConnectionOptions& options, const std::string& name, uint32_t threads) {

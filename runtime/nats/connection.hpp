@@ -52,6 +52,8 @@ inline std::span<const std::byte> body_of(const natsMsg* message) {
   return {reinterpret_cast<const std::byte*>(natsMsg_GetData(message)),
           size_t(natsMsg_GetDataLength(message))};
 }
+/// Returns about how many bytes of memory a message has, with its headers.
+size_t memory_of(natsMsg* message);
 /// Returns the subject that a reply goes to; null if none is wanted.
 inline const char* reply_subject_of(const natsMsg* message) { return natsMsg_GetReply(message); }
 

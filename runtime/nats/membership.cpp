@@ -222,14 +222,15 @@ void Membership::join_again() {
   if (now - tried_ns_ < int64_t(config_.lease_ms) * ms / 30) return;
   tried_ns_ = now;
   if (!context_->connection.connected()) return;
-  int64_t made_ns = bucket_made_ns();
-  if (!bucket_ || made_ns == 0 || (made_ns > 0 && made_ns != bucket_made_ns_)) {
+  const Bucket bucket = bucket_ && bucket_made_ns_ != 0 ? look_at_bucket() : Bucket::lost;
+  if (bucket == Bucket::unknown) return;
+  if (bucket == Bucket::lost) {
     watcher_.reset();
     bucket_.reset();
     bucket_made_ns_ = 0;  // so that all of it is done again if it is not done to the end
     open_bucket();
     agree_on_config(config_);
-    made_ns = bucket_made_ns();
+    const int64_t made_ns = bucket_made_ns();
     if (made_ns <= 0) return;
     bucket_made_ns_ = made_ns;
     config_stored_ns_ = 0;
@@ -240,7 +241,7 @@ void Membership::join_again() {
     }
     watch();
   }
-  if (made_ns > 0 && try_to_begin_life()) tried_ns_ = 0;
+  if (try_to_begin_life()) tried_ns_ = 0;
 }
 
 // Writes that the life in the node's own entry is over if it is another process's, and was not renewed for as
@@ -380,6 +381,7 @@ void Membership::step() {
   if (context_->lease.valid() && context_->lease_is_confirmed() && up_to_date_ && config_stored_ns_ != 0) {
     mark_dead_nodes();
     for (uint32_t n = 0; n < seats_.size(); ++n) {
+      if (!context_->lease.valid()) break;
       place(context_->shards[n], seats_[n]);
       // Many shards take long to move: the lease comes first.
       if (lease_clock_ns() - renewed_ns_ > int64_t(config_.lease_ms) * ms / 3) break;
@@ -441,14 +443,16 @@ void Membership::apply(std::string_view key, std::optional<std::string_view> val
       own_seen_ns_ = lease_clock_ns();
       up_to_date_ = true;  // all older entries came before
     }
-    if (node.known.learns(revision)) node = {entry.value_or(NodeEntry{}), {revision}, lease_clock_ns()};
+    const NodeEntry shown = entry.value_or(NodeEntry{});
+    if (node.known.learns(revision, shown == node.entry)) node = {shown, {revision}, lease_clock_ns()};
   } else if (key.starts_with(shard_prefix)) {
     const unsigned long shard =
         std::strtoul(std::string(key.substr(shard_prefix.size())).c_str(), nullptr, 10);
     if (shard >= seats_.size() || key != key_of(uint32_t(shard))) return;
     Seat& seat = seats_[shard];
-    if (!seat.known.learns(revision)) return;
-    seat.entry = value ? ShardEntry::read(*value) : std::nullopt;
+    const auto shown = value ? ShardEntry::read(*value) : std::nullopt;
+    if (!seat.known.learns(revision, shown == seat.entry)) return;
+    seat.entry = shown;
     seat.seen_ns = lease_clock_ns();
     seat.asked = false;
   }
@@ -522,10 +526,15 @@ void Membership::renew_lease() {
     return;
   }
   if (!confirmed) confirm_lease(disconnects);
-  if (const uint64_t there_revision = natsMsg_GetSequence(there.get()); there_revision != own_revision_) {
-    own_revision_ = there_revision;  // written, and its answer lost; or the servers have an older one
-    tried_ns_ = 0;
+  const uint64_t there_revision = natsMsg_GetSequence(there.get());
+  if (there_revision == own_revision_) return;
+  if (there_revision < own_revision_) {  // the servers have lost newer entries
+    doubt_all();
+    watcher_.reset();
+    up_to_date_ = false;
   }
+  own_revision_ = there_revision;  // otherwise it was written, and its answer lost
+  tried_ns_ = 0;
 }
 
 // Lets requests pass that came since the connection was lost.
@@ -597,7 +606,7 @@ bool Membership::is_vacant(const Seat& seat) const {
   if (!seat.entry) return true;
   if (lives(*seat.entry)) return false;
   const auto node = nodes_.find(seat.entry->node);
-  const bool is_older = node != nodes_.end() && !seat.known.doubted && seat.known.revision != 0 &&
+  const bool is_older = node != nodes_.end() && !seat.known.doubted && !seat.known.is_gone() &&
                         seat.known.revision < node->second.known.revision;
   return is_older || lease_clock_ns() - seat.seen_ns > takeover_wait_ns();
 }
@@ -662,7 +671,8 @@ void Membership::place(Shard& shard, Seat& seat) {
         give_up(shard, seat);
       } else if (best == nullptr || *best != name_) {
         begin_to_move(shard, seat, best);
-      } else if (seat.entry->state == ShardEntry::State::moving) {  // written, and its answer lost
+      } else if (seat.entry->state == ShardEntry::State::moving || seat.known.is_gone()) {
+        // Written, and its answer lost; or the servers have lost the entry.
         put(shard, seat, {name_, context_->lease.life(), ShardEntry::State::serving, {}, seat.group});
       }
       return;

@@ -65,9 +65,11 @@ class Membership {
     uint64_t revision = 0;
     bool doubted = false;  // it may be an older one, or none, until a watcher shows it
 
+    bool is_gone() const { return revision == 0 && !doubted; }
     // The watcher shows this revision. Returns true if the entry is another one than was known.
-    bool learns(uint64_t shown) {
-      const bool is_news = doubted ? shown != revision : shown > revision;
+    // @param is_same  whether what the entry says is what it said
+    bool learns(uint64_t shown, bool is_same) {
+      const bool is_news = doubted ? shown != revision || !is_same : shown > revision;
       if (is_news) revision = shown;
       doubted = false;
       return is_news;

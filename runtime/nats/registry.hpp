@@ -33,6 +33,7 @@ struct NodeEntry {
   uint64_t life = 0;
   State state = State::gone;
 
+  bool operator==(const NodeEntry&) const = default;
   std::string text() const;
   static std::optional<NodeEntry> read(std::string_view text);
 };
@@ -50,6 +51,7 @@ struct ShardEntry {
   std::string to;      ///< moving: the next owner
   uint64_t group = 0;  ///< of the owner's subscription, Subjects::queue_group(): new with each takeover
 
+  bool operator==(const ShardEntry&) const = default;
   std::string text() const;
   static std::optional<ShardEntry> read(std::string_view text);
 };

@@ -171,8 +171,9 @@ void Requests::take(Shard& shard, uint64_t group, Message message) {
     } else if (in_group && context_->lease.is_last()) {
       if (shard.state == Shard::State::holding && shard.held.size() < most_held &&
           held_bytes_.load(std::memory_order_relaxed) < most_held_bytes) {
-        held_bytes_.fetch_add(body_of(message.get()).size(), std::memory_order_relaxed);
-        shard.held.push_back({std::move(message), lease_clock_ns()});
+        const size_t bytes = memory_of(message.get());
+        shard.held.push_back({std::move(message), lease_clock_ns(), bytes});
+        held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
         return;
       }
       alone = confirmed;
@@ -350,7 +351,7 @@ void Requests::resume(Shard& shard) {
       lease_number = shard.lease_number;
       next = std::move(shard.held.front());
       shard.held.pop_front();
-      held_bytes_.fetch_sub(body_of(next.message.get()).size(), std::memory_order_relaxed);
+      held_bytes_.fetch_sub(next.bytes, std::memory_order_relaxed);
       shard.in_flight.fetch_add(1, std::memory_order_relaxed);
     }
     handle(shard, next.message.get(), lease_number, lease_clock_ns() - next.since_ns);
@@ -364,7 +365,7 @@ void Requests::hold(Shard& shard, uint64_t group) {
 }
 
 void Requests::forward(Shard& shard) {
-  for (const auto& [message, since_ns] : end_service(shard)) {
+  for (const auto& [message, since_ns, bytes] : end_service(shard)) {
     RequestHeaders headers;
     const char* repeated = nullptr;
     // The new owner refuses headers that cannot be read.
@@ -414,8 +415,7 @@ void Requests::drop(Shard& shard, int64_t since_ns) {
 std::deque<HeldRequest> Requests::end_service(Shard& shard) {
   const std::lock_guard lock(shard.mutex);
   shard.state = Shard::State::away;
-  for (const HeldRequest& held : shard.held)
-    held_bytes_.fetch_sub(body_of(held.message.get()).size(), std::memory_order_relaxed);
+  for (const HeldRequest& held : shard.held) held_bytes_.fetch_sub(held.bytes, std::memory_order_relaxed);
   return std::exchange(shard.held, {});
 }
 

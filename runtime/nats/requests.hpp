@@ -47,6 +47,7 @@ class ActorNames {
 struct HeldRequest {
   Message message;
   int64_t since_ns;  ///< by lease_clock_ns()
+  size_t bytes;      ///< memory_of() the message
 };
 
 /// What a node knows of one shard. The message path locks it for each request, the membership seldom.
@@ -142,8 +143,8 @@ class Requests : public std::enable_shared_from_this<Requests> {
  private:
   struct Ask;
 
-  // A shard holds at most so many messages, and all together so many bytes of bodies; others are refused, so
-  // that memory is bounded.
+  // A shard holds at most so many messages, and all together so many bytes; others are refused, so that
+  // memory is bounded.
   static constexpr size_t most_held = 65536;
   static constexpr size_t most_held_bytes = size_t(256) << 20;
 

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import time
 import unittest
 
 import processes
@@ -234,17 +235,23 @@ class Takeovers(unittest.TestCase):
             self.assertEqual(nodes[0].stop(), 0, nodes[0].output())
 
     def test_a_node_whose_numbers_are_no_longer_those_of_its_namespace_does_not_serve(self):
-        server = processes.Server().start()
-        with tempfile.TemporaryDirectory(prefix="gyre-takeovers-") as name:
-            node = Node(server, pathlib.Path(name), "node1").start()
-            with server.connect() as connection:
-                other = "shards=32 lease_ms=3000 clock_error_ms=500 actors=witness_Witness"
-                connection.put("gyre_test", "config", other)
-            server.restart()
-            refusal = "the number of shards is 64, but the namespace test has 32"
-            processes.wait_for(lambda: node.output().count(refusal) > 2, "the node being refused")
-            self.assertEqual(node.output().count("joins the namespace"), 1)
-            self.assertEqual(node.stop(), 0, node.output())
+        for lease_ends in (False, True):
+            with self.subTest(lease_ends=lease_ends), tempfile.TemporaryDirectory(prefix="gyre-takeovers-") as name:
+                server = processes.Server().start()
+                node = Node(server, pathlib.Path(name), "node1", "--lease", "1000" if lease_ends else "20000").start()
+                node.suspend()
+                with server.connect() as connection:
+                    other = "shards=32 lease_ms=3000 clock_error_ms=500 actors=witness_Witness"
+                    connection.put("gyre_test", "config", other)
+                server.restart()
+                if lease_ends:
+                    time.sleep(1)  # the lease
+                node.resume()
+                refusal = "the number of shards is 64, but the namespace test has 32"
+                processes.wait_for(lambda: node.output().count(refusal) > 2, "the node being refused")
+                self.assertEqual(node.output().count("joins the namespace"), 1)
+                self.assertEqual("its lease ended" in node.output(), lease_ends, node.output())
+                self.assertEqual(node.stop(), 0, node.output())
 
     def test_an_owner_serves_though_servers_that_come_back_do_not_say_whether_they_have_its_entry(self):
         server = processes.Server().start()
