@@ -137,11 +137,12 @@ Message Membership::newest_message(const std::string& key, natsStatus& status) c
   return Message(message);
 }
 
-// A cluster makes a bucket again whose only server has lost its disk. It is of the same time then, but empty.
+// The bucket's own time is not enough: if its only server loses its disk, a cluster makes it again, empty,
+// with the old time.
 Membership::Bucket Membership::look_at_bucket() const {
   const int64_t made_ns = bucket_made_ns();
   if (made_ns < 0) return Bucket::unknown;
-  if (made_ns != bucket_made_ns_) return Bucket::lost;
+  if (made_ns == 0 || made_ns != bucket_made_ns_) return Bucket::lost;
   if (config_stored_ns_ == 0) return Bucket::kept;
   natsStatus status = NATS_OK;
   const Message config = newest_message("config", status);
@@ -222,7 +223,7 @@ void Membership::join_again() {
   if (now - tried_ns_ < int64_t(config_.lease_ms) * ms / 30) return;
   tried_ns_ = now;
   if (!context_->connection.connected()) return;
-  const Bucket bucket = bucket_ && bucket_made_ns_ != 0 ? look_at_bucket() : Bucket::lost;
+  const Bucket bucket = bucket_ ? look_at_bucket() : Bucket::lost;
   if (bucket == Bucket::unknown) return;
   if (bucket == Bucket::lost) {
     watcher_.reset();
@@ -290,10 +291,10 @@ void Membership::doubt(Known& known) {
   up_to_date_ = false;
 }
 
-// Servers that come back may have lost the newest entries.
+// The servers may have lost the newest entries. A new watcher shows what there is.
 void Membership::doubt_all() {
-  for (auto& [name, node] : nodes_) node.known.doubted = true;
-  for (Seat& seat : seats_) seat.known.doubted = true;
+  for (auto& [name, node] : nodes_) doubt(node.known);
+  for (Seat& seat : seats_) doubt(seat.known);
 }
 
 // The watcher has shown all that was there when it began.
@@ -528,11 +529,7 @@ void Membership::renew_lease() {
   if (!confirmed) confirm_lease(disconnects);
   const uint64_t there_revision = natsMsg_GetSequence(there.get());
   if (there_revision == own_revision_) return;
-  if (there_revision < own_revision_) {  // the servers have lost newer entries
-    doubt_all();
-    watcher_.reset();
-    up_to_date_ = false;
-  }
+  if (there_revision < own_revision_) doubt_all();
   own_revision_ = there_revision;  // otherwise it was written, and its answer lost
   tried_ns_ = 0;
 }

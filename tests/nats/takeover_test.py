@@ -212,6 +212,66 @@ class Takeovers(unittest.TestCase):
                 self.assertTrue(node.summary()["balanced"], node.summary())
             self.check_that_each_was_handled_once(folder, range(200))
 
+    def test_nodes_that_stay_connected_find_that_the_bucket_has_older_entries(self):
+        with tempfile.TemporaryDirectory(prefix="gyre-takeovers-") as name:
+            folder, cluster = pathlib.Path(name), processes.Cluster().start()
+            with cluster.connect() as connection:
+                connection.create_bucket("gyre_test")
+                host_name = connection.jet_stream("STREAM.INFO.KV_gyre_test")["cluster"]["leader"]
+            host = next(member for member in cluster.servers if member.name == host_name)
+            other = next(member for member in cluster.servers if member is not host)
+            store, older = host.folder / f"{host.name}-store", folder / "older-store"
+            nodes = [Node(other, folder, f"node{i}") for i in (1, 2)]
+            nodes[0].start()
+
+            def restart_host(change_store):
+                host.kill()
+                change_store()
+                host.start()
+                with other.connect() as connection:
+                    processes.wait_for(lambda: has_leader(connection), "a leader of the bucket")
+
+            restart_host(lambda: shutil.copytree(store, older))
+            with other.connect() as connection:
+                for _ in range(4):  # to entries of much later revisions
+                    nodes[1].spawn()
+                    wait_for_shares(connection, "node1", "node2")
+                    self.assertEqual(nodes[1].stop(), 0, nodes[1].output())
+                    wait_for_shares(connection, "node1")
+            restart_host(lambda: (shutil.rmtree(store), older.rename(store)))
+            nodes[1].spawn()
+            with other.connect() as connection:
+                wait_for_shares(connection, "node1", "node2")
+                connection.subscribe("outcome.*")
+
+                def each_has_one_reply():
+                    for key in range(100):
+                        headers = {"Gyre-Type": client.TYPE, "Gyre-Key": str(key)}
+                        subject = f"gyre.test.{client.ACTOR}.{client.shard_of(key, SHARDS)}"
+                        connection.publish(subject, client.act(key, 0, False), headers, f"outcome.{key}")
+                    replies = []
+                    while reply := connection.next(timeout=0.5):
+                        replies.append(reply.subject)
+                    return sorted(replies) == sorted(f"outcome.{key}" for key in range(100))
+
+                processes.wait_for(each_has_one_reply, "one owner of each shard")
+            for node in nodes:
+                self.assertEqual(node.stop(), 0, node.output())
+            cluster.stop()
+
+    def test_an_owner_writes_entries_again_that_the_servers_have_lost(self):
+        server = processes.Server().start()
+        with tempfile.TemporaryDirectory(prefix="gyre-takeovers-") as name:
+            node = Node(server, pathlib.Path(name), "node1").start()
+            with server.connect() as connection:
+                connection.jet_stream("STREAM.PURGE.KV_gyre_test", {"filter": "$KV.gyre_test.shard.*"})
+                self.assertEqual(processes.owners(connection, "test"), [None] * SHARDS)
+            server.restart()
+            with server.connect() as connection:
+                wait_for_shares(connection, "node1")
+            self.assertEqual(node.output().count("joins the namespace"), 1)
+            self.assertEqual(node.stop(), 0, node.output())
+
     def test_a_node_that_died_is_followed_though_the_other_one_connects_again_and_again(self):
         server = processes.Server().start()
         with tempfile.TemporaryDirectory(prefix="gyre-takeovers-") as name:
